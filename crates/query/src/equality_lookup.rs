@@ -4,7 +4,7 @@ use crate::QueryShape;
 use crate::planner::names_array_index;
 use bunko_bson::key_string::MAX_BYTE;
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
-use bunko_catalog::{Answers, Collection, Index, IndexFilter, KeyForm, from_storage};
+use bunko_catalog::{Answers, Collection, Index, IndexFilter, KEY_PREFIX_BYTES, KeyForm, from_storage, shorten_key};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use bunko_store::{Direction, KeyRange, RecordId, Snapshot, View};
@@ -89,6 +89,11 @@ impl EqualityLookup {
         self.index.note_use();
         self.key.clear();
         self.index.strings.append_key(&mut self.key, value, self.index.fields[0].direction);
+        if self.index.fields.len() > 1 && self.key.len() >= KEY_PREFIX_BYTES {
+            // A key that was shortened may not begin with it.
+            return Ok(false);
+        }
+        shorten_key(&mut self.key);
         self.find_records()?;
         let keyspace = self.collection.records();
         for record in &self.records {
@@ -113,8 +118,12 @@ impl EqualityLookup {
         let range = KeyRange { start: Bound::Included(self.key.clone()), end: Bound::Excluded(end) };
         let mut keys = self.snapshot.keys(keyspace, range, Direction::Forward);
         let mut seen = std::collections::HashSet::new();
-        while let Some((_, record)) = keys.next().map_err(from_storage)? {
+        while let Some((key, record)) = keys.next().map_err(from_storage)? {
             self.operation.work(1)?;
+            // A shortened key may begin with any other.
+            if self.index.fields.len() == 1 && key.len() != self.key.len() + size_of::<RecordId>() {
+                continue;
+            }
             if self.index.fields.len() == 1 || seen.insert(record) {
                 self.records.push(record);
             }

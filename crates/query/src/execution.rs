@@ -9,7 +9,7 @@ use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::{Collection, dropped};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_scratch::Spilled;
-use bunko_store::{RecordId, Snapshot};
+use bunko_store::{Location, RecordId, Snapshot};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -64,6 +64,8 @@ pub(crate) struct Run {
     pub output: Output,
     /// Whether documents hold their metadata until they are projected.
     pub holds_metadata: bool,
+    /// The record that a scan found last as it is stored, and where that stands.
+    pub place: Option<(RecordId, Location)>,
     statistics: Vec<StageStatistics>,
     entries_per_poll: u32,
     until_poll: u32,
@@ -141,6 +143,7 @@ impl Execution {
             query: Arc::clone(&parts.query),
             output: Output::Projected,
             holds_metadata: parts.query.holds_metadata(),
+            place: None,
             statistics: vec![StageStatistics::default(); parts.stages],
             entries_per_poll: ENTRIES_PER_POLL,
             until_poll: ENTRIES_PER_POLL,
@@ -178,6 +181,11 @@ impl Execution {
     pub fn next_record(&mut self) -> Result<Option<(RecordId, DocumentRef<'_>)>> {
         self.run.output = Output::Stored;
         self.advance()
+    }
+
+    /// Where the document stands that [`Self::next_record`] gave for a record last; `None` where that is not known.
+    pub(crate) fn place_of(&self, record: RecordId) -> Option<Location> {
+        self.run.place.filter(|(found, _)| *found == record && !self.run.holds_metadata).map(|(_, location)| location)
     }
 
     /// Ends the run with a failure once it has examined that many entries.

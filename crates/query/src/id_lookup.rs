@@ -11,9 +11,9 @@ use bunko_store::RecordId;
 /// Arrays, null and regexes mean more than equality, documents that start with `$` are operators: those take the long
 /// way. Needs no parsed filter.
 pub fn id_lookup(filter: DocumentRef<'_>) -> Option<ValueRef<'_>> {
-    let mut elements = filter.iter();
-    let element = elements.next().filter(|element| element.name == "_id")?;
-    (elements.next().is_none() && is_plain_id(element.value)).then_some(element.value)
+    let mut fields = filter.iter().encoded();
+    let only = fields.next().filter(|field| field.name_bytes() == b"_id" && fields.next().is_none())?;
+    only.value().filter(|id| is_plain_id(*id))
 }
 
 /// Whether equality with this value is a lookup of one key.

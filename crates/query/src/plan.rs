@@ -130,6 +130,7 @@ impl Plan {
         let snapshot = |plan: &Self| plan.parts.collection.snapshot_for(&*plan.parts.query.scope.operation);
         let mut opened = snapshot(&plan)?;
         while !plan.holds() {
+            plan.parts.collection.wait_for_indexes(|| plan.parts.query.scope.operation.check())?;
             plan = planner::plan(&plan.parts.collection, Arc::clone(&plan.parts.query))?;
             // An index may have been finished after the old snapshot was taken.
             opened = snapshot(&plan)?;
@@ -145,6 +146,7 @@ impl Plan {
         debug_assert!(self.parts.query.among.is_some());
         let mut plan = self.clone();
         while !plan.holds() {
+            plan.parts.collection.wait_for_indexes(|| plan.parts.query.scope.operation.check())?;
             plan = planner::plan(&plan.parts.collection, Arc::clone(&plan.parts.query))?;
         }
         plan.begin(Arc::clone(snapshot))
@@ -158,9 +160,10 @@ impl Plan {
         Ok(execution)
     }
 
-    /// Whether the plan's indexes still are what it took them for.
+    /// Whether the plan's indexes still are what it took them for. A snapshot that was taken before can be read by them then.
     fn holds(&self) -> bool {
-        self.dropped_index().is_none()
+        (self.parts.used.is_empty() || !self.parts.collection.are_indexes_changing())
+            && self.dropped_index().is_none()
             && self.parts.used.iter().all(|used| used.multikey.covers(&used.index.multikey()))
     }
 

@@ -42,7 +42,9 @@ pub(super) fn derive(index: &Arc<Index>, before: usize, predicates: &[Expression
     }
     if let Some((_, path, bounds)) = best {
         let paths = Intervals::union(vec![Interval::point(Value::String(path.to_owned()))]);
-        return IndexBounds { spans_paths: false, ..with(full, before, path, [paths, bounds.intervals]) };
+        // Of long keys the beginning is read, which may end before the path.
+        let spans_paths = full.has_long_keys();
+        return IndexBounds { spans_paths, ..with(full, before, path, [paths, bounds.intervals]) };
     }
     let Some(path) = existing else { return full };
     // Its own values, and those of the documents that are in its place.

@@ -6,7 +6,7 @@ use super::index_bounds::{IndexBounds, names_array_index};
 /// all of them back.
 pub(super) fn fields(bounds: &IndexBounds, needed: &[Box<str>]) -> Option<Vec<usize>> {
     let index = &bounds.index;
-    if !index.tells_types || !index.strings.is_bytes() || needed.is_empty() {
+    if bounds.has_long_keys() || !index.tells_types || !index.strings.is_bytes() || needed.is_empty() {
         return None;
     }
     let types = bounds.multikey.types();

@@ -60,6 +60,9 @@ fn serves_groups(bounds: &IndexBounds, position: usize) -> bool {
 
 fn position(bounds: &IndexBounds, predicates: &[Expression], path: &str) -> Option<usize> {
     let index = &bounds.index;
+    if bounds.has_long_keys() {
+        return None;
+    }
     if index.kind.answers() != Answers::ByField || bounds.decided.len() != predicates.len() || names_array_index(path) {
         return None;
     }

@@ -6,7 +6,7 @@ use super::key_window::KeyWindow;
 use super::predicates::{Bounds, Exactness, Keys, Orders, bounds};
 use bunko_bson::key_string::{self, Direction, MAX_BYTE};
 use bunko_bson::{StringOrder, Value, ValueRef, hashed_key};
-use bunko_catalog::{Answers, Index, IndexField, KeyForm, Multikey};
+use bunko_catalog::{Answers, Index, IndexField, KEY_PREFIX_BYTES, KeyForm, Multikey, shorten_key};
 use bunko_matcher::Expression;
 use std::ops::Range;
 use std::sync::Arc;
@@ -93,6 +93,10 @@ impl IndexBounds {
             // As on MongoDB only by the first field: of another many documents without it may be in the index.
             this.leaves_out_others = this.is_required_at(0, predicates);
         }
+        if this.has_long_keys() {
+            // Of a key that was shortened only the document tells.
+            this.decided.clear();
+        }
         this
     }
 
@@ -146,7 +150,11 @@ impl IndexBounds {
 
     fn narrow_by_all(&mut self, position: usize, found: Vec<(usize, Bounds)>) {
         for (number, bounds) in found {
-            self.fields[position] = self.fields[position].intersection(&bounds.intervals);
+            self.fields[position] = if self.fields[position].is_full() {
+                bounds.intervals
+            } else {
+                self.fields[position].intersection(&bounds.intervals)
+            };
             if bounds.exactness == Exactness::Exact {
                 self.decided.push(number);
             }
@@ -180,6 +188,11 @@ impl IndexBounds {
         self.multikey.is_multikey_at(position)
     }
 
+    /// Whether the index may have keys that were shortened: these have no order, and their values cannot be read.
+    pub fn has_long_keys(&self) -> bool {
+        self.multikey.types().has_long_keys()
+    }
+
     /// Whether the bounds are of any use.
     pub fn is_narrowed(&self) -> bool {
         !self.fields[0].is_full() || self.leaves_out_others
@@ -211,6 +224,12 @@ impl IndexBounds {
         if let Some(window) = &self.window {
             return KeyRanges { ranges: vec![window.range()], checked: Vec::new() };
         }
+        let keys = self.whole_key_ranges();
+        if self.has_long_keys() { KeyRanges { ranges: loosened(keys.ranges), ..keys } } else { keys }
+    }
+
+    /// The same where every key is whole.
+    fn whole_key_ranges(&self) -> KeyRanges {
         let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
         for (position, intervals) in self.fields.iter().enumerate() {
             let direction = self.pattern[position].direction;
@@ -240,6 +259,48 @@ impl IndexBounds {
     fn checked_from(&self, position: usize) -> Vec<usize> {
         (position..self.fields.len()).filter(|&position| !self.fields[position].is_full()).collect()
     }
+}
+
+/// The ranges with all keys in them that were shortened, and perhaps others.
+fn loosened(ranges: Vec<ScanRange>) -> Vec<ScanRange> {
+    let mut loose: Vec<ScanRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        let (mut start, mut end) = match range {
+            ScanRange::Key(mut key) => {
+                shorten_key(&mut key);
+                loose.push(ScanRange::Key(key));
+                continue;
+            }
+            ScanRange::Between { start, end } => (start, end),
+        };
+        start.truncate(KEY_PREFIX_BYTES);
+        if end.len() > KEY_PREFIX_BYTES {
+            end.truncate(KEY_PREFIX_BYTES);
+            end = behind(end);
+        }
+        // Two that have become wider may meet.
+        match loose.last_mut() {
+            Some(ScanRange::Between { end: last, .. }) if start <= *last => {
+                if *last < end {
+                    *last = end;
+                }
+            }
+            _ => loose.push(ScanRange::Between { start, end }),
+        }
+    }
+    loose
+}
+
+/// The first of all byte strings behind those that begin with `prefix`.
+fn behind(mut prefix: Vec<u8>) -> Vec<u8> {
+    while let Some(last) = prefix.pop() {
+        if let Some(next) = last.checked_add(1) {
+            prefix.push(next);
+            return prefix;
+        }
+    }
+    // There is none. No key begins with this byte.
+    vec![MAX_BYTE]
 }
 
 /// Where the hashes of those values are: hashes have no order, so that only single values can be found.

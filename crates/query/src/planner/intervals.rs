@@ -103,11 +103,21 @@ fn bracket(edge: Edge, inclusive: char, exclusive: char) -> char {
 ///
 /// **Invariant:** ascending, not empty each, and no two overlap or touch.
 #[derive(Clone, Debug)]
-pub(crate) struct Intervals(Vec<Interval>);
+pub(crate) struct Intervals {
+    intervals: Vec<Interval>,
+    /// Whether it is made of single values: asked again and again, of many.
+    is_points: bool,
+}
 
 impl Intervals {
+    /// The invariant holds.
+    fn of(intervals: Vec<Interval>) -> Self {
+        let is_points = intervals.iter().all(Interval::is_point);
+        Self { intervals, is_points }
+    }
+
     pub fn full() -> Self {
-        Self(vec![Interval::full()])
+        Self::of(vec![Interval::full()])
     }
 
     /// The union of any intervals.
@@ -125,12 +135,15 @@ impl Intervals {
                 _ => merged.push(interval),
             }
         }
-        Self(merged)
+        Self::of(merged)
     }
 
     pub fn intersection(&self, other: &Self) -> Self {
+        if self.is_full() {
+            return other.clone();
+        }
         let mut both = Vec::new();
-        let (mut left, mut right) = (self.0.as_slice(), other.0.as_slice());
+        let (mut left, mut right) = (self.as_slice(), other.as_slice());
         while let (Some((a, after_a)), Some((b, after_b))) = (left.split_first(), right.split_first()) {
             both.extend(a.intersection(b));
             if compare_ends(a, b).is_le() {
@@ -139,27 +152,28 @@ impl Intervals {
                 right = after_b;
             }
         }
-        Self(both)
+        Self::of(both)
     }
 
     pub fn contains(&self, value: &Value) -> bool {
-        let after = self.0.partition_point(|interval| order::compare(interval.start.as_ref(), value.as_ref()).is_le());
+        let after =
+            self.intervals.partition_point(|interval| order::compare(interval.start.as_ref(), value.as_ref()).is_le());
         // An interval that starts behind the value cannot hold it; of the others only the last may end behind it.
-        after.checked_sub(1).is_some_and(|last| self.0[last].contains(value))
+        after.checked_sub(1).is_some_and(|last| self.intervals[last].contains(value))
     }
 
     pub fn as_slice(&self) -> &[Interval] {
-        &self.0
+        &self.intervals
     }
 
     pub fn into_vec(self) -> Vec<Interval> {
-        self.0
+        self.intervals
     }
 
     /// Whether every value is in it.
     pub fn is_full(&self) -> bool {
         matches!(
-            self.0.as_slice(),
+            self.as_slice(),
             [Interval {
                 start: Value::MinKey,
                 start_edge: Edge::Inclusive,
@@ -171,11 +185,11 @@ impl Intervals {
 
     /// Whether it is made of single values.
     pub fn is_points(&self) -> bool {
-        self.0.iter().all(Interval::is_point)
+        self.is_points
     }
 
     pub fn is_single_point(&self) -> bool {
-        self.0.len() == 1 && self.0[0].is_point()
+        self.intervals.len() == 1 && self.is_points
     }
 }
 

@@ -4,7 +4,7 @@ use super::index_bounds::ScanRange;
 use crate::find_query::KeyBounds;
 use bunko_bson::key_string::MAX_BYTE;
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
-use bunko_catalog::Index;
+use bunko_catalog::{Index, KEY_PREFIX_BYTES};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// The keys of one index that are at least one and below another.
@@ -21,12 +21,22 @@ pub(crate) struct KeyWindow {
 impl KeyWindow {
     /// The part of an index that `min` and `max` name.
     /// # Errors
-    /// 51174 where their fields are not those of the index, in its order, or their strings in another order than its; 51175 where `min` does not come before `max`.
+    /// 51174 where their fields are not those of the index, in its order, or their strings in another order than its; 51175 where `min` does not come before `max`; `CommandNotSupported` where
+    /// only documents tell what is between them.
     /// Source: MongoDB manual, "cursor.min()" and "cursor.max()".
     pub fn new(index: &Index, bounds: &KeyBounds, strings: &StringOrder) -> Result<Self> {
         let key = |bound: &DocumentBuf| key(index, bound.as_ref(), strings);
         let start = if bounds.min.as_ref().is_empty() { Vec::new() } else { key(&bounds.min)? };
         let end = if bounds.max.as_ref().is_empty() { vec![MAX_BYTE] } else { key(&bounds.max)? };
+        let is_long = start.len() > KEY_PREFIX_BYTES || end.len() > KEY_PREFIX_BYTES;
+        if is_long && index.multikey().types().has_long_keys() {
+            return Err(Failure::new(
+                ErrorCode::COMMAND_NOT_SUPPORTED,
+                format!(
+                    "min() and max() of more than {KEY_PREFIX_BYTES} bytes are not supported yet in an index with long keys"
+                ),
+            ));
+        }
         if start >= end {
             return Err(Failure::new(
                 ErrorCode(51175),

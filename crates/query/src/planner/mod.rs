@@ -351,7 +351,7 @@ impl Builder<'_> {
             Surface::Plane(_) => Arc::new(NearSearch { measure: Measure::Chord, ..NearSearch::clone(&search) }),
             Surface::Sphere => search,
         };
-        self.note(&index, Arc::default());
+        self.note(&index, index.multikey());
         let stage = GeoNear { number: self.number(), index, field, search };
         Ok(Found { stage: Box::new(stage), order: Order::Any })
     }
@@ -423,7 +423,7 @@ impl Builder<'_> {
     }
 
     fn geo_scan(&mut self, index: Arc<Index>, spans: Vec<KeySpan>) -> Found {
-        self.note(&index, Arc::default());
+        self.note(&index, index.multikey());
         let scan = GeoScan { number: self.number(), index, spans: spans.into() };
         self.fetch(Box::new(scan), Residual::whole(), Order::Any)
     }
@@ -450,7 +450,7 @@ impl Builder<'_> {
 
     fn express(&mut self, id: &Value) -> Found {
         let index = self.collection.id_index();
-        self.note(&index, Arc::default());
+        self.note(&index, index.multikey());
         Found { stage: Box::new(Express::new(self.number(), index, id)), order: Order::AsAsked }
     }
 

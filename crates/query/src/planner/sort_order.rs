@@ -9,9 +9,9 @@ use bunko_store::Direction;
 ///
 /// The sort's fields must follow each other in the index; fields bound to one value may stand between and before them,
 /// and in the sort count for nothing. A field with arrays gives no order: a document's place depends on which of its
-/// keys are within the bounds.
+/// keys are within the bounds. Nor do keys that were shortened.
 pub(crate) fn scan_direction(bounds: &IndexBounds, sort: &SortPattern) -> Option<Direction> {
-    if sort.reads_metadata() {
+    if sort.reads_metadata() || bounds.has_long_keys() {
         return None;
     }
     let fields = &bounds.pattern;

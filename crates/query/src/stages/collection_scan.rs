@@ -71,12 +71,13 @@ impl Documents for Whole {
     fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
         run.tick()?;
         let statistics = run.at(self.number);
-        let Some((record, _, bytes)) = self.cursor.next().map_err(from_storage)? else {
+        let Some((record, location, bytes)) = self.cursor.next().map_err(from_storage)? else {
             statistics.is_at_end = true;
             return Ok(None);
         };
         statistics.docs_examined += 1;
         statistics.advanced += 1;
+        run.place = Some((record, location));
         Ok(Some(Row { record, document: DocumentRef::trusted(bytes) }))
     }
 
@@ -124,13 +125,14 @@ impl Filtered {
     fn search(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
         loop {
             run.tick()?;
-            let Some((record, _, bytes)) = self.cursor.next().map_err(from_storage)? else { return Ok(None) };
+            let Some((record, location, bytes)) = self.cursor.next().map_err(from_storage)? else { return Ok(None) };
             let is_match = run.query.filter.try_matches(DocumentRef::trusted(bytes))?;
             let statistics = run.at(self.number);
             statistics.docs_examined += 1;
             if is_match {
                 self.matched.clear();
                 self.matched.extend_from_slice(bytes);
+                run.place = Some((record, location));
                 return Ok(Some(record));
             }
             statistics.rejected += 1;

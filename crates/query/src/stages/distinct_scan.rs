@@ -131,7 +131,10 @@ impl Scanning {
                 continue;
             }
             if self.given.as_ref().is_some_and(|given| given.contains(&record)) {
-                self.note_found();
+                // It was given with this value, unless it has none and its key says so: another document may have that one.
+                if self.ambiguous_value().is_none() {
+                    self.note_found();
+                }
                 run.at(self.number).rejected += 1;
                 continue;
             }
@@ -194,11 +197,16 @@ impl Scanning {
         self.found.extend_from_slice(&key[..leading_bytes(key, &self.directions).unwrap_or(key.len())]);
     }
 
-    /// Whether the document has the value that its key names: a missing field has the key of null, an empty array that of
-    /// undefined.
+    /// What the key names where documents without such a value have it, too: a missing field has the key of null, an empty
+    /// array that of undefined.
+    fn ambiguous_value(&self) -> Option<Value> {
+        let value = decode(self.scan.key(), &self.directions)?.pop()?;
+        matches!(value, Value::Null | Value::Undefined).then_some(value)
+    }
+
+    /// Whether the document has the value that its key names.
     fn has_value_of_key(&self, run: &Run) -> Result<bool> {
-        let value = decode(self.scan.key(), &self.directions).and_then(|mut values| values.pop());
-        let Some(named @ (Value::Null | Value::Undefined)) = value else { return Ok(true) };
+        let Some(named) = self.ambiguous_value() else { return Ok(true) };
         let mut has_it = false;
         let document = DocumentRef::trusted(&self.document);
         visit_values(&run.query.scope.operation, document, &self.path, &mut |value| {

@@ -7,7 +7,7 @@ use crate::plan::Effort;
 use bunko_bson::key_string::Direction;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
-use bunko_catalog::{Index, from_storage};
+use bunko_catalog::{Index, from_storage, shorten_key};
 use bunko_errors::Result;
 use bunko_store::View;
 use std::sync::Arc;
@@ -23,6 +23,7 @@ impl Express {
     pub fn new(number: StageNumber, index: Arc<Index>, id: &Value) -> Self {
         let mut key = Vec::with_capacity(24);
         index.strings.append_key(&mut key, id.as_ref(), Direction::Ascending);
+        shorten_key(&mut key);
         Self { number, index, key: key.into() }
     }
 }

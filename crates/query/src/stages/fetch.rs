@@ -73,9 +73,9 @@ impl Fetching {
     fn search(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
         let keyspace = run.collection.records();
         while let Some(record) = self.input.next(run)? {
-            if run.snapshot.record(keyspace, record, &mut self.document).map_err(from_storage)?.is_none() {
-                continue;
-            }
+            let found = run.snapshot.record(keyspace, record, &mut self.document).map_err(from_storage)?;
+            let Some(location) = found else { continue };
+            run.place = Some((record, location));
             run.at(self.number).docs_examined += 1;
             let document = DocumentRef::trusted(&self.document);
             if self.residual.matches(&run.query, document)? {

@@ -12,7 +12,7 @@ use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::{GeoField, Index, KeySpan, Reach, Surface, from_storage};
 use bunko_errors::Result;
 use bunko_expression::held;
-use bunko_store::{Direction, KeyRange, RecordId, View};
+use bunko_store::{Direction, KeyCursor, KeyRange, RecordId, View};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashSet};
 use std::ops::Bound;
@@ -21,6 +21,9 @@ use std::sync::Arc;
 /// How much further is looked where something was found, and where nothing was.
 const FURTHER: f64 = 2.0;
 const MUCH_FURTHER: f64 = 4.0;
+/// Where it is known how many documents are wanted, as far as so many times that number should be; but by so much at least.
+const WANTED_PART: f64 = 1.5;
+const FURTHER_MIN: f64 = 1.25;
 
 /// Searches an index by distance.
 pub(crate) struct GeoNear {
@@ -74,6 +77,7 @@ impl DocumentStage for GeoNear {
             within: -1.0,
             next: self.field.first_distance(centre).max(self.search.near.min),
             reach: Reach::Part,
+            matched: 0,
             seen: HashSet::new(),
             found: BinaryHeap::new(),
             document: Vec::new(),
@@ -118,6 +122,8 @@ struct Nearing {
     next: f64,
     /// Whether there are more keys than those that were looked at.
     reach: Reach,
+    /// How many documents have been found.
+    matched: u64,
     /// Records that were looked at.
     seen: HashSet<RecordId>,
     /// Documents that have not been handed out.
@@ -125,25 +131,37 @@ struct Nearing {
     document: Vec<u8>,
 }
 
+/// How many times as far is looked next, where so many were found of those that are wanted: as though others lay as densely.
+fn further(found: u64, wanted: Option<u64>) -> f64 {
+    match wanted {
+        _ if found == 0 => MUCH_FURTHER,
+        None => FURTHER,
+        Some(wanted) => (WANTED_PART * wanted as f64 / found as f64).sqrt().clamp(FURTHER_MIN, MUCH_FURTHER),
+    }
+}
+
 impl Nearing {
     /// Looks further away.
     fn widen(&mut self, run: &mut Run) -> Result<()> {
         let near = Arc::clone(&self.search.near);
         let distance = self.next.min(near.max);
-        let before = self.found.len();
         let (spans, reach) = self.field.keys_around(near.centre, near.point, distance);
+        let mut cursor = None;
         for span in spans {
-            self.look(span, run)?;
+            self.look(&span, &mut cursor, run)?;
         }
         (self.within, self.reach) = (distance, reach);
-        self.next = distance * if self.found.len() > before { FURTHER } else { MUCH_FURTHER };
+        self.next = distance * further(self.matched, run.query.wanted());
         Ok(())
     }
 
-    /// Looks at the documents of some keys.
-    fn look(&mut self, (start, end): KeySpan, run: &mut Run) -> Result<()> {
-        let range = KeyRange { start: Bound::Included(start), end: Bound::Excluded(end) };
-        let mut cursor = run.snapshot.keys(self.index.keyspace, range, Direction::Forward);
+    /// Looks at the documents of some keys, which come behind those that the cursor has shown.
+    fn look(&mut self, (start, end): &KeySpan, cursor: &mut Option<Box<dyn KeyCursor>>, run: &mut Run) -> Result<()> {
+        if !cursor.as_mut().is_some_and(|cursor| cursor.go_to(start, end)) {
+            let range = KeyRange { start: Bound::Included(start.clone()), end: Bound::Excluded(end.clone()) };
+            *cursor = Some(run.snapshot.keys(self.index.keyspace, range, Direction::Forward));
+        }
+        let Some(cursor) = cursor else { return Ok(()) };
         let keyspace = run.collection.records();
         let query = Arc::clone(&run.query);
         loop {
@@ -160,6 +178,7 @@ impl Nearing {
             let document = DocumentRef::trusted(&self.document);
             match self.search.nearest(document, &query.scope.operation)? {
                 Some((distance, _)) if query.filter.try_matches(document)? => {
+                    self.matched += 1;
                     self.found.push(Found { distance, record });
                 }
                 _ => run.at(self.number).rejected += 1,

@@ -58,6 +58,7 @@ impl RecordStage for GeoScan {
             spans: Arc::clone(&self.spans),
             begun: 0,
             cursor: None,
+            is_within: false,
             seen: HashSet::new(),
         })
     }
@@ -69,7 +70,10 @@ struct Scan {
     spans: Arc<[KeySpan]>,
     /// How many spans have been begun.
     begun: usize,
+    /// Kept behind the end of its span: it may go on with the next one.
     cursor: Option<Box<dyn KeyCursor>>,
+    /// Whether the cursor is within its span.
+    is_within: bool,
     /// Records that were found: a shape may have several cells.
     seen: HashSet<RecordId>,
 }
@@ -78,19 +82,21 @@ impl Records for Scan {
     fn next(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
         loop {
             run.tick()?;
-            let Some(cursor) = &mut self.cursor else {
+            let Some(cursor) = self.cursor.as_mut().filter(|_| self.is_within) else {
                 let Some((start, end)) = self.spans.get(self.begun) else {
                     run.at(self.number).is_at_end = true;
                     return Ok(None);
                 };
-                let range = KeyRange { start: Bound::Included(start.clone()), end: Bound::Excluded(end.clone()) };
-                self.begun += 1;
-                self.cursor = Some(run.snapshot.keys(self.index.keyspace, range, Direction::Forward));
+                (self.begun, self.is_within) = (self.begun + 1, true);
+                if !self.cursor.as_mut().is_some_and(|cursor| cursor.go_to(start, end)) {
+                    let range = KeyRange { start: Bound::Included(start.clone()), end: Bound::Excluded(end.clone()) };
+                    self.cursor = Some(run.snapshot.keys(self.index.keyspace, range, Direction::Forward));
+                }
                 run.at(self.number).seeks += 1;
                 continue;
             };
             let Some((_, record)) = cursor.next().map_err(from_storage)? else {
-                self.cursor = None;
+                self.is_within = false;
                 continue;
             };
             let statistics = run.at(self.number);

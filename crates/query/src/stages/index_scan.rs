@@ -8,9 +8,9 @@ use crate::plan::Effort;
 use crate::planner::{IndexBounds, Intervals, ScanRange};
 use bunko_bson::DocumentBuf;
 use bunko_bson::key_string::{self, MAX_BYTE, decode};
-use bunko_catalog::{Index, from_storage};
-use bunko_errors::Result;
-use bunko_store::{Direction, KeyCursor, KeyRange, RecordId, View};
+use bunko_catalog::{Index, from_storage, is_shortened};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_store::{Direction, KeyCursor, KeyRange, KeyspaceId, RecordId, View};
 use std::collections::HashSet;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -57,6 +57,7 @@ impl IndexScan {
             direction: self.direction,
             range: None,
             cursor: None,
+            is_within: false,
             kept_key: None,
             check: Check::new(&self.bounds, &self.checked),
             seen: (!self.bounds.multikey.is_empty() || self.bounds.spans_paths).then(HashSet::new),
@@ -115,9 +116,12 @@ pub(crate) struct Scan {
     /// How many ranges have been begun, in the direction of the scan.
     next_range: usize,
     direction: Direction,
-    /// The one that the cursor walks.
+    /// The one that was begun last.
     range: Option<usize>,
+    /// Kept behind the end of its range: it may go on with the next one.
     cursor: Option<Box<dyn KeyCursor>>,
+    /// Whether the cursor is within its range.
+    is_within: bool,
     /// The key that led to the last record, where somebody asks for it.
     kept_key: Option<Vec<u8>>,
     check: Check,
@@ -127,6 +131,7 @@ pub(crate) struct Scan {
 
 /// Compares keys with the bounds that the ranges do not express.
 struct Check {
+    index: Arc<Index>,
     directions: Vec<key_string::Direction>,
     fields: Vec<(usize, Intervals)>,
 }
@@ -135,6 +140,7 @@ impl Check {
     fn new(bounds: &IndexBounds, checked: &[usize]) -> Self {
         let last = checked.last().map_or(0, |last| last + 1);
         Self {
+            index: Arc::clone(&bounds.index),
             directions: bounds.pattern[..last].iter().map(|field| field.direction).collect(),
             fields: checked.iter().map(|&position| (position, bounds.fields[position].clone())).collect(),
         }
@@ -145,6 +151,9 @@ impl Check {
             return true;
         }
         // A key that cannot be read is left to the filter.
+        if is_shortened(&self.index, key) {
+            return true;
+        }
         let Some(values) = decode(key, &self.directions) else { return true };
         self.fields.iter().all(|(position, intervals)| intervals.contains(&values[*position]))
     }
@@ -178,8 +187,22 @@ impl Scan {
         let mut start = prefix.to_vec();
         start.push(MAX_BYTE);
         run.at(self.number).seeks += 1;
-        let range = KeyRange { start: Bound::Included(start), end: Bound::Excluded(end.clone()) };
-        self.cursor = Some(run.snapshot.keys(self.index().keyspace, range, self.direction));
+        Self::walk(&mut self.cursor, run, self.bounds.index.keyspace, (&start, end), self.direction);
+    }
+
+    /// Begins with the keys from the first to before the second.
+    fn walk(
+        cursor: &mut Option<Box<dyn KeyCursor>>,
+        run: &Run,
+        keyspace: KeyspaceId,
+        (start, end): (&[u8], &[u8]),
+        direction: Direction,
+    ) {
+        // A cursor that goes forward comes to ranges that follow each other.
+        if !cursor.as_mut().is_some_and(|cursor| cursor.go_to(start, end)) {
+            let range = KeyRange { start: Bound::Included(start.to_vec()), end: Bound::Excluded(end.to_vec()) };
+            *cursor = Some(run.snapshot.keys(keyspace, range, direction));
+        }
     }
 
     fn begin_range(&mut self) -> Option<usize> {
@@ -194,19 +217,19 @@ impl Scan {
     /// The next record within the bounds, each key of it anew.
     pub(super) fn next_entry(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
         loop {
-            if let Some(cursor) = &mut self.cursor {
+            if let Some(cursor) = self.cursor.as_mut().filter(|_| self.is_within) {
                 run.tick()?;
                 if let Some((key, record)) = cursor.next().map_err(from_storage)? {
                     run.at(self.number).keys_examined += 1;
                     if self.check.holds(key) {
-                        hold_key(&self.bounds, key, run);
+                        hold_key(&self.bounds, key, run)?;
                         Self::keep_key(&mut self.kept_key, key);
                         return Ok(Some(record));
                     }
                     run.at(self.number).rejected += 1;
                     continue;
                 }
-                self.cursor = None;
+                self.is_within = false;
             }
             let Some(range) = self.begin_range() else { return Ok(None) };
             self.range = Some(range);
@@ -216,14 +239,15 @@ impl Scan {
                     run.tick()?;
                     if let Some(record) = run.snapshot.key(self.index().keyspace, key).map_err(from_storage)? {
                         run.at(self.number).keys_examined += 1;
-                        hold_key(&self.bounds, key, run);
+                        hold_key(&self.bounds, key, run)?;
                         Self::keep_key(&mut self.kept_key, key);
                         return Ok(Some(record));
                     }
                 }
                 ScanRange::Between { start, end } => {
-                    let range = KeyRange { start: Bound::Included(start.clone()), end: Bound::Excluded(end.clone()) };
-                    self.cursor = Some(run.snapshot.keys(self.index().keyspace, range, self.direction));
+                    let keyspace = self.bounds.index.keyspace;
+                    Self::walk(&mut self.cursor, run, keyspace, (start, end), self.direction);
+                    self.is_within = true;
                 }
             }
         }
@@ -232,9 +256,15 @@ impl Scan {
 
 /// Says which key led to the record that comes next, where something reads it. A clustered collection is its own index, which
 /// leads nowhere.
-fn hold_key(bounds: &IndexBounds, key: &[u8], run: &Run) {
+fn hold_key(bounds: &IndexBounds, key: &[u8], run: &Run) -> Result<()> {
     if !run.query.reads_keys() {
-        return;
+        return Ok(());
+    }
+    if is_shortened(&bounds.index, key) {
+        return Err(Failure::new(
+            ErrorCode::COMMAND_NOT_SUPPORTED,
+            format!("showing a long key of index {} is not supported yet", bounds.index.name),
+        ));
     }
     let directions: Vec<_> = bounds.pattern.iter().map(|field| field.direction).collect();
     let values = decode(key, &directions).filter(|_| !bounds.index.is_clustered);
@@ -246,6 +276,7 @@ fn hold_key(bounds: &IndexBounds, key: &[u8], run: &Run) {
         Arc::new(DocumentBuf::new().with(INDEX_KEY, &key))
     });
     run.query.scope.at_hand.set(known);
+    Ok(())
 }
 
 impl Records for Scan {

@@ -49,15 +49,15 @@ impl Writes<'_> {
     /// # Errors
     /// As [`Self::search_expired`].
     pub fn delete_expired(&mut self, expiring: &mut Expiring, count_max: u64) -> Result<u64> {
-        let mut deleted = 0;
+        let (mut deleted, mut document) = (0, Vec::new());
         while deleted < count_max {
-            let Some(record) = expiring.search.next()? else {
+            let Some(found) = expiring.search.next(&mut document)? else {
                 expiring.is_over = true;
                 break;
             };
             self.check_interrupt()?;
             let (collection, wanted) = (&expiring.collection, &expiring.wanted);
-            let sighting = self.change_one(collection, record, wanted, &mut |_, _| Ok(Verdict::Delete))?;
+            let sighting = self.change_one(collection, (&found, &document), wanted, &mut |_, _| Ok(Verdict::Delete))?;
             deleted += u64::from(sighting == Sighting::Changed);
         }
         expiring.deleted += deleted;

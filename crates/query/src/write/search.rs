@@ -9,7 +9,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_catalog::{Collection, Target, Verdict};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::{Comparison, Expression, MatchedPosition};
-use bunko_store::RecordId;
+use bunko_store::{Location, RecordId};
 use bunko_update::Targets;
 use std::sync::Arc;
 
@@ -185,11 +185,26 @@ pub(super) enum Search {
     Plan(Box<Execution>),
 }
 
+/// A record that a search found.
+pub(super) struct FoundRecord {
+    record: RecordId,
+    /// Where its document stands, if the search tells.
+    location: Option<Location>,
+}
+
 impl Search {
-    pub(super) fn next(&mut self) -> Result<Option<RecordId>> {
+    /// The next record; `document` has its document then, if it is known where that stands.
+    pub(super) fn next(&mut self, document: &mut Vec<u8>) -> Result<Option<FoundRecord>> {
         match self {
-            Self::One(record) => Ok(record.take()),
-            Self::Plan(execution) => Ok(execution.next_record()?.map(|(record, _)| record)),
+            Self::One(record) => Ok(record.take().map(|record| FoundRecord { record, location: None })),
+            Self::Plan(execution) => {
+                document.clear();
+                let found = execution.next_record()?.map(|(record, found)| {
+                    document.extend_from_slice(found.as_bytes());
+                    record
+                });
+                Ok(found.map(|record| FoundRecord { record, location: execution.place_of(record) }))
+            }
         }
     }
 }
@@ -208,6 +223,7 @@ impl Writes<'_> {
         decide: &mut Decision<'_>,
     ) -> Result<Changes> {
         let mut changes = Changes::default();
+        let mut document = Vec::new();
         for _ in 0..SEARCHES_MAX {
             let Some(collection) = self.catalog.collection_for(self.namespace, &*self.scope.operation) else {
                 self.catalog.refuse_view(self.namespace)?;
@@ -215,9 +231,9 @@ impl Writes<'_> {
             };
             let mut search = Self::search(wanted, &collection, &self.scope)?;
             let mut was_overtaken = false;
-            while let Some(record) = search.next()? {
+            while let Some(found) = search.next(&mut document)? {
                 self.check_interrupt()?;
-                let sighting = wanted.executed(self.change_one(&collection, record, wanted, decide))?;
+                let sighting = wanted.executed(self.change_one(&collection, (&found, &document), wanted, decide))?;
                 match sighting {
                     Sighting::Gone => was_overtaken = true,
                     // With a search by `_id` this is the newest version's own answer.
@@ -263,12 +279,16 @@ impl Writes<'_> {
     pub(super) fn change_one(
         &mut self,
         collection: &Collection,
-        record: RecordId,
+        (found, document): (&FoundRecord, &[u8]),
         wanted: &Wanted<'_>,
         decide: &mut Decision<'_>,
     ) -> Result<Sighting> {
         let mut sighting = Sighting::Gone;
-        let target = wanted.id(collection).map_or(Target::Record(record), |id| Target::Id(record, id));
+        let target = match (wanted.id(collection), found.location) {
+            (Some(id), _) => Target::Id(found.record, id),
+            (None, Some(location)) => Target::Found(found.record, location, document),
+            (None, None) => Target::Record(found.record),
+        };
         let scope = Arc::clone(&self.scope);
         let lsn = self.catalog.change(collection, target, &*scope.operation, &mut |document| {
             let Some(position) = wanted.matches(document)? else {

@@ -1,0 +1,112 @@
+//! A collection in one state, which can be asked again and again.
+
+use crate::temporary::{document, find_query_of};
+use bunko_bson::ArrayBuf;
+use bunko_catalog::{Catalog, Collection, Index, StateAsked};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
+use bunko_query::{DistinctValues, Execution, FindQuery, count, distinct_query, plan};
+use bunko_store::Snapshot;
+use std::sync::Arc;
+
+/// Asks for one state.
+pub struct Reader {
+    collection: Arc<Collection>,
+    operation: Arc<OperationContext>,
+    shared: Option<Shared>,
+}
+
+/// A snapshot, and the indexes that were ready before it was taken.
+struct Shared {
+    snapshot: Arc<Snapshot>,
+    indexes: Arc<[Arc<Index>]>,
+}
+
+impl Reader {
+    /// Reads what there is; nobody may write meanwhile.
+    pub fn of_present(collection: &Arc<Collection>) -> Self {
+        Self { collection: Arc::clone(collection), operation: OperationContext::unlimited(), shared: None }
+    }
+
+    /// Reads the state of this moment as operations with a time do, until an index comes or goes.
+    pub fn of_this_moment(catalog: &Catalog, collection: &Arc<Collection>) -> Self {
+        let reader = Self::of_present(collection);
+        let (_, read) = catalog.read_past(StateAsked::Present).expect("the present state");
+        reader.operation.join(read);
+        reader
+    }
+
+    /// Reads the state of this moment as pipelines over several collections do, whatever becomes of the indexes.
+    pub fn of_a_snapshot(collection: &Arc<Collection>) -> Self {
+        let indexes = collection.ready_indexes().into();
+        let snapshot = Arc::new(collection.snapshot());
+        Self { shared: Some(Shared { snapshot, indexes }), ..Self::of_present(collection) }
+    }
+
+    /// The indexes that a hint may name and that hold all documents; by the others a hint finds only what they hold.
+    pub fn whole_indexes(&self) -> Vec<Arc<Index>> {
+        let is_whole = |index: &Arc<Index>| {
+            !index.is_hidden && !index.is_sparse && index.partial_filter.is_none() && index.kind.name() != "wildcard"
+        };
+        let ready = self.shared.as_ref().map_or_else(|| self.collection.ready_indexes(), |own| own.indexes.to_vec());
+        ready.into_iter().filter(is_whole).collect()
+    }
+
+    /// A query by the fields of a find command.
+    pub fn query(&self, find: &str) -> FindQuery {
+        let query = find_query_of(document(find).as_ref(), &self.operation);
+        query.unwrap_or_else(|failure| panic!("{find}: {failure}"))
+    }
+
+    /// Runs a query in the state.
+    /// # Errors
+    /// Those of the query; see also [`Self::is_lost`].
+    pub fn open(&self, query: FindQuery) -> Result<Execution> {
+        match &self.shared {
+            None => plan(&self.collection, query)?.open(),
+            Some(Shared { snapshot, indexes }) => {
+                let query = FindQuery { among: Some(Arc::clone(indexes)), ..query };
+                plan(&self.collection, query)?.open_shared(snapshot)
+            }
+        }
+    }
+
+    /// How many documents there are for the fields of a find command.
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn count(&self, find: &str) -> Result<u64> {
+        if self.shared.is_some() {
+            self.open(self.query(find))?.count(u64::MAX)
+        } else {
+            count(&self.collection, self.query(find))
+        }
+    }
+
+    /// The distinct values at a path.
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn distinct(&self, path: &str, find: &str) -> Result<ArrayBuf> {
+        let query = distinct_query(self.query(find), path);
+        let mut values = DistinctValues::new(Arc::clone(&self.operation), query.scope.strings.clone());
+        let mut execution = self.open(query)?;
+        while let Some(document) = execution.next()? {
+            values.add(document, path)?;
+        }
+        Ok(values.into_found())
+    }
+
+    /// Whether a failure says that the state cannot be read any more, or an index of it, since indexes came or went.
+    pub fn is_lost(&self, failure: &Failure) -> bool {
+        match &self.shared {
+            None => {
+                let is_hint = failure.code() == ErrorCode::BAD_VALUE && failure.message().contains("hint provided");
+                failure.code() == ErrorCode::SNAPSHOT_UNAVAILABLE || is_hint
+            }
+            Some(Shared { indexes, .. }) => {
+                let present = self.collection.ready_indexes();
+                let is_gone = |index: &Arc<Index>| !present.iter().any(|other| Arc::ptr_eq(index, other));
+                failure.message().contains("hint provided") && indexes.iter().any(is_gone)
+            }
+        }
+    }
+}

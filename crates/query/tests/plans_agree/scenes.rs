@@ -1,0 +1,301 @@
+//! Random documents, indexes, filters and sorts.
+
+use crate::temporary::{Database, document};
+use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_testkit::shell;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+fn scalar() -> impl Strategy<Value = String> {
+    prop_oneof![
+        24 => (0..6_i32).prop_map(|number| number.to_string()),
+        2 => Just("2.5".to_owned()),
+        3 => prop::sample::select(vec!["'a'", "'ab'", "'abc'", "'b'", "''"]).prop_map(str::to_owned),
+        3 => Just("null".to_owned()),
+        2 => prop::sample::select(vec!["NaN", "Infinity", "NumberLong(3)", "NumberDecimal('2.5')", "true", "MinKey",
+            "MaxKey", "/^ab/", "ISODate('2020-01-01T00:00:00Z')", "BinData(0, 'AQID')", "{}", "[]"])
+            .prop_map(str::to_owned),
+    ]
+}
+
+fn value() -> impl Strategy<Value = String> {
+    let nested = prop_oneof![6 => scalar(), 1 => Just("undefined".to_owned())];
+    nested.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            3 => vec(inner.clone(), 0..4).prop_map(|values| format!("[{}]", values.join(", "))),
+            3 => fields(inner),
+        ]
+    })
+}
+
+fn fields(value: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
+    vec((prop::sample::select(vec!["b", "b", "b", "c", "c", "0"]), value), 0..3)
+        .prop_map(|fields| braced(fields.into_iter().map(|(name, value)| format!("'{name}': {value}"))))
+}
+
+pub fn braced(fields: impl Iterator<Item = String>) -> String {
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+}
+
+/// Fields `a`, `d` and `e` hold anything, `s` and `t` no arrays, so that their indexes can give an order.
+pub fn stored() -> impl Strategy<Value = String> {
+    let any = (prop::sample::select(vec!["a", "a", "a", "d", "d", "e"]), value());
+    let pairs = vec((0..6_i32, 0..6_i32), 1..3).prop_map(|pairs| {
+        let pairs = pairs.into_iter().map(|(b, c)| format!("{{b: {b}, c: {c}}}"));
+        ("a", format!("[{}]", pairs.collect::<Vec<_>>().join(", ")))
+    });
+    let deep = vec(vec((0..3_i32, 0..3_i32), 0..3), 1..3).prop_map(|elements| {
+        let inner = |pairs: Vec<(i32, i32)>| {
+            let pairs = pairs.into_iter().map(|(c, d)| format!("{{c: {c}, d: {d}}}"));
+            format!("{{b: [{}], c: {{d: 1}}}}", pairs.collect::<Vec<_>>().join(", "))
+        };
+        match &elements[..] {
+            [only] => ("a", inner(only.clone())),
+            several => ("a", format!("[{}]", several.iter().cloned().map(inner).collect::<Vec<_>>().join(", "))),
+        }
+    });
+    let plain = (prop::sample::select(vec!["s", "t"]), (0..6_i32).prop_map(|number| number.to_string()));
+    vec(prop_oneof![3 => any, 1 => pairs, 1 => deep, 4 => plain], 0..5).prop_map(|fields| {
+        let mut names = BTreeSet::new();
+        braced(
+            fields.into_iter().filter(|(name, _)| names.insert(*name)).map(|(name, value)| format!("{name}: {value}")),
+        )
+    })
+}
+
+fn path() -> impl Strategy<Value = &'static str> {
+    prop_oneof![
+        5 => Just("a"),
+        5 => Just("a.b"),
+        3 => Just("a.c"),
+        2 => Just("d"),
+        3 => Just("s"),
+        3 => Just("t"),
+        3 => prop::sample::select(vec!["d.b", "e", "a.0", "a.0", "a.b.c", "a.b.c", "a.b.d", "a.0.b", "a.c.d"]),
+    ]
+}
+
+fn operand() -> impl Strategy<Value = String> {
+    prop_oneof![5 => scalar(), 1 => vec(scalar(), 0..3).prop_map(|values| format!("[{}]", values.join(", ")))]
+}
+
+fn not_regex() -> impl Strategy<Value = String> {
+    operand().prop_filter("a regex cannot be compared", |operand| !operand.contains('/'))
+}
+
+fn condition() -> impl Strategy<Value = String> {
+    let compare = (prop::sample::select(vec!["$eq", "$gt", "$gte", "$lt", "$lte", "$gte", "$lte"]), not_regex())
+        .prop_map(|(op, operand)| format!("{op}: {operand}"));
+    let list = (prop::sample::select(vec!["$in", "$in", "$nin", "$all"]), vec(operand(), 0..4))
+        .prop_map(|(op, operands)| format!("{op}: [{}]", operands.join(", ")));
+    let other = prop::sample::select(vec![
+        "$exists: true",
+        "$exists: false",
+        "$size: 1",
+        "$type: 'number'",
+        "$mod: [2, 0]",
+        "$regex: '^a'",
+        "$regex: '^ab.*c'",
+        "$ne: null",
+        "$ne: 2",
+        "$not: {$gt: 2}",
+    ])
+    .prop_map(str::to_owned);
+    let basic = prop_oneof![6 => compare, 3 => list, 2 => other];
+    let element =
+        vec(basic.clone(), 1..3).prop_map(|conditions| format!("$elemMatch: {}", braced(conditions.into_iter())));
+    let object = (
+        prop::sample::select(vec!["b", "c", "b.c", "0"]),
+        basic.clone(),
+        prop::sample::select(vec!["b", "c"]),
+        basic.clone(),
+    )
+        .prop_map(|(one, first, other, second)| {
+            format!("$elemMatch: {{'{one}': {{{first}}}, $and: [{{{other}: {{{second}}}}}]}}")
+        });
+    prop_oneof![10 => basic, 1 => element, 1 => object]
+}
+
+fn predicate() -> impl Strategy<Value = String> {
+    prop_oneof![
+        3 => (path(), scalar()).prop_map(|(path, value)| format!("{{'{path}': {value}}}")),
+        5 => (path(), condition()).prop_map(|(path, condition)| format!("{{'{path}': {{{condition}}}}}")),
+        3 => (path(), -1..6_i32, 0..4_i32).prop_map(|(path, low, width)| {
+            format!("{{'{path}': {{$gte: {low}, $lt: {}}}}}", low + width)
+        }),
+        2 => (prop::sample::select(vec!["s", "t"]), vec(0..6_i32, 2..4)).prop_map(|(path, list)| {
+            format!("{{{path}: {{$in: {list:?}}}}}")
+        }),
+        1 => (0..6_i32, 0..6_i32).prop_map(|(b, c)| format!("{{'a.b': {b}, 'a.c': {c}}}")),
+        1 => (0..3_i32, 0..3_i32).prop_map(|(c, d)| format!("{{'a.b.c': {c}, 'a.b.d': {d}}}")),
+        1 => (0..3_i32, 0..3_i32).prop_map(|(c, d)| format!("{{'a.b': {{$elemMatch: {{c: {c}, d: {{$lte: {d}}}}}}}}}")),
+    ]
+}
+
+pub fn filter() -> impl Strategy<Value = String> {
+    let list = |name: &'static str, parts: Vec<String>| format!("{{{name}: [{}]}}", parts.join(", "));
+    predicate().prop_recursive(3, 8, 3, move |inner| {
+        prop_oneof![
+            4 => vec(inner.clone(), 1..4).prop_map(move |parts| list("$and", parts)),
+            3 => vec(inner.clone(), 1..4).prop_map(move |parts| list("$or", parts)),
+            1 => vec(inner, 1..3).prop_map(move |parts| list("$nor", parts)),
+        ]
+    })
+}
+
+pub fn pattern() -> impl Strategy<Value = String> {
+    let telling = prop::sample::select(vec![
+        "{'a.b': 1, 'a.c': 1}",
+        "{'a.c': 1, 'a.b': -1}",
+        "{'a.b.c': 1, 'a.b.d': 1}",
+        "{'a.b.d': 1, 'a.c.d': 1, s: 1}",
+        "{s: 1, t: 1}",
+        "{s: -1, t: 1}",
+    ]);
+    prop_oneof![2 => any_pattern(), 1 => telling.prop_map(str::to_owned)]
+}
+
+/// Documents with arrays on its paths are refused.
+fn hashed_pattern() -> impl Strategy<Value = String> {
+    let patterns = [
+        "{'$**': 1}",
+        "{'a.$**': -1}",
+        "{s: 'hashed'}",
+        "{t: 'hashed', s: 1}",
+        "{s: -1, t: 'hashed'}",
+        "{a: 'hashed'}",
+    ];
+    prop::sample::select(patterns.to_vec()).prop_map(str::to_owned)
+}
+
+fn any_pattern() -> impl Strategy<Value = String> {
+    vec((path(), prop::bool::ANY), 1..4).prop_map(|parts| {
+        let mut paths = BTreeSet::new();
+        braced(
+            parts
+                .into_iter()
+                .filter(|(path, _)| paths.insert(*path))
+                .map(|(path, ascending)| format!("'{path}': {}", if ascending { 1 } else { -1 })),
+        )
+    })
+}
+
+/// Options of an index, most often none.
+fn options() -> impl Strategy<Value = String> {
+    let partial = predicate().prop_map(|filter| format!("{{partialFilterExpression: {filter}}}"));
+    let implied = prop::sample::select(vec![
+        "{partialFilterExpression: {a: {$gte: 2}}}",
+        "{partialFilterExpression: {s: {$exists: true}}}",
+        "{partialFilterExpression: {$or: [{s: {$lt: 3}}, {a: {$in: [1, 2, 3]}}]}}",
+        "{partialFilterExpression: {'a.b': {$lte: 4}, t: {$type: 'int'}}}",
+        "{sparse: true}",
+        "{sparse: true}",
+        "{hidden: true}",
+    ]);
+    prop_oneof![4 => Just("{}".to_owned()), 1 => partial, 3 => implied.prop_map(str::to_owned)]
+}
+
+/// What one collection is filled with and asked.
+#[derive(Debug)]
+pub struct Scene {
+    pub documents: Vec<String>,
+    pub indexes: Vec<String>,
+    /// One for each index; some are refused.
+    pub options: Vec<String>,
+    /// How many of the documents are there before the indexes.
+    pub early: usize,
+    pub finds: Vec<Find>,
+}
+
+/// One question.
+#[derive(Debug)]
+pub struct Find {
+    pub filter: String,
+    pub sort: Sort,
+    pub skip: u8,
+    pub limit: Option<u8>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Sort {
+    None,
+    By(String),
+    /// By the key pattern of an index.
+    AsIndex(usize),
+    /// Against it.
+    AgainstIndex(usize),
+}
+
+impl Sort {
+    /// The key pattern to sort by, where those are the indexes' own.
+    pub fn pattern(&self, indexes: &[String]) -> Option<String> {
+        match self {
+            Self::None => None,
+            Self::By(pattern) => Some(pattern.clone()),
+            Self::AsIndex(number) => Some(indexes[number % indexes.len()].replace("'hashed'", "1").replace("$**", "b")),
+            Self::AgainstIndex(number) => Some(
+                indexes[number % indexes.len()]
+                    .replace("'hashed'", "1")
+                    .replace("$**", "b")
+                    .replace(": 1", ": x")
+                    .replace(": -1", ": 1")
+                    .replace(": x", ": -1"),
+            ),
+        }
+    }
+}
+
+fn sort() -> impl Strategy<Value = Sort> {
+    prop_oneof![
+        Just(Sort::None),
+        pattern().prop_map(Sort::By),
+        (0..4_usize).prop_map(Sort::AsIndex),
+        (0..4_usize).prop_map(Sort::AgainstIndex),
+    ]
+}
+
+pub fn scene() -> impl Strategy<Value = Scene> {
+    (vec(stored(), 0..25), vec(index(), 1..5), 0..25_usize, vec(find(), 1..12)).prop_map(
+        |(documents, indexes, early, finds)| {
+            let (indexes, options) = indexes.into_iter().unzip();
+            Scene { documents, indexes, options, early, finds }
+        },
+    )
+}
+
+/// A key pattern and options.
+pub fn index() -> impl Strategy<Value = (String, String)> {
+    (prop_oneof![5 => pattern(), 1 => hashed_pattern()], options())
+}
+
+pub fn find() -> impl Strategy<Value = Find> {
+    (filter(), sort(), 0..3_u8, prop::option::weighted(0.3, 1..5_u8)).prop_map(|(filter, sort, skip, limit)| Find {
+        filter,
+        sort,
+        skip,
+        limit,
+    })
+}
+
+/// A document with an `_id` before its fields.
+pub fn with_id(id: usize, text: &str) -> String {
+    let mut whole = DocumentBuf::new().with("_id", id as i32);
+    whole.extend(document(text).as_ref());
+    shell::print(ValueRef::Document(whole.as_ref()))
+}
+
+/// Makes the collection of a scene; documents before and behind its indexes.
+pub fn populate(database: &Database, name: &str, scene: &Scene) {
+    database.collection(name);
+    let early = scene.early.min(scene.documents.len());
+    let insert = |position: usize, text: &str| {
+        // Refused where the indexes meet parallel arrays.
+        let _ = database.insert(name, &with_id(position, text));
+    };
+    scene.documents[..early].iter().enumerate().for_each(|(position, text)| insert(position, text));
+    for (index, options) in scene.indexes.iter().zip(&scene.options) {
+        let _ = database.index(name, &document(index), &document(options));
+    }
+    scene.documents[early..].iter().enumerate().for_each(|(position, text)| insert(early + position, text));
+}
