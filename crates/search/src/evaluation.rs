@@ -1,7 +1,7 @@
 //! What is known while a search is done: how often words occur in all documents, how texts are cut, and when to stop.
 
 use crate::StringField;
-use crate::analysis::Token;
+use crate::analysis::{Analyzer, Token};
 use crate::fuzzy::Fuzzy;
 use crate::paths::TextField;
 use crate::schema::Schema;
@@ -49,15 +49,53 @@ impl Cut {
     }
 }
 
+/// A text that is searched for, cut.
+#[derive(Debug, Default)]
+pub(crate) struct Searched {
+    pub tokens: Vec<Token>,
+    /// The numbers of each word's tokens.
+    places: HashMap<String, Vec<u32>>,
+}
+
+impl Searched {
+    fn of(tokens: Vec<Token>) -> Self {
+        let mut places: HashMap<String, Vec<u32>> = HashMap::new();
+        for (number, token) in tokens.iter().enumerate() {
+            places.entry(token.text.clone()).or_default().push(number as u32);
+        }
+        Self { tokens, places }
+    }
+
+    /// Whether a word is among those that are searched for.
+    pub fn has(&self, word: &str) -> bool {
+        self.places.contains_key(word)
+    }
+
+    /// Which of its tokens are in a text, in their order. Either may be much the longer: the shorter one is gone through.
+    pub fn tokens_in(&self, cut: &Cut) -> Vec<&Token> {
+        if self.tokens.len() <= cut.frequencies.len() {
+            return self.tokens.iter().filter(|token| cut.frequencies.contains_key(&token.text)).collect();
+        }
+        let places = cut.frequencies.keys().filter_map(|word| self.places.get(word));
+        let mut numbers: Vec<u32> = places.flatten().copied().collect();
+        numbers.sort_unstable();
+        numbers.into_iter().map(|number| &self.tokens[number as usize]).collect()
+    }
+}
+
 /// Something of a text that is searched for in a field, by the field and the text.
 type BySearched<T> = RefCell<HashMap<(String, String), Arc<T>>>;
+
+/// A text that is searched for by where it stands in the query, which outlives its search, and by the name of its analyzer:
+/// it may be too long to be looked at for each document. No name where it is left whole.
+type SearchedAt = (usize, usize, Option<String>);
 
 /// A search that is being done.
 pub(crate) struct Evaluation {
     pub schema: Arc<Schema>,
     pub operation: Arc<OperationContext>,
     statistics: RefCell<HashMap<String, FieldStatistics>>,
-    searched: BySearched<Vec<Token>>,
+    searched: RefCell<HashMap<SearchedAt, Arc<Searched>>>,
     expansions: BySearched<HashMap<String, f32>>,
     /// The cut texts of the document at hand, by the place of what holds them and the field.
     cuts: RefCell<HashMap<(usize, String), Arc<Cut>>>,
@@ -91,38 +129,51 @@ impl Evaluation {
             return Ok(Arc::clone(cut));
         }
         let analyzer = self.schema.of_documents(field.string)?;
-        let mut tokens: Vec<Token> = Vec::new();
-        for value in unit.values(&field.path) {
-            let ValueRef::String(text) = value.value else { continue };
-            if field.string.ignore_above.is_some_and(|most| text.len() > most) {
-                continue;
-            }
-            self.operation.work(1 + text.len() / 64)?;
-            let next = tokens.last().map_or(0, |last| last.position + POSITIONS_BETWEEN_VALUES + 1);
-            tokens.extend(
-                analyzer.analyze(text).into_iter().map(|token| Token { position: token.position + next, ..token }),
-            );
-        }
-        let cut = Arc::new(Cut::of(tokens));
+        // It looks for its texts among all fields.
+        self.operation.work(unit.fields.len() / 64)?;
+        let texts = unit.values(&field.path).filter_map(|value| match value.value {
+            ValueRef::String(text) => Some(text),
+            _ => None,
+        });
+        let cut = Arc::new(Cut::of(cut_texts(&analyzer, field.string, texts, &self.operation)?));
         self.cuts.borrow_mut().insert(key, Arc::clone(&cut));
         Ok(cut)
     }
 
-    /// What is searched for in a field, cut.
-    pub fn cut_searched(&self, field: &StringField, text: &str) -> Result<Arc<Vec<Token>>> {
-        let analyzer = self.schema.of_searches(field)?;
+    /// What a text of the query searches for in a field, cut.
+    pub fn cut_searched(&self, field: &StringField, text: &str) -> Result<Arc<Searched>> {
         let name = field.search_analyzer.as_ref().or(field.analyzer.as_ref()).cloned().unwrap_or_default();
-        let key = (name, text.to_owned());
-        if let Some(tokens) = self.searched.borrow().get(&key) {
-            return Ok(Arc::clone(tokens));
+        self.searched(text, Some(name), || Ok(self.schema.of_searches(field)?.analyze(text)))
+    }
+
+    /// The same for a text of the query that is one word.
+    pub fn searched_whole(&self, text: &str) -> Result<Arc<Searched>> {
+        self.searched(text, None, || Ok(vec![Token { text: text.to_owned(), position: 0, start: 0, end: text.len() }]))
+    }
+
+    fn searched(
+        &self,
+        text: &str,
+        analyzer: Option<String>,
+        cut: impl FnOnce() -> Result<Vec<Token>>,
+    ) -> Result<Arc<Searched>> {
+        let key = (text.as_ptr().addr(), text.len(), analyzer);
+        if let Some(searched) = self.searched.borrow().get(&key) {
+            return Ok(Arc::clone(searched));
         }
-        let tokens = Arc::new(analyzer.analyze(text));
-        self.searched.borrow_mut().insert(key, Arc::clone(&tokens));
-        Ok(tokens)
+        self.operation.work(1 + text.len() / 64)?;
+        let searched = Arc::new(Searched::of(cut()?));
+        self.searched.borrow_mut().insert(key, Arc::clone(&searched));
+        Ok(searched)
     }
 
     /// Counts the texts of a field, and those of its words that are searched for: each once, whoever asks for it.
-    pub fn count(&self, unit: &Unit<'_>, field: &TextField<'_>, is_searched: impl Fn(&str) -> bool) -> Result<()> {
+    pub fn count(
+        &self,
+        unit: &Unit<'_>,
+        field: &TextField<'_>,
+        is_searched: impl Fn(&str) -> Result<bool>,
+    ) -> Result<()> {
         let cut = self.cut(unit, field)?;
         let place = std::ptr::from_ref(unit) as usize;
         let mut counted = self.counted.borrow_mut();
@@ -132,12 +183,27 @@ impl Evaluation {
             of_field.documents += 1;
             of_field.words += cut.tokens.len() as u64;
         }
-        for word in cut.frequencies.keys().filter(|word| is_searched(word)) {
-            if counted.insert((place, field.key.clone(), Some(word.clone()))) {
+        for word in cut.frequencies.keys() {
+            if is_searched(word)? && counted.insert((place, field.key.clone(), Some(word.clone()))) {
                 *of_field.frequencies.entry(word.clone()).or_default() += 1;
             }
         }
         Ok(())
+    }
+
+    /// Takes what an index has counted of a field.
+    pub fn learn_field(&self, key: &str, documents: u64, words: u64) {
+        let mut statistics = self.statistics.borrow_mut();
+        let of_field = entry(&mut statistics, key);
+        (of_field.documents, of_field.words) = (documents, words);
+    }
+
+    /// Takes in how many documents an index has a word of a field; what is in none is not known, as if nobody had counted.
+    pub fn learn_word(&self, key: &str, word: &str, documents: u64) {
+        if documents > 0 {
+            let mut statistics = self.statistics.borrow_mut();
+            entry(&mut statistics, key).frequencies.insert(word.to_owned(), documents);
+        }
     }
 
     /// The words of a field that are searched for, of all documents that were counted, and in how many they are.
@@ -155,14 +221,18 @@ impl Evaluation {
     }
 
     /// The words that a fuzzy one stands for in a field, and what each is worth.
-    pub fn expansions(&self, key: &str, word: &str, fuzzy: &Fuzzy) -> Arc<HashMap<String, f32>> {
+    /// # Errors
+    /// What the operation says.
+    pub fn expansions(&self, key: &str, word: &str, fuzzy: &Fuzzy) -> Result<Arc<HashMap<String, f32>>> {
         let known = (key.to_owned(), word.to_owned());
         if let Some(found) = self.expansions.borrow().get(&known) {
-            return Arc::clone(found);
+            return Ok(Arc::clone(found));
         }
-        let found = Arc::new(fuzzy.chosen(word, self.words(key).into_iter().map(|(word, _)| word)));
+        let there = self.words(key);
+        self.operation.work(1 + there.len())?;
+        let found = Arc::new(fuzzy.chosen(word, there.into_iter().map(|(word, _)| word)));
         self.expansions.borrow_mut().insert(known, Arc::clone(&found));
-        found
+        Ok(found)
     }
 
     /// How rare words are: the sum of `ln(1 + (N - n + 0.5) / (n + 0.5))`.
@@ -189,6 +259,25 @@ impl Evaluation {
         let statistics = self.statistics.borrow();
         statistics.get(key).map_or(0.0, |field| field.words as f32 / field.documents.max(1) as f32)
     }
+}
+
+/// The tokens of all texts of a field of one document.
+/// # Errors
+/// What the operation says.
+pub(crate) fn cut_texts<'t>(
+    analyzer: &Analyzer,
+    field: &StringField,
+    texts: impl Iterator<Item = &'t str>,
+    operation: &OperationContext,
+) -> Result<Vec<Token>> {
+    let mut tokens: Vec<Token> = Vec::new();
+    for text in texts.filter(|text| field.ignore_above.is_none_or(|most| text.len() <= most)) {
+        operation.work(1 + text.len() / 64)?;
+        let next = tokens.last().map_or(0, |last| last.position + POSITIONS_BETWEEN_VALUES + 1);
+        let own = analyzer.analyze(text).into_iter();
+        tokens.extend(own.map(|token| Token { position: token.position + next, ..token }));
+    }
+    Ok(tokens)
 }
 
 fn entry<'m>(map: &'m mut HashMap<String, FieldStatistics>, key: &str) -> &'m mut FieldStatistics {

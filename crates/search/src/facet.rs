@@ -6,7 +6,7 @@ use crate::unit::Unit;
 use crate::{FieldType, NormalizerName, Reader, Refusal};
 use bunko_bson::{ArrayBuf, DocumentBuf, Value, ValueRef, number, order};
 use bunko_errors::{Failure, Result};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Most values of one facet, and most bounds.
 const BUCKETS_MAX: usize = 1_000;
@@ -103,7 +103,7 @@ impl Facet {
 
     /// Counts a document, once for each value or bucket.
     pub fn count(&self, unit: &Unit<'_>, counts: &mut Counts) -> Result<()> {
-        let mut seen: Vec<String> = Vec::new();
+        let mut seen: HashSet<String> = HashSet::new();
         let mut buckets: Vec<Option<usize>> = Vec::new();
         for field in unit.values(&self.path) {
             match (&self.kind, field.value) {
@@ -113,9 +113,7 @@ impl Facet {
                         Some(NormalizerName::Lowercase) => text.to_lowercase(),
                         None => continue,
                     };
-                    if !seen.contains(&text) {
-                        seen.push(text);
-                    }
+                    seen.insert(text);
                 }
                 (Kind::Bounds { bounds, of, .. }, value) if of.is(value) => {
                     let bucket = bounds.windows(2).position(|ends| {

@@ -84,6 +84,7 @@ impl Highlight {
         let mut passages = Vec::new();
         for (start, sentence) in text.split_sentence_bound_indices() {
             let end = start + sentence.len();
+            evaluation.operation.work(1 + hits.len() / 16)?;
             let mut hits: Vec<(usize, usize)> =
                 hits.iter().copied().filter(|(from, to)| *from >= start && *to <= end).collect();
             hits.dedup();

@@ -18,6 +18,7 @@ mod highlight;
 mod index_definition;
 mod operators;
 mod paths;
+mod postings;
 mod query;
 mod reader;
 mod schema;
@@ -33,6 +34,7 @@ pub use definition::{
     Autocomplete, Definition, FieldType, Mapping, NormalizerName, StoredSource, StringField, Synonyms, Tokenization,
 };
 pub use index_definition::SearchIndexDefinition;
+pub use postings::Postings;
 pub use query::{Asked, SearchQuery, has_true};
 pub use reader::{Reader, Refusal};
 pub use schema::Schema;

@@ -110,7 +110,8 @@ pub(crate) fn text_fields<'u>(unit: &'u Unit<'_>, paths: &[Path]) -> Vec<TextFie
     found
 }
 
-fn of_field<'u>(field: &'u Field<'_>, multi: Option<&str>, all: bool) -> Vec<TextField<'u>> {
+/// The texts of a field in one way of cutting, in its own, or in all.
+pub(crate) fn of_field<'u>(field: &'u Field<'_>, multi: Option<&str>, all: bool) -> Vec<TextField<'u>> {
     let Some(string) = field.types.string() else { return Vec::new() };
     let whole = |key: String, string| TextField { key, path: field.path.clone(), string };
     let with = |name: &str| format!("{}\0{name}", field.path);

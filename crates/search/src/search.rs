@@ -1,9 +1,12 @@
 //! A search from its query to what is found.
 //!
-//! It goes over all documents, and looks at each as the index would have it: once to count how often words occur, where a
+//! Where the postings of the index are at hand, they tell how often words occur and which documents may match. Otherwise it
+//! goes over all documents, and looks at each as the index would have it: once to count how often words occur, where a
 //! score needs that, and once to find and score. What it keeps is a line for each document that it has found.
 
 use crate::evaluation::Evaluation;
+use crate::operators::UseOfPostings;
+use crate::postings::{Postings, Rows};
 use crate::query::{Asked, From};
 use crate::schema::Schema;
 use crate::token::SequenceToken;
@@ -23,6 +26,19 @@ pub trait Documents {
     /// # Errors
     /// Those of the visitor and of the storage.
     fn scan(&mut self, visit: &mut dyn FnMut(i64, DocumentRef<'_>) -> Result<()>) -> Result<()>;
+
+    /// Visits those of some records, which ascend, in the same way.
+    /// # Errors
+    /// As [`Self::scan`].
+    fn read(&mut self, records: &[u64], visit: &mut dyn FnMut(i64, DocumentRef<'_>) -> Result<()>) -> Result<()>;
+
+    /// Asks the postings that an index with that schema has of the documents; whether it has any at hand. From then on the
+    /// documents are those that the postings are of.
+    /// # Errors
+    /// Those of what is asked, of the storage and of the operation.
+    fn ask(&mut self, _schema: &Arc<Schema>, _ask: &mut dyn FnMut(&Postings) -> Result<()>) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// A document that was found.
@@ -93,7 +109,8 @@ impl Search {
     /// Those of the storage and the operation; `ExceededMemoryLimit` where more is found than can be kept.
     pub fn run(&self, documents: &mut dyn Documents, asked: Asked) -> Result<Found> {
         let (query, evaluation) = (&self.query, &self.evaluation);
-        if let Some(clause) = &query.clause {
+        let candidates = self.candidates(documents)?;
+        if let (Some(clause), Candidates::Unknown) = (&query.clause, &candidates) {
             documents.scan(&mut |_, document| {
                 evaluation.next_document();
                 evaluation.operation.work(1 + document.as_bytes().len() / 64)?;
@@ -103,7 +120,7 @@ impl Search {
         }
         let (mut hits, mut bytes, mut count) = (Vec::new(), 0, 0_i64);
         let mut counts: Vec<_> = query.facets.iter().map(super::facet::Facet::counts).collect();
-        documents.scan(&mut |record, document| {
+        let mut visit = |record, document: DocumentRef<'_>| {
             evaluation.next_document();
             evaluation.operation.work(1 + document.as_bytes().len() / 64)?;
             let whole = self.unit(document);
@@ -114,6 +131,8 @@ impl Search {
                 };
                 let Some(score) = score else { continue };
                 count += 1;
+                // Each facet looks for its values among all fields.
+                evaluation.operation.work(query.facets.len() * (1 + unit.fields.len() / 64))?;
                 for (facet, counts) in query.facets.iter().zip(&mut counts) {
                     facet.count(unit, counts)?;
                 }
@@ -128,9 +147,33 @@ impl Search {
                 }
             }
             Ok(())
-        })?;
+        };
+        match candidates {
+            Candidates::These(records) => documents.read(&records, &mut visit)?,
+            Candidates::All | Candidates::Unknown => documents.scan(&mut visit)?,
+        }
         evaluation.next_document();
         Ok(Found { hits: self.ordered(hits), metadata: self.metadata(count, counts) })
+    }
+
+    /// What an index knows of the documents that may be found.
+    fn candidates(&self, documents: &mut dyn Documents) -> Result<Candidates> {
+        let (query, evaluation) = (&self.query, &self.evaluation);
+        let Some(clause) = &query.clause else { return Ok(Candidates::Unknown) };
+        if query.scope.is_some() || clause.operator.use_of_postings() != UseOfPostings::Wanted {
+            return Ok(Candidates::Unknown);
+        }
+        let mut candidates = Candidates::Unknown;
+        documents.ask(&evaluation.schema, &mut |postings| {
+            if postings.is_usable() {
+                candidates = match clause.operator.candidates(postings, evaluation)? {
+                    Rows::All => Candidates::All,
+                    Rows::These(rows) => Candidates::These(postings.records(&rows)),
+                };
+            }
+            Ok(())
+        })?;
+        Ok(candidates)
     }
 
     fn ordered(&self, mut hits: Vec<Hit>) -> Vec<Hit> {
@@ -194,6 +237,16 @@ impl Search {
         evaluation.next_document();
         Ok(Some(Shown { document: shown, metadata }))
     }
+}
+
+/// The documents that a search has to look at.
+enum Candidates {
+    /// All of them, and before that once more to count words.
+    Unknown,
+    /// All of them.
+    All,
+    /// Those of some records, which ascend.
+    These(Vec<u64>),
 }
 
 fn kept_bytes(hit: &Hit) -> usize {

@@ -3,6 +3,7 @@
 use crate::schema::Types;
 use crate::{FieldType, Mapping};
 use bunko_bson::{DocumentRef, ValueRef};
+use std::collections::{HashMap, HashSet};
 
 /// What an index has of one document, or of one that is embedded.
 #[derive(Debug, Default)]
@@ -87,11 +88,22 @@ impl<'d> Unit<'d> {
 
     /// The paths that hold strings, each once.
     pub fn text_paths(&self) -> Vec<&Field<'d>> {
-        let mut found: Vec<&Field<'d>> = Vec::new();
+        let mut known = HashSet::new();
+        let strings = self.fields.iter().filter(|field| matches!(field.value, ValueRef::String(_)));
+        strings.filter(|field| known.insert(field.path.as_str())).collect()
+    }
+
+    /// The same, each with all its strings.
+    pub fn texts(&self) -> Vec<(&Field<'d>, Vec<(&Field<'d>, &'d str)>)> {
+        let mut places = HashMap::new();
+        let mut found: Vec<(&Field<'d>, Vec<(&Field<'d>, &'d str)>)> = Vec::new();
         for field in &self.fields {
-            if matches!(field.value, ValueRef::String(_)) && !found.iter().any(|known| known.path == field.path) {
-                found.push(field);
+            let ValueRef::String(text) = field.value else { continue };
+            let place = *places.entry(field.path.as_str()).or_insert(found.len());
+            if place == found.len() {
+                found.push((field, Vec::new()));
             }
+            found[place].1.push((field, text));
         }
         found
     }

@@ -52,7 +52,7 @@ pub enum FieldType {
 }
 
 /// How a string field cuts its texts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StringField {
     /// How strings are cut; as the index says where it does not.
     pub analyzer: Option<String>,
@@ -71,7 +71,7 @@ pub struct StringField {
 }
 
 /// How a field for autocompletion is cut.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Autocomplete {
     /// How strings are cut before parts are taken.
     pub analyzer: Option<String>,

@@ -1,15 +1,17 @@
 //! `autocomplete`: words by their beginnings, or by other parts where the field says so.
 
-use super::{Operator, only_path, queries};
+use super::{Operator, UseOfPostings, only_path, queries};
 use crate::analysis::{Token, right_edges};
 use crate::evaluation::{Cut, Evaluation};
 use crate::fuzzy::Fuzzy;
 use crate::paths::TextField;
+use crate::postings::{Postings, Rows};
 use crate::schema::Schema;
-use crate::unit::Unit;
+use crate::unit::{Field, Unit};
 use crate::{Autocomplete, FieldType, Reader, Refusal, StringField, Tokenization};
 use bunko_bson::ValueRef;
 use bunko_errors::Result;
+use bunko_operation::OperationContext;
 
 #[derive(Debug)]
 struct Completion {
@@ -40,21 +42,34 @@ fn field(types: &[FieldType]) -> Option<&Autocomplete> {
     })
 }
 
-impl Completion {
-    /// A text as its field has it, before parts are taken.
-    fn cut(field: &Autocomplete, text: &str, evaluation: &Evaluation) -> Result<Vec<Token>> {
-        evaluation.operation.work(1 + text.len() / 16)?;
-        let usual = StringField { analyzer: field.analyzer.clone(), ..StringField::usual() };
-        let mut tokens = evaluation.schema.of_documents(&usual)?.analyze(text);
-        for token in &mut tokens {
-            token.text = crate::analysis::lower(&token.text);
-            if field.folds {
-                token.text = crate::analysis::plain(&token.text);
-            }
+/// A text as its field has it, before parts are taken.
+fn cut_words(field: &Autocomplete, text: &str, schema: &Schema, operation: &OperationContext) -> Result<Vec<Token>> {
+    operation.work(1 + text.len() / 16)?;
+    let usual = StringField { analyzer: field.analyzer.clone(), ..StringField::usual() };
+    let mut tokens = schema.of_documents(&usual)?.analyze(text);
+    for token in &mut tokens {
+        token.text = crate::analysis::lower(&token.text);
+        if field.folds {
+            token.text = crate::analysis::plain(&token.text);
         }
-        Ok(tokens)
     }
+    Ok(tokens)
+}
 
+/// The words of a string of a document, where its field is one for autocompletion.
+/// # Errors
+/// What the operation says.
+pub(crate) fn words<'f>(
+    value: &Field<'f>,
+    text: &str,
+    schema: &Schema,
+    operation: &OperationContext,
+) -> Result<Option<(&'f Autocomplete, Vec<Token>)>> {
+    let Some(field) = field(value.types.mapped()) else { return Ok(None) };
+    Ok(Some((field, cut_words(field, text, schema, operation)?)))
+}
+
+impl Completion {
     /// Whether a word of a text has the part that is searched for.
     fn has(&self, field: &Autocomplete, word: &str, part: &str) -> bool {
         let length = part.chars().count();
@@ -85,19 +100,36 @@ impl Completion {
     }
 
     /// How many words of a text the words of a string stand for; 0 where one of them stands for none.
-    fn count(&self, field: &Autocomplete, tokens: &[Token], parts: &[Token]) -> usize {
-        let hits = |part: &Token| tokens.iter().filter(|token| self.has(field, &token.text, &part.text)).count();
+    /// # Errors
+    /// What the operation says, which is asked for each word.
+    fn count(
+        &self,
+        field: &Autocomplete,
+        tokens: &[Token],
+        parts: &[Token],
+        operation: &OperationContext,
+    ) -> Result<usize> {
         match self.order {
-            _ if parts.is_empty() => 0,
+            _ if parts.is_empty() => Ok(0),
             TokenOrder::Any => {
-                let hits: Vec<usize> = parts.iter().map(hits).collect();
-                if hits.contains(&0) { 0 } else { hits.iter().sum() }
+                let mut count = 0;
+                for part in parts {
+                    operation.work(1 + tokens.len() / 4)?;
+                    match tokens.iter().filter(|token| self.has(field, &token.text, &part.text)).count() {
+                        0 => return Ok(0),
+                        hits => count += hits,
+                    }
+                }
+                Ok(count)
             }
             TokenOrder::Sequential => {
-                let begins = |window: &&[Token]| {
-                    window.iter().zip(parts).all(|(token, part)| self.has(field, &token.text, &part.text))
-                };
-                tokens.windows(parts.len()).filter(begins).count()
+                let mut count = 0;
+                for window in tokens.windows(parts.len()) {
+                    operation.work(1 + parts.len() / 4)?;
+                    let begins = |(token, part): (&Token, &Token)| self.has(field, &token.text, &part.text);
+                    count += usize::from(window.iter().zip(parts).all(begins));
+                }
+                Ok(count)
             }
         }
     }
@@ -112,16 +144,41 @@ impl Operator for Completion {
         Ok(())
     }
 
+    fn use_of_postings(&self) -> UseOfPostings {
+        UseOfPostings::Wanted
+    }
+
+    fn candidates(&self, postings: &Postings, evaluation: &Evaluation) -> Result<Rows> {
+        let Some((words, field)) = postings.completion(&self.path) else { return Ok(Rows::NONE) };
+        let mut rows = Rows::NONE;
+        for query in &self.queries {
+            let mut with_all = None;
+            for part in cut_words(field, query, &evaluation.schema, &evaluation.operation)? {
+                let with = postings.words_like(words, evaluation, |word| Ok(self.has(field, word, &part.text)))?;
+                with_all = Some(match with_all {
+                    None => with,
+                    Some(all) => with.and(all),
+                });
+            }
+            rows = rows.or(with_all.unwrap_or(Rows::NONE));
+        }
+        Ok(rows)
+    }
+
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
         let mut best: Option<f32> = None;
         for value in unit.values(&self.path) {
             let (ValueRef::String(text), Some(field)) = (value.value, field(value.types.mapped())) else { continue };
-            let tokens = Self::cut(field, text, evaluation)?;
+            let tokens = cut_words(field, text, &evaluation.schema, &evaluation.operation)?;
             for query in &self.queries {
-                let parts = Self::cut(field, query, evaluation)?;
-                let count = self.count(field, &tokens, &parts);
+                let parts = cut_words(field, query, &evaluation.schema, &evaluation.operation)?;
+                let count = self.count(field, &tokens, &parts, &evaluation.operation)?;
                 if count > 0 {
-                    let whole = parts.iter().filter(|part| tokens.iter().any(|token| token.text == part.text)).count();
+                    let mut whole = 0;
+                    for part in &parts {
+                        evaluation.operation.work(1 + tokens.len() / 16)?;
+                        whole += usize::from(tokens.iter().any(|token| token.text == part.text));
+                    }
                     // A word that is there as it is counts more than one that only begins so.
                     let share = (count + whole) as f32 / (1 + tokens.len()) as f32;
                     best = Some(best.unwrap_or(0.0) + 1.0 + share);
@@ -137,7 +194,8 @@ impl Operator for Completion {
             return Ok(());
         };
         for query in &self.queries {
-            for part in Self::cut(field, query, evaluation)? {
+            for part in cut_words(field, query, &evaluation.schema, &evaluation.operation)? {
+                evaluation.operation.work(1 + cut.tokens.len() / 4)?;
                 for (token, mark) in cut.tokens.iter().zip(marks.iter_mut()) {
                     *mark |= self.has(field, &token.text, &part.text);
                 }

@@ -1,10 +1,11 @@
 //! `compound`: clauses that must, should, must not match, or only select.
 
-use super::{Clause, Operator};
+use super::{Clause, Operator, UseOfPostings};
 use crate::Reader;
 use crate::details::Details;
 use crate::evaluation::{Cut, Evaluation};
 use crate::paths::TextField;
+use crate::postings::{Postings, Rows};
 use crate::schema::Schema;
 use crate::unit::Unit;
 use bunko_errors::Result;
@@ -62,6 +63,29 @@ impl Operator for Compound {
 
     fn count(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<()> {
         self.clauses().try_for_each(|clause| clause.operator.count(unit, evaluation))
+    }
+
+    fn use_of_postings(&self) -> UseOfPostings {
+        self.clauses().map(|clause| clause.operator.use_of_postings()).max().unwrap_or(UseOfPostings::Unneeded)
+    }
+
+    fn candidates(&self, postings: &Postings, evaluation: &Evaluation) -> Result<Rows> {
+        let mut rows = Rows::All;
+        for clause in self.must.iter().chain(&self.filter) {
+            rows = rows.and(clause.operator.candidates(postings, evaluation)?);
+        }
+        let mut any = Rows::NONE;
+        for clause in &self.should {
+            any = any.or(clause.operator.candidates(postings, evaluation)?);
+        }
+        if self.should_least > 0 {
+            rows = rows.and(any);
+        }
+        // What they have to say is known once a document is scored; the evaluation has to know how often their words occur.
+        for clause in &self.must_not {
+            clause.operator.candidates(postings, evaluation)?;
+        }
+        Ok(rows)
     }
 
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {

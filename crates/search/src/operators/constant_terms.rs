@@ -1,14 +1,18 @@
 //! `wildcard` and `regex`: words that look like something. Each that matches scores the same.
 
-use super::{Operator, queries};
+use super::{Operator, UseOfPostings, queries};
 use crate::evaluation::{Cut, Evaluation};
 use crate::paths::{self, Path, TextField, text_fields};
+use crate::postings::{Postings, Rows};
 use crate::schema::Schema;
 use crate::unit::Unit;
 use crate::{Reader, StringField};
 use bunko_errors::Result;
 use bunko_pattern::{Pattern, Stopped};
 use std::fmt::Write as _;
+
+/// What a match is counted for, in steps, before the pattern itself asks: one that backtracks takes long for few characters.
+const MATCH_STEPS: usize = 64;
 
 /// Words that look like something.
 #[derive(Debug)]
@@ -90,6 +94,7 @@ pub(super) fn of_regex(query: &str) -> String {
 impl ConstantTerms {
     fn matches(&self, word: &str, evaluation: &Evaluation) -> Result<bool> {
         for pattern in &self.patterns {
+            evaluation.operation.work(MATCH_STEPS)?;
             match pattern.is_match(word, |steps| evaluation.operation.work(steps)) {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
@@ -123,6 +128,20 @@ impl Operator for ConstantTerms {
             }
         }
         Ok(())
+    }
+
+    fn use_of_postings(&self) -> UseOfPostings {
+        UseOfPostings::Wanted
+    }
+
+    fn candidates(&self, postings: &Postings, evaluation: &Evaluation) -> Result<Rows> {
+        let mut rows = Rows::NONE;
+        for (field, string) in postings.texts(&self.paths) {
+            if self.allows_analyzed || Self::is_whole(&evaluation.schema, string) {
+                rows = rows.or(postings.words_like(field, evaluation, |word| self.matches(word, evaluation))?);
+            }
+        }
+        Ok(rows)
     }
 
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {

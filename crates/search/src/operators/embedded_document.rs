@@ -1,6 +1,6 @@
 //! `embeddedDocument`: an operator for each document of an array; the document around it is what is found.
 
-use super::{Clause, Operator, only_path};
+use super::{Clause, Operator, UseOfPostings, only_path};
 use crate::evaluation::Evaluation;
 use crate::schema::Schema;
 use crate::score::{Aggregate, Score};
@@ -42,6 +42,10 @@ impl Operator for EmbeddedDocument {
 
     fn count(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<()> {
         self.children(unit).into_iter().try_for_each(|child| self.inner.operator.count(&child.unit, evaluation))
+    }
+
+    fn use_of_postings(&self) -> UseOfPostings {
+        UseOfPostings::Impossible
     }
 
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {

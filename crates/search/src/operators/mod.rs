@@ -20,16 +20,22 @@ mod text;
 mod values;
 mod vector;
 
+pub(crate) use autocomplete::words as completion_words;
+
 use crate::Reader;
 use crate::details::Details;
 use crate::evaluation::{Cut, Evaluation};
 use crate::paths::TextField;
+use crate::postings::{Postings, Rows};
 use crate::schema::Schema;
 use crate::score::Score;
 use crate::unit::Unit;
 use bunko_bson::ValueRef;
 use bunko_errors::Result;
 use std::fmt;
+
+/// Most strings of `query`. Source: Lucene, `IndexSearcher.getMaxClauseCount`.
+const QUERIES_MAX: usize = 1_024;
 
 /// Reads the fields of an operator but `score`.
 type Parse = fn(&Reader<'_>) -> Result<Box<dyn Operator>>;
@@ -60,6 +66,17 @@ const OPERATORS: &[(&str, Parse)] = &[
     ("wildcard", constant_terms::parse_wildcard),
 ];
 
+/// What an index can do for an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum UseOfPostings {
+    /// It asks for no words.
+    Unneeded,
+    /// It tells which documents may match.
+    Wanted,
+    /// It does not have what the operator counts.
+    Impossible,
+}
+
 /// What an operator says of documents.
 pub(crate) trait Operator: fmt::Debug + Send + Sync {
     /// Refuses what the index does not have.
@@ -74,6 +91,18 @@ pub(crate) trait Operator: fmt::Debug + Send + Sync {
     /// What the operation says.
     fn count(&self, _unit: &Unit<'_>, _evaluation: &Evaluation) -> Result<()> {
         Ok(())
+    }
+
+    /// What an index can do for it.
+    fn use_of_postings(&self) -> UseOfPostings {
+        UseOfPostings::Unneeded
+    }
+
+    /// The rows of an index that may match; other documents do not. The evaluation learns what [`Operator::count`] counts.
+    /// # Errors
+    /// What the operation says.
+    fn candidates(&self, _postings: &Postings, _evaluation: &Evaluation) -> Result<Rows> {
+        Ok(Rows::All)
     }
 
     /// The score of a document; `None` where it does not match.
@@ -169,7 +198,7 @@ impl Clause {
 
 /// The strings of `query`, of which there is at least one.
 /// # Errors
-/// They are missing, empty, or no strings.
+/// They are missing, empty, too many, or no strings.
 pub(crate) fn queries(reader: &Reader<'_>) -> Result<Vec<String>> {
     let value = reader.required(reader.value("query"), "query")?;
     let read = |value: ValueRef<'_>| match value {
@@ -183,6 +212,9 @@ pub(crate) fn queries(reader: &Reader<'_>) -> Result<Vec<String>> {
     };
     if queries.is_empty() {
         return Err(reader.wrong("query", "cannot be empty"));
+    }
+    if queries.len() > QUERIES_MAX {
+        return Err(reader.wrong("query", &format!("cannot have more than {QUERIES_MAX} elements")));
     }
     Ok(queries)
 }

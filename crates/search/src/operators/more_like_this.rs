@@ -1,8 +1,9 @@
 //! `moreLikeThis`: documents with the words that say most of other documents.
 
-use super::Operator;
+use super::{Operator, UseOfPostings};
 use crate::evaluation::Evaluation;
 use crate::paths::{Path, text_fields};
+use crate::postings::{Postings, Rows};
 use crate::unit::Unit;
 use crate::{Mapping, Reader};
 use bunko_bson::{DocumentBuf, ValueRef};
@@ -34,13 +35,16 @@ impl MoreLikeThis {
         let mut words = HashMap::new();
         let all = Mapping::dynamic();
         for document in &self.like {
+            evaluation.operation.work(1 + document.len_bytes() / 64)?;
             let unit = Unit::of(document.as_ref(), &all);
             for field in unit.values(path) {
                 let (ValueRef::String(text), Some(string)) = (field.value, evaluation.schema.types(path).string())
                 else {
                     continue;
                 };
-                for token in evaluation.cut_searched(string, text)?.iter() {
+                let searched = evaluation.cut_searched(string, text)?;
+                evaluation.operation.work(searched.tokens.len())?;
+                for token in &searched.tokens {
                     *words.entry(token.text.clone()).or_insert(0) += 1;
                 }
             }
@@ -67,9 +71,23 @@ impl Operator for MoreLikeThis {
     fn count(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<()> {
         for field in text_fields(unit, &self.paths()) {
             let words = self.words(&field.path, evaluation)?;
-            evaluation.count(unit, &field, |word| words.contains_key(word))?;
+            evaluation.count(unit, &field, |word| Ok(words.contains_key(word)))?;
         }
         Ok(())
+    }
+
+    fn use_of_postings(&self) -> UseOfPostings {
+        UseOfPostings::Wanted
+    }
+
+    fn candidates(&self, postings: &Postings, evaluation: &Evaluation) -> Result<Rows> {
+        let mut rows = Rows::NONE;
+        for (field, _) in postings.texts(&self.paths()) {
+            for word in self.words(&field.path, evaluation)?.keys() {
+                rows = rows.or(postings.word(field, word, evaluation)?);
+            }
+        }
+        Ok(rows)
     }
 
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
@@ -80,7 +98,7 @@ impl Operator for MoreLikeThis {
                 best.push((rarity * count as f32, path.name.clone(), word));
             }
         }
-        best.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.2.cmp(&other.2)));
+        best.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| (&one.1, &one.2).cmp(&(&other.1, &other.2))));
         best.truncate(WORDS_MAX);
         let mut score = None;
         for field in text_fields(unit, &self.paths()) {

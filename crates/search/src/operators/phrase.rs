@@ -1,12 +1,14 @@
 //! `phrase`: words in their order, next to each other or nearly so.
 
-use super::{Operator, queries};
+use super::{Operator, UseOfPostings, queries};
 use crate::Reader;
 use crate::analysis::Token;
 use crate::evaluation::{Cut, Evaluation};
 use crate::paths::{self, Path, TextField, text_fields};
+use crate::postings::{Postings, Rows};
 use crate::unit::Unit;
 use bunko_errors::{Failure, Result};
+use bunko_operation::OperationContext;
 
 /// Phrases that are searched for: any of them.
 #[derive(Debug)]
@@ -27,29 +29,41 @@ pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
 }
 
 /// How often words stand in their order in a text, an inexact place counting less; the numbers of their tokens.
-pub(super) fn occurrences(words: &[Token], tokens: &[Token], slop: i64) -> (f32, Vec<usize>) {
-    // For each word, where its phrase would begin, and which token it is.
-    let places: Vec<Vec<(i64, usize)>> = words
-        .iter()
-        .map(|word| {
-            let tokens = tokens.iter().enumerate().filter(|(_, token)| token.text == word.text);
-            tokens.map(|(number, token)| (i64::from(token.position) - i64::from(word.position), number)).collect()
-        })
-        .collect();
-    let mut at = vec![0; places.len()];
+/// # Errors
+/// What the operation says.
+pub(super) fn occurrences(
+    words: &[Token],
+    tokens: &[Token],
+    slop: i64,
+    operation: &OperationContext,
+) -> Result<(f32, Vec<usize>)> {
     let (mut frequency, mut found) = (0.0, Vec::new());
-    if places.is_empty() {
-        return (frequency, found);
+    // One token is not two words.
+    if words.is_empty() || words.len() > tokens.len() {
+        return Ok((frequency, found));
     }
+    // For each word, where its phrase would begin, and which token it is.
+    let mut places: Vec<Vec<(i64, usize)>> = Vec::with_capacity(words.len());
+    for word in words {
+        operation.work(1 + tokens.len() / 16)?;
+        let tokens = tokens.iter().enumerate().filter(|(_, token)| token.text == word.text);
+        let places_of_word: Vec<_> =
+            tokens.map(|(number, token)| (i64::from(token.position) - i64::from(word.position), number)).collect();
+        if places_of_word.is_empty() {
+            return Ok((frequency, found));
+        }
+        places.push(places_of_word);
+    }
+    let mut at = vec![0; places.len()];
     while let Some(now) =
         places.iter().zip(&at).map(|(places, at)| places.get(*at).copied()).collect::<Option<Vec<_>>>()
     {
+        operation.work(1 + now.len() / 4)?;
         let least = now.iter().map(|(begin, _)| *begin).min().unwrap_or(0);
         let most = now.iter().map(|(begin, _)| *begin).max().unwrap_or(0);
         let mut numbers: Vec<usize> = now.iter().map(|(_, number)| *number).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        // One token is not two words.
         if most - least <= slop && numbers.len() == now.len() {
             frequency += 1.0 / (1.0 + (most - least) as f32);
             found.extend(numbers);
@@ -57,7 +71,7 @@ pub(super) fn occurrences(words: &[Token], tokens: &[Token], slop: i64) -> (f32,
         let behind = now.iter().position(|(begin, _)| *begin == least).unwrap_or(0);
         at[behind] += 1;
     }
-    (frequency, found)
+    Ok((frequency, found))
 }
 
 impl Operator for Phrase {
@@ -65,10 +79,32 @@ impl Operator for Phrase {
         for field in text_fields(unit, &self.paths) {
             for query in &self.queries {
                 let words = evaluation.cut_searched(field.string, query)?;
-                evaluation.count(unit, &field, |word| words.iter().any(|token| token.text == word))?;
+                evaluation.count(unit, &field, |word| Ok(words.has(word)))?;
             }
         }
         Ok(())
+    }
+
+    fn use_of_postings(&self) -> UseOfPostings {
+        UseOfPostings::Wanted
+    }
+
+    fn candidates(&self, postings: &Postings, evaluation: &Evaluation) -> Result<Rows> {
+        let mut all = Rows::NONE;
+        for (field, string) in postings.texts(&self.paths) {
+            for query in &self.queries {
+                let mut with_all = None;
+                for token in &evaluation.cut_searched(string, query)?.tokens {
+                    let rows = postings.word(field, &token.text, evaluation)?;
+                    with_all = Some(match with_all {
+                        None => rows,
+                        Some(all) => rows.and(all),
+                    });
+                }
+                all = all.or(with_all.unwrap_or(Rows::NONE));
+            }
+        }
+        Ok(all)
     }
 
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
@@ -77,10 +113,9 @@ impl Operator for Phrase {
             let cut = evaluation.cut(unit, field)?;
             for query in &self.queries {
                 let words = evaluation.cut_searched(field.string, query)?;
-                evaluation.operation.work(words.len() * (1 + cut.tokens.len() / 16))?;
-                let (frequency, _) = occurrences(&words, &cut.tokens, self.slop);
+                let (frequency, _) = occurrences(&words.tokens, &cut.tokens, self.slop, &evaluation.operation)?;
                 if frequency > 0.0 {
-                    let rarity = evaluation.rarity(&field.key, words.iter().map(|token| token.text.as_str()));
+                    let rarity = evaluation.rarity(&field.key, words.tokens.iter().map(|token| token.text.as_str()));
                     let norms = field.string.has_norms;
                     *score.get_or_insert(0.0) +=
                         evaluation.score(&field.key, norms, rarity, frequency, cut.tokens.len());
@@ -94,7 +129,7 @@ impl Operator for Phrase {
         if self.paths.iter().any(|path| path.takes(&field.path)) {
             for query in &self.queries {
                 let words = evaluation.cut_searched(field.string, query)?;
-                for number in occurrences(&words, &cut.tokens, self.slop).1 {
+                for number in occurrences(&words.tokens, &cut.tokens, self.slop, &evaluation.operation)?.1 {
                     marks[number] = true;
                 }
             }
@@ -119,11 +154,15 @@ mod tests {
 
     #[test]
     fn words_are_counted_in_their_order() {
-        let text = tokens("a b c a x b");
-        assert_eq!(occurrences(&tokens("a b"), &text, 0), (1.0, vec![0, 1]));
-        assert_eq!(occurrences(&tokens("a b"), &text, 1), (1.5, vec![0, 1, 3, 5]));
-        assert_eq!(occurrences(&tokens("b a"), &text, 0).0, 0.0);
-        assert_eq!(occurrences(&tokens("b a"), &text, 2).0, 1.0 / 2.0 + 1.0 / 3.0);
-        assert_eq!(occurrences(&tokens("a a"), &tokens("a"), 5).0, 0.0);
+        let operation = OperationContext::unlimited();
+        let occurrences = |words: &str, text: &str, slop| {
+            occurrences(&tokens(words), &tokens(text), slop, &operation).expect("nothing fails")
+        };
+        let text = "a b c a x b";
+        assert_eq!(occurrences("a b", text, 0), (1.0, vec![0, 1]));
+        assert_eq!(occurrences("a b", text, 1), (1.5, vec![0, 1, 3, 5]));
+        assert_eq!(occurrences("b a", text, 0).0, 0.0);
+        assert_eq!(occurrences("b a", text, 2).0, 1.0 / 2.0 + 1.0 / 3.0);
+        assert_eq!(occurrences("a a", "a", 5).0, 0.0);
     }
 }

@@ -8,11 +8,12 @@ use super::compound::Compound;
 use super::constant_terms::{ConstantTerms, compile, of_regex, of_wildcard};
 use super::phrase::Phrase;
 use super::text::{Criteria, Form, Text};
-use super::{Clause, Operator};
+use super::{Clause, Operator, UseOfPostings};
 use crate::Reader;
 use crate::evaluation::{Cut, Evaluation};
 use crate::fuzzy::Fuzzy;
 use crate::paths::{Path, TextField, text_fields};
+use crate::postings::{Postings, Rows};
 use crate::score::Score;
 use crate::unit::Unit;
 use bunko_errors::Result;
@@ -347,6 +348,18 @@ impl WordRange {
 }
 
 impl Operator for WordRange {
+    fn use_of_postings(&self) -> UseOfPostings {
+        UseOfPostings::Wanted
+    }
+
+    fn candidates(&self, postings: &Postings, evaluation: &Evaluation) -> Result<Rows> {
+        let mut rows = Rows::NONE;
+        for (field, _) in postings.texts(&self.paths) {
+            rows = rows.or(postings.words_like(field, evaluation, |word| Ok(self.takes(word)))?);
+        }
+        Ok(rows)
+    }
+
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
         for field in text_fields(unit, &self.paths) {
             let cut = evaluation.cut(unit, &field)?;

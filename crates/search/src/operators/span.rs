@@ -1,12 +1,13 @@
 //! `span`: words and how they stand to each other.
 
-use super::{Operator, queries};
-use crate::Reader;
+use super::{Operator, UseOfPostings, queries};
 use crate::evaluation::{Cut, Evaluation};
 use crate::paths::{self, Path, TextField, text_fields};
+use crate::postings::{Postings, Rows};
 use crate::unit::Unit;
+use crate::{Reader, StringField};
 use bunko_errors::Result;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// Most places that one clause may find in a text.
 const PLACES_MAX: usize = 10_000;
@@ -112,7 +113,7 @@ impl SpanClause {
                 if !paths.iter().any(|path| path.takes(&field.path)) {
                     return Ok(Vec::new());
                 }
-                let words = words(field, queries, evaluation)?;
+                let words = words(field.string, queries, evaluation)?;
                 let tokens = cut.tokens.iter().filter(|token| words.contains(&token.text));
                 tokens.map(|token| Place { start: token.position, end: token.position + 1 }).collect()
             }
@@ -162,10 +163,12 @@ impl SpanClause {
     }
 }
 
-fn words(field: &TextField<'_>, queries: &[String], evaluation: &Evaluation) -> Result<HashSet<String>> {
-    let mut words = HashSet::new();
+fn words(string: &StringField, queries: &[String], evaluation: &Evaluation) -> Result<BTreeSet<String>> {
+    let mut words = BTreeSet::new();
     for query in queries {
-        words.extend(evaluation.cut_searched(field.string, query)?.iter().map(|token| token.text.clone()));
+        let searched = evaluation.cut_searched(string, query)?;
+        evaluation.operation.work(searched.tokens.len())?;
+        words.extend(searched.tokens.iter().map(|token| token.text.clone()));
     }
     Ok(words)
 }
@@ -221,12 +224,13 @@ impl Span {
         fields
     }
 
-    fn words(&self, field: &TextField<'_>, evaluation: &Evaluation) -> Result<HashSet<String>> {
+    /// All words that are searched for. Scores sum up over them, in one order.
+    fn words(&self, string: &StringField, evaluation: &Evaluation) -> Result<BTreeSet<String>> {
         let mut terms = Vec::new();
         self.clause.terms(&mut terms);
-        let mut all = HashSet::new();
+        let mut all = BTreeSet::new();
         for (_, queries) in terms {
-            all.extend(words(field, queries, evaluation)?);
+            all.extend(words(string, queries, evaluation)?);
         }
         Ok(all)
     }
@@ -235,10 +239,27 @@ impl Span {
 impl Operator for Span {
     fn count(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<()> {
         for field in self.fields(unit) {
-            let words = self.words(&field, evaluation)?;
-            evaluation.count(unit, &field, |word| words.contains(word))?;
+            let words = self.words(field.string, evaluation)?;
+            evaluation.count(unit, &field, |word| Ok(words.contains(word)))?;
         }
         Ok(())
+    }
+
+    fn use_of_postings(&self) -> UseOfPostings {
+        UseOfPostings::Wanted
+    }
+
+    fn candidates(&self, postings: &Postings, evaluation: &Evaluation) -> Result<Rows> {
+        let mut terms = Vec::new();
+        self.clause.terms(&mut terms);
+        let paths: Vec<Path> = terms.iter().flat_map(|(paths, _)| paths.iter().cloned()).collect();
+        let mut rows = Rows::NONE;
+        for (field, string) in postings.texts(&paths) {
+            for word in self.words(string, evaluation)? {
+                rows = rows.or(postings.word(field, &word, evaluation)?);
+            }
+        }
+        Ok(rows)
     }
 
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
@@ -249,7 +270,7 @@ impl Operator for Span {
             if places.is_empty() {
                 continue;
             }
-            let words = self.words(&field, evaluation)?;
+            let words = self.words(field.string, evaluation)?;
             let rarity = evaluation.rarity(&field.key, words.iter().map(String::as_str));
             let frequency = places.len() as f32;
             *score.get_or_insert(0.0) +=
@@ -263,7 +284,7 @@ impl Operator for Span {
         if places.is_empty() {
             return Ok(());
         }
-        let words = self.words(field, evaluation)?;
+        let words = self.words(field.string, evaluation)?;
         for (token, mark) in cut.tokens.iter().zip(marks) {
             let is_in = places.iter().any(|place| (place.start..place.end).contains(&token.position));
             *mark |= is_in && words.contains(&token.text);

@@ -1,17 +1,16 @@
 //! `text`: words, all or any, as they are or nearly so; and `term`, which takes what is searched for as one word.
 
-use super::{Operator, queries};
+use super::{Operator, UseOfPostings, queries};
 use crate::details::Details;
-use crate::evaluation::{Cut, Evaluation};
+use crate::evaluation::{Cut, Evaluation, Searched};
 use crate::fuzzy::Fuzzy;
 use crate::paths::{self, Path, TextField, text_fields};
+use crate::postings::{FieldPostings, Postings, Rows};
 use crate::unit::Unit;
 use crate::{Reader, StringField};
 use bunko_errors::{Failure, Result};
-use std::collections::HashMap;
-
-/// Most strings of `query`. Source: Lucene, `IndexSearcher.getMaxClauseCount`.
-const QUERIES_MAX: usize = 1_024;
+use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Words that are searched for.
 #[derive(Debug)]
@@ -47,9 +46,6 @@ struct Found {
 
 pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
     let queries = queries(reader)?;
-    if queries.len() > QUERIES_MAX {
-        return Err(reader.wrong("query", &format!("cannot have more than {QUERIES_MAX} elements")));
-    }
     let paths = paths::parse(reader)?;
     let fuzzy = Fuzzy::parse(reader)?;
     let criteria = reader.one_of("matchCriteria", &[("any", Criteria::Any), ("all", Criteria::All)])?;
@@ -69,52 +65,101 @@ pub(super) fn parse_term(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
 }
 
 impl Text {
-    /// The words of each string.
-    fn words(&self, field: &StringField, evaluation: &Evaluation) -> Result<Vec<Vec<String>>> {
-        let words = |query: &String| match self.form {
-            Form::Whole => Ok(vec![query.clone()]),
-            Form::Cut => {
-                let tokens = evaluation.cut_searched(field, query)?;
-                Ok(tokens.iter().map(|token| token.text.clone()).collect())
-            }
+    /// What each string searches for.
+    fn searched(&self, field: &StringField, evaluation: &Evaluation) -> Result<Vec<Arc<Searched>>> {
+        let searched = |query: &String| match self.form {
+            Form::Whole => evaluation.searched_whole(query),
+            Form::Cut => evaluation.cut_searched(field, query),
         };
-        self.queries.iter().map(words).collect()
+        self.queries.iter().map(searched).collect()
+    }
+
+    /// Whether some of the strings search for a word.
+    fn searches(&self, searched: &[Arc<Searched>], word: &str, evaluation: &Evaluation) -> Result<bool> {
+        let Some(fuzzy) = &self.fuzzy else { return Ok(searched.iter().any(|searched| searched.has(word))) };
+        for token in searched.iter().flat_map(|searched| &searched.tokens) {
+            evaluation.operation.work(1 + word.len() / 16)?;
+            if fuzzy.distance(&token.text, word).is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The words of a text that one stands for, and what each is worth.
-    fn meant(&self, key: &str, word: &str, cut: &Cut, evaluation: &Evaluation) -> Vec<(String, f32)> {
-        match &self.fuzzy {
-            None => cut.frequencies.contains_key(word).then(|| (word.to_owned(), 1.0)).into_iter().collect(),
-            Some(fuzzy) => {
-                let chosen = evaluation.expansions(key, word, fuzzy);
-                let there = cut.frequencies.keys().filter_map(|word| Some((word.clone(), *chosen.get(word)?)));
-                there.collect()
-            }
+    fn nearly(fuzzy: &Fuzzy, key: &str, word: &str, cut: &Cut, evaluation: &Evaluation) -> Result<Vec<(String, f32)>> {
+        let chosen = evaluation.expansions(key, word, fuzzy)?;
+        evaluation.operation.work(1 + cut.frequencies.len() / 16)?;
+        let there = cut.frequencies.keys().filter_map(|word| Some((word.clone(), *chosen.get(word)?)));
+        let mut there: Vec<(String, f32)> = there.collect();
+        // A sum of floating point numbers depends on their order.
+        there.sort_by(|one, other| one.0.cmp(&other.0));
+        Ok(there)
+    }
+
+    /// The words of a text that a string stands for, in its order, and what each is worth; whether some of its own stand for
+    /// none.
+    fn meant(
+        &self,
+        searched: &Searched,
+        key: &str,
+        cut: &Cut,
+        evaluation: &Evaluation,
+    ) -> Result<(Vec<(String, f32)>, bool)> {
+        evaluation.operation.work(1 + searched.tokens.len().min(cut.frequencies.len()) / 16)?;
+        let Some(fuzzy) = &self.fuzzy else {
+            let there = searched.tokens_in(cut);
+            let missing = there.len() < searched.tokens.len();
+            return Ok((there.into_iter().map(|token| (token.text.clone(), 1.0)).collect(), missing));
+        };
+        let (mut all, mut missing) = (Vec::new(), false);
+        for token in &searched.tokens {
+            let meant = Self::nearly(fuzzy, key, &token.text, cut, evaluation)?;
+            missing |= meant.is_empty();
+            all.extend(meant);
         }
+        Ok((all, missing))
+    }
+
+    /// The rows that may have the words of one string.
+    fn candidates_of(
+        &self,
+        searched: &Searched,
+        field: &FieldPostings,
+        postings: &Postings,
+        evaluation: &Evaluation,
+    ) -> Result<Rows> {
+        let mut all: Option<Rows> = None;
+        for token in &searched.tokens {
+            let rows = match &self.fuzzy {
+                None => postings.word(field, &token.text, evaluation)?,
+                Some(fuzzy) => postings.nearly(field, &token.text, fuzzy, evaluation)?,
+            };
+            all = Some(match (all, self.criteria) {
+                (None, _) => rows,
+                (Some(all), Criteria::Any) => all.or(rows),
+                (Some(all), Criteria::All) => all.and(rows),
+            });
+        }
+        Ok(all.unwrap_or(Rows::NONE))
     }
 
     fn found(&self, field: &TextField<'_>, cut: &Cut, evaluation: &Evaluation) -> Result<Option<Vec<Found>>> {
         let mut all: Vec<Found> = Vec::new();
         let mut matches = false;
-        for words in self.words(field.string, evaluation)? {
-            let mut found = Vec::new();
-            let mut missing = words.is_empty();
-            for word in words {
-                let meant = self.meant(&field.key, &word, cut, evaluation);
-                missing |= meant.is_empty();
-                for (word, worth) in meant {
-                    let rarity = evaluation.rarity(&field.key, std::iter::once(word.as_str())) * worth;
-                    let frequency = cut.frequencies[&word];
-                    let norms = field.string.has_norms;
-                    let score = evaluation.score(&field.key, norms, rarity, frequency as f32, cut.tokens.len());
-                    found.push(Found { word, frequency, rarity, score });
-                }
+        for searched in self.searched(field.string, evaluation)? {
+            let (meant, missing) = self.meant(&searched, &field.key, cut, evaluation)?;
+            if meant.is_empty() || missing && self.criteria == Criteria::All {
+                continue;
             }
-            let lacks_some = missing && self.criteria == Criteria::All;
-            if !found.is_empty() && !lacks_some {
-                matches = true;
-                all.extend(found);
-            }
+            matches = true;
+            all.extend(meant.into_iter().map(|(word, worth)| {
+                let rarity = evaluation.rarity(&field.key, std::iter::once(word.as_str())) * worth;
+                let frequency = cut.frequencies[&word];
+                let norms = field.string.has_norms;
+                let score = evaluation.score(&field.key, norms, rarity, frequency as f32, cut.tokens.len());
+                Found { word, frequency, rarity, score }
+            }));
         }
         Ok(matches.then_some(all))
     }
@@ -124,14 +169,24 @@ impl Operator for Text {
     fn count(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<()> {
         evaluation.operation.work(1 + self.queries.len() / 8)?;
         for field in text_fields(unit, &self.paths) {
-            let words: HashMap<String, ()> =
-                self.words(field.string, evaluation)?.into_iter().flatten().map(|word| (word, ())).collect();
-            evaluation.count(unit, &field, |word| match &self.fuzzy {
-                None => words.contains_key(word),
-                Some(fuzzy) => words.keys().any(|searched| fuzzy.distance(searched, word).is_some()),
-            })?;
+            let searched = self.searched(field.string, evaluation)?;
+            evaluation.count(unit, &field, |word| self.searches(&searched, word, evaluation))?;
         }
         Ok(())
+    }
+
+    fn use_of_postings(&self) -> UseOfPostings {
+        UseOfPostings::Wanted
+    }
+
+    fn candidates(&self, postings: &Postings, evaluation: &Evaluation) -> Result<Rows> {
+        let mut all = Rows::NONE;
+        for (field, string) in postings.texts(&self.paths) {
+            for searched in self.searched(string, evaluation)? {
+                all = all.or(self.candidates_of(&searched, field, postings, evaluation)?);
+            }
+        }
+        Ok(all)
     }
 
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
@@ -149,10 +204,11 @@ impl Operator for Text {
         if !self.paths.iter().any(|path| path.takes(&field.path)) {
             return Ok(());
         }
-        for word in self.words(field.string, evaluation)?.into_iter().flatten() {
-            let meant = self.meant(&field.key, &word, cut, evaluation);
+        for searched in self.searched(field.string, evaluation)? {
+            let (meant, _) = self.meant(&searched, &field.key, cut, evaluation)?;
+            let meant: HashSet<String> = meant.into_iter().map(|(word, _)| word).collect();
             for (token, mark) in cut.tokens.iter().zip(marks.iter_mut()) {
-                *mark |= meant.iter().any(|(word, _)| *word == token.text);
+                *mark |= meant.contains(&token.text);
             }
         }
         Ok(())
