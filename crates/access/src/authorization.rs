@@ -34,8 +34,8 @@ struct OfBuckets {
 }
 
 impl OfBuckets {
-    fn allow(&self, series: &str, action: Action) -> bool {
-        self.all.allows(action) || self.of.get(series).is_some_and(|actions| actions.allows(action))
+    fn on(&self, series: &str) -> ActionSet {
+        self.all.and(find(&self.of, series))
     }
 
     fn add(&mut self, series: Option<&String>, actions: ActionSet) {
@@ -44,6 +44,11 @@ impl OfBuckets {
             Some(series) => put(&mut self.of, series, actions),
         }
     }
+}
+
+fn find(map: &HashMap<String, ActionSet>, name: &str) -> ActionSet {
+    // Most are empty, which is found out without reckoning a hash.
+    if map.is_empty() { ActionSet::NONE } else { map.get(name).copied().unwrap_or_default() }
 }
 
 fn put(map: &mut HashMap<String, ActionSet>, name: &str, actions: ActionSet) {
@@ -99,25 +104,29 @@ impl Authorization {
 
     /// Whether an action on a database is.
     pub fn on_database(&self, database: &str, action: Action) -> bool {
-        self.on_normal(database, self.databases.get(database), action) || self.anything.allows(action)
+        self.normal(database, self.databases.get(database)).and(self.anything).allows(action)
     }
 
     /// Whether an action on a collection is.
     pub fn on_collection(&self, database: &str, collection: &str, action: Action) -> bool {
+        self.actions_on(database, collection).allows(action)
+    }
+
+    /// All actions that are allowed on a collection.
+    pub fn actions_on(&self, database: &str, collection: &str) -> ActionSet {
         let of = self.databases.get(database);
-        if !collection.starts_with("system.") {
-            if self.on_normal(database, of, action) {
-                return true;
-            }
-        } else if let Some(series) = collection.strip_prefix(BUCKETS)
-            && (self.buckets.allow(series, action) || of.is_some_and(|of| of.buckets.allow(series, action)))
-        {
-            return true;
+        let mut actions = self.anything.and(find(&self.names, collection));
+        if let Some(of) = of {
+            actions = actions.and(find(&of.collections, collection));
         }
-        let by_name = |names: &HashMap<String, ActionSet>| {
-            !names.is_empty() && names.get(collection).is_some_and(|actions| actions.allows(action))
-        };
-        of.is_some_and(|of| by_name(&of.collections)) || by_name(&self.names) || self.anything.allows(action)
+        if !collection.starts_with("system.") {
+            actions.and(self.normal(database, of))
+        } else if let Some(series) = collection.strip_prefix(BUCKETS) {
+            let of_database = of.map(|of| of.buckets.on(series)).unwrap_or_default();
+            actions.and(self.buckets.on(series)).and(of_database)
+        } else {
+            actions
+        }
     }
 
     /// Whether an action on any collection of a database, or on itself, is.
@@ -128,10 +137,11 @@ impl Authorization {
             || some(&self.names)
     }
 
-    /// Databases that belong to the server have no privileges from those on all of them.
-    fn on_normal(&self, database: &str, of: Option<&OfDatabase>, action: Action) -> bool {
-        (self.any_normal.allows(action) && !matches!(database, "local" | "config"))
-            || of.is_some_and(|of| of.whole.allows(action))
+    /// What is allowed on a database and its ordinary collections. Databases that belong to the server have no privileges
+    /// from those on all of them.
+    fn normal(&self, database: &str, of: Option<&OfDatabase>) -> ActionSet {
+        let any = if matches!(database, "local" | "config") { ActionSet::NONE } else { self.any_normal };
+        of.map_or(any, |of| any.and(of.whole))
     }
 }
 

@@ -63,6 +63,11 @@ impl Restrictions {
         parsed.unwrap_or_else(|| Self(vec![Alternative { sources: Some(Vec::new()), names_server: true }]))
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether somebody at that address meets them; at a Unix domain socket there is none.
     pub fn are_met_by(&self, source: Option<IpAddr>) -> bool {
         let meets = |alternative: &Alternative| {
@@ -71,7 +76,7 @@ impl Restrictions {
             };
             !alternative.names_server && alternative.sources.as_ref().is_none_or(is_source)
         };
-        self.0.is_empty() || self.0.iter().any(meets)
+        self.is_empty() || self.0.iter().any(meets)
     }
 
     /// Whether an alternative names an address of the server.

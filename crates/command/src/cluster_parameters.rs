@@ -6,6 +6,7 @@ use crate::parameters::Parameters;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
+use bunko_matcher::Filter;
 
 /// The database and the collection that keep them.
 pub(crate) const DATABASE: &str = "config";
@@ -16,6 +17,9 @@ pub(crate) const DEFAULT_MAX_TIME: &str = "defaultMaxTimeMS";
 
 /// The one that limits how long documents before a change are shown.
 pub(crate) const CHANGE_STREAM_OPTIONS: &str = "changeStreamOptions";
+
+/// The one that says which events the audit log has. It is there where an audit log is kept.
+pub(crate) const AUDIT_CONFIG: &str = "auditConfig";
 
 /// One parameter: a document with fields of its own.
 pub(crate) struct ClusterParameter {
@@ -43,6 +47,8 @@ enum Kind {
         least: f64,
         most: f64,
     },
+    /// A query over events; an empty one asks for all.
+    Query,
     /// `{expireAfterSeconds: "off"}` or a positive number.
     PreAndPostImages,
 }
@@ -50,6 +56,13 @@ enum Kind {
 /// All of them, by name.
 /// Source: MongoDB manual 8.2, "Cluster Parameters".
 static PARAMETERS: &[ClusterParameter] = &[
+    ClusterParameter {
+        name: AUDIT_CONFIG,
+        fields: &[
+            Field { name: "filter", kind: Kind::Query },
+            Field { name: "auditAuthorizationSuccess", kind: Kind::Boolean { default: false } },
+        ],
+    },
     ClusterParameter {
         name: CHANGE_STREAM_OPTIONS,
         fields: &[Field { name: "preAndPostImages", kind: Kind::PreAndPostImages }],
@@ -149,6 +162,7 @@ impl Field {
             Kind::Boolean { default } => Value::Boolean(default),
             Kind::Integer { default, .. } => Value::Int64(default),
             Kind::Double { default, .. } => Value::Double(default),
+            Kind::Query => Value::Document(DocumentBuf::new()),
             Kind::PreAndPostImages => Value::Document(DocumentBuf::new().with("expireAfterSeconds", "off")),
         }
     }
@@ -164,6 +178,11 @@ impl Field {
                 ValueRef::Boolean(_) => Ok(value.to_value()),
                 _ => Err(wrong_type(&place, value, "bool")),
             },
+            Kind::Query => {
+                let query = value.as_document().ok_or_else(|| wrong_type(&place, value, "object"))?;
+                Filter::parse(query)?;
+                Ok(value.to_value())
+            }
             Kind::Integer { least, .. } => {
                 let number = number::clamp_to_i64(value).ok_or_else(|| wrong_number(&place, value))?;
                 if number < least {

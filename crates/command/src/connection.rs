@@ -2,7 +2,7 @@
 
 use crate::access_control::{LoggedIn, Login};
 use crate::authorization::cursors::Owner;
-use crate::awaiting::{Parked, ParkedCursor};
+use crate::awaiting::{Await, Parked, ParkedCursor};
 use crate::operations::{Absence, Beginning, Operations, Registration, RunningOperation};
 use crate::service::Service;
 use crate::sessions::Session;
@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 /// Who is at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +29,18 @@ pub enum Peer {
 const IPV6_HOST_BITS: u32 = 64;
 
 impl Peer {
+    /// The client's address; `None` at a Unix domain socket.
+    pub fn ip(self) -> Option<IpAddr> {
+        match self {
+            Self::Tcp(address) => Some(address.ip()),
+            Self::Unix => None,
+        }
+    }
+
     /// What counts as one address where something is limited by address: of IPv6 a network of 64 bits. `None` for all who
     /// come by a Unix domain socket.
     pub fn network(self) -> Option<IpAddr> {
-        let Self::Tcp(address) = self else { return None };
-        Some(match address.ip().to_canonical() {
+        Some(match self.ip()?.to_canonical() {
             IpAddr::V6(address) => {
                 IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> IPV6_HOST_BITS << IPV6_HOST_BITS))
             }
@@ -78,6 +86,10 @@ pub struct ClientConnection {
     uuid: OnceLock<[u8; 16]>,
     /// The command that waits, if one does.
     parked: Option<Parked>,
+    /// Until when the first statement of a transaction waits for others, which is run again and again meanwhile.
+    pub(crate) conflict_until: Option<Instant>,
+    /// What the last reply waits for.
+    pub(crate) hold: Option<Await>,
 }
 
 impl ClientConnection {
@@ -96,7 +108,14 @@ impl ClientConnection {
             registration: None,
             uuid: OnceLock::new(),
             parked: None,
+            conflict_until: None,
+            hold: None,
         }
+    }
+
+    /// What a reply waits for before it is sent ([`crate::Answer::is_held`]).
+    pub fn take_hold(&mut self) -> Option<Await> {
+        self.hold.take()
     }
 
     /// What `connectionStatus` calls the connection.
@@ -109,7 +128,13 @@ impl ClientConnection {
     /// Where it cannot be read; then nobody is logged in.
     pub(crate) fn renew_user(&mut self, service: &Service) -> Result<()> {
         if self.user.as_ref().is_some_and(|user| !user.is_current(service)) {
-            let user = self.user.take().map(|user| user.renewed(service)).transpose()?.flatten();
+            let before = self.user.as_ref().map(Owner::of_user);
+            let user = self.user.take().map(|user| user.renewed(service, self.peer.ip())).transpose()?.flatten();
+            if let (Some(before), Some(now)) = (before, &user)
+                && before.is_still(now)
+            {
+                service.transactions.renew_owner(&Owner::of_user(now));
+            }
             self.set_user(user);
         }
         Ok(())

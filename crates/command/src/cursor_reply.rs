@@ -214,13 +214,20 @@ fn fill(
     let before = reply.len_bytes();
     let mut index = 0;
     let source_is_resumable = source.resume_token().is_some();
-    let mut last_id = None;
+    // Kept in one place: most batches never need it.
+    let mut last_id = Vec::new();
+    let mut note_id = |document: DocumentRef<'_>| {
+        last_id.clear();
+        if source_is_resumable && let Some(id) = document.get("_id").and_then(ValueRef::as_document) {
+            last_id.extend_from_slice(id.as_bytes());
+        }
+    };
     let end = loop {
         if index == documents {
             break if pending.is_none() && source.is_over() { End::Reached } else { End::NotYet };
         }
         if let Some(document) = pending.take() {
-            last_id = document.as_ref().get("_id").and_then(ValueRef::as_document).map(DocumentRef::to_owned);
+            note_id(document.as_ref());
             reply.push(index as usize, &document);
             index += 1;
             continue;
@@ -230,13 +237,16 @@ fn fill(
             *pending = Some(document.to_owned());
             break End::NotYet;
         }
-        last_id = source_is_resumable.then(|| document.get("_id")?.as_document().map(DocumentRef::to_owned)).flatten();
+        note_id(document);
         reply.push(index as usize, document);
         check_reply_bytes(reply.len_bytes())?;
         index += 1;
     };
     counters.note_returned(index);
     // What did not fit any more has been read already.
-    let resume_token = if pending.is_some() { last_id } else { source.resume_token() };
+    let resume_token = match pending {
+        Some(_) => (!last_id.is_empty()).then(|| DocumentBuf::from_trusted(last_id)),
+        None => source.resume_token(),
+    };
     Ok(Filled { end, documents: index, resume_token: resume_token.filter(|_| source_is_resumable) })
 }

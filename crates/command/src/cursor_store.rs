@@ -276,6 +276,17 @@ impl CursorStore {
         self.slots.lock().get(&id).is_some_and(|slot| !slot.owner.as_ref().is_some_and(is_own))
     }
 
+    /// Who opened a cursor, where that is known, and what it reads; `None` where there is no such cursor.
+    pub(crate) fn owner_and_namespace(&self, id: i64) -> Option<(Option<Owner>, Namespace)> {
+        let slots = self.slots.lock();
+        let slot = slots.get(&id)?;
+        let namespace = match &slot.state {
+            State::Waiting(cursor) => &cursor.namespace,
+            State::Working { namespace, .. } => namespace,
+        };
+        Some((slot.owner.clone(), namespace.clone()))
+    }
+
     /// Whose the cursors are that belong to somebody.
     pub(crate) fn owners(&self) -> Vec<(i64, Owner)> {
         let slots = self.slots.lock();

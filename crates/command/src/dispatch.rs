@@ -14,9 +14,9 @@ use crate::known_commands;
 use crate::operations::{Beginning, at_shutdown};
 use crate::profiler::Outcome;
 use crate::service::Service;
-use crate::transactions::{Fate, check_writes, fate_by_reply, is_inside};
+use crate::transactions::{Fate, Part, check_writes, fate_by_reply, is_inside};
 use crate::write_concern::Acknowledgement;
-use bunko_bson::{DocumentBuf, DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
+use bunko_bson::{DocumentBuf, DocumentRef, Element, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::{StateAsked, check_database};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{Message, Sequence};
@@ -108,9 +108,26 @@ pub struct Request<'a> {
     pub body: DocumentRef<'a>,
     /// The OP_MSG with its document sequences, where it is one.
     pub message: Option<&'a Message<'a>>,
+    /// The first field of `body`, which many ask for and is read once.
+    first: Option<Element<'a>>,
 }
 
 impl<'a> Request<'a> {
+    /// A command with what it came in.
+    pub fn new(database: &'a str, body: DocumentRef<'a>, message: Option<&'a Message<'a>>) -> Self {
+        Self { database, body, message, first: body.first() }
+    }
+
+    /// The command's name as it was sent; empty where there is none.
+    pub fn name(&self) -> &'a str {
+        self.first.map_or("", |first| first.name)
+    }
+
+    /// The command's first value; null where there is none.
+    pub fn argument(&self) -> ValueRef<'a> {
+        self.first.map_or(ValueRef::Null, |first| first.value)
+    }
+
     /// The documents of an array field that came as a sequence.
     pub fn sequence(&self, field: &str) -> Option<&'a Sequence<'a>> {
         self.message.and_then(|message| message.sequence(field))
@@ -128,6 +145,8 @@ pub struct Answer {
     pub repeat_after: Option<Duration>,
     /// The cursor whose next batch follows at once, without being asked for, if the client allows it.
     pub next_of: Option<i64>,
+    /// Whether it is held back until [`ClientConnection::take_hold`] is over.
+    pub is_held: bool,
 }
 
 impl Service {
@@ -172,7 +191,8 @@ impl Service {
     ) -> Result<(), Halt> {
         // Whatever becomes of the command, it waits no longer.
         let parked = connection.unpark();
-        let name = request.body.first().map(|element| element.name).unwrap_or_default();
+        let patience = connection.conflict_until.take();
+        let name = request.name();
         let Some(command) = commands::find(name) else {
             self.counters.note_refused(None);
             return Err(no_such_command(name).into());
@@ -247,6 +267,15 @@ impl Service {
         // The reply leaves with the connection, and is no longer the operation's.
         let given_away = reply.capacity_bytes().saturating_sub(room_before);
         let outcome = if invocation.leave(given_away) { Err(Halt::TooLong) } else { outcome };
+        let mut conflict_until = None;
+        let (outcome, held) = match invocation.wait_after_conflict(patience) {
+            // It holds nothing by then that others wait for.
+            Some(wait) if invocation.options.part == Some(Part::First) => {
+                conflict_until = Some(wait.until);
+                (Err(Halt::Awaits(Box::new(wait))), None)
+            }
+            held => (outcome, held),
+        };
         if matches!(outcome, Err(Halt::TooLong | Halt::Awaits(_))) {
             invocation.set_fate(Fate::AsBefore);
         }
@@ -266,6 +295,7 @@ impl Service {
         if let Err(Halt::Awaits(_)) = &outcome {
             let parked = invocation.parked.take();
             drop(invocation);
+            connection.conflict_until = conflict_until;
             connection.park(operation, parked);
             return outcome;
         }
@@ -278,9 +308,12 @@ impl Service {
             // It runs again, and is counted then.
             Err(Halt::TooLong | Halt::Awaits(_) | Halt::ClosesConnection) => return outcome,
         };
+        answer.is_held = held.is_some();
+        invocation.connection.hold = held;
         let elapsed = invocation.started().elapsed().saturating_sub(waited);
         let (namespace, examined) = (invocation.namespace_noted(), invocation.examined());
         if self.audit.is_on() {
+            audit::note_created(self, invocation.connection, invocation.created());
             audit::note_command(self, invocation.connection, command.name, &request, failure.map(Failure::code));
         }
         self.counters.note_command(command.name, namespace, elapsed, examined, failure.map(Failure::code));

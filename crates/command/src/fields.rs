@@ -1,7 +1,7 @@
 //! Reading a command's fields, with MongoDB's words for those of the wrong type.
 
 use bunko_bson::number::{self, Number};
-use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
+use bunko_bson::{ArrayRef, DocumentRef, EncodedElement, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// The fields of a command, or of a command inside `explain`.
@@ -15,26 +15,55 @@ pub struct Fields<'a> {
     met: Option<FieldSet>,
 }
 
-/// Which of the fields that a command may have are there.
+/// Which of the fields that a command may have are there, and where.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldSet {
     known: &'static [&'static str],
     /// By position.
     present: u64,
+    /// A bit for each name in the body, known or not, as [`mark`] has it: most questions are for what is not there.
+    marks: u64,
+    /// The first of those that are there.
+    places: [Place; PLACES],
+}
+
+/// Most commands have no more fields of their own.
+const PLACES: usize = 6;
+
+/// Where a known field begins in the body.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// Among the known ones, counted from 1; 0 where there is none.
+    number: u8,
+    offset: u32,
+}
+
+/// What a walk knows of a field.
+enum Found {
+    /// Whether it is there was not looked at.
+    Unknown,
+    Missing,
+    /// It is there, further behind than places are kept.
+    Somewhere,
+    At(usize),
 }
 
 impl FieldSet {
     /// None of `known`, which are at most 64.
     pub fn new(known: &'static [&'static str]) -> Self {
         debug_assert!(known.len() <= u64::BITS as usize);
-        Self { known, present: 0 }
+        Self { known, present: 0, marks: 0, places: [Place::default(); PLACES] }
     }
 
-    /// Notes a field that is there; whether it is a known one.
-    pub fn note(&mut self, name: &[u8]) -> Met {
-        match self.position(name) {
+    /// Notes a field of `body`; whether it is a known one. Before anything is found, all of its fields are noted or passed by.
+    pub fn note<'a>(&mut self, field: &EncodedElement<'a>, body: DocumentRef<'a>) -> Met {
+        self.pass_by(field.name_bytes());
+        match self.position(field.name_bytes()) {
             Some(position) if self.present & (1 << position) != 0 => Met::Again,
             Some(position) => {
+                if let Some(place) = self.places.get_mut(self.present.count_ones() as usize) {
+                    *place = Place { number: position as u8 + 1, offset: field.offset_in(body) as u32 };
+                }
                 self.present |= 1 << position;
                 Met::Known
             }
@@ -42,13 +71,34 @@ impl FieldSet {
         }
     }
 
+    /// Notes that there is a field of that name, wherever it is.
+    pub fn pass_by(&mut self, name: &[u8]) {
+        self.marks |= mark(name);
+    }
+
     fn position(&self, name: &[u8]) -> Option<usize> {
         self.known.iter().position(|known| known.as_bytes() == name)
     }
 
-    fn is_missing(&self, name: &str) -> bool {
-        self.position(name.as_bytes()).is_some_and(|position| self.present & (1 << position) == 0)
+    fn find(&self, name: &str) -> Found {
+        if self.marks & mark(name.as_bytes()) == 0 {
+            return Found::Missing;
+        }
+        match self.position(name.as_bytes()) {
+            None => Found::Unknown,
+            Some(position) if self.present & (1 << position) == 0 => Found::Missing,
+            Some(position) => {
+                let place = self.places.iter().find(|place| usize::from(place.number) == position + 1);
+                place.map_or(Found::Somewhere, |place| Found::At(place.offset as usize))
+            }
+        }
     }
+}
+
+/// One of 64 bits, by a name's length and its first byte.
+fn mark(name: &[u8]) -> u64 {
+    let first = name.first().copied().unwrap_or_default();
+    1 << ((name.len() * 5 + usize::from(first)) % u64::BITS as usize)
 }
 
 /// What became of a field's name.
@@ -74,10 +124,16 @@ impl<'a> Fields<'a> {
 
     /// A field of the command; null counts as missing, as MongoDB's parsers have it.
     pub fn field(&self, name: &str) -> Option<ValueRef<'a>> {
-        if self.met.is_some_and(|met| met.is_missing(name)) {
-            return None;
+        self.value(name).filter(|value| !value.is_nullish())
+    }
+
+    /// A field of the command, also where it is null.
+    pub fn value(&self, name: &str) -> Option<ValueRef<'a>> {
+        match self.met.as_ref().map_or(Found::Unknown, |met| met.find(name)) {
+            Found::Missing => None,
+            Found::At(offset) => self.body.value_at(offset),
+            Found::Unknown | Found::Somewhere => self.body.get(name),
         }
-        self.body.get(name).filter(|value| !value.is_nullish())
     }
 
     /// The failure that names a field of the wrong type.
@@ -189,15 +245,21 @@ mod tests {
 
     #[test]
     fn a_walked_body_answers_as_any_other() {
+        let many = ["p1", "p2", "p3", "p4", "p5", "p6"];
         let body = DocumentBuf::new().with("find", "c").with("skip", 1).with("hint", ValueRef::Null).with("other", 2);
-        let mut met = FieldSet::new(&["skip", "hint", "limit"]);
-        assert_eq!(met.note(b"skip"), Met::Known);
-        assert_eq!(met.note(b"hint"), Met::Known);
-        assert_eq!(met.note(b"other"), Met::Unknown);
-        assert_eq!(met.note(b"hint"), Met::Again);
+        let body = many.iter().zip(0..).fold(body, |body, (name, number)| body.with(name, number)).with("hint", 3);
+        let mut met = FieldSet::new(&["skip", "hint", "limit", "p1", "p2", "p3", "p4", "p5", "p6"]);
+        let body_read = body.as_ref();
+        let noted: Vec<_> = body_read.iter().encoded().map(|field| met.note(&field, body_read)).collect();
+        let known = [Met::Known; 6];
+        assert_eq!(noted, [&[Met::Unknown, Met::Known, Met::Known, Met::Unknown], &known[..], &[Met::Again]].concat());
         let (walked, any) = (Fields::of_walked("find", body.as_ref(), met), Fields::new("find", body.as_ref()));
         let skip = |fields: Fields<'_>| fields.integer("skip").expect("a number");
         assert_eq!((skip(walked), skip(any)), (Some(1), Some(1)));
+        for (name, number) in many.iter().zip(0..) {
+            let found = (walked.integer(name).expect("a number"), any.integer(name).expect("a number"));
+            assert_eq!(found, (Some(number), Some(number)), "{name}");
+        }
         for name in ["hint", "limit"] {
             assert!(walked.field(name).is_none() && any.field(name).is_none(), "{name}");
         }

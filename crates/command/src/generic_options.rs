@@ -1,6 +1,7 @@
 //! Fields that any command may carry, and the refusal of those that none knows.
 
 use crate::dispatch::{ANY_FIELDS, Command, Request, TransactionUse};
+use crate::encrypted_fields;
 use crate::fields::{FieldSet, Met, wrong_type};
 use crate::read_concern::ReadConcern;
 use crate::replica_set::{Deployment, parse_cluster_time};
@@ -128,8 +129,12 @@ impl GenericOptions {
             part: None,
             transaction: TransactionFields::default(),
         };
-        for encoded in request.body.iter().encoded().skip(1) {
-            match options.met.note(encoded.name_bytes()) {
+        let mut fields = request.body.iter().encoded();
+        if let Some(first) = fields.next() {
+            options.met.pass_by(first.name_bytes());
+        }
+        for encoded in fields {
+            match options.met.note(&encoded, request.body) {
                 // The command reads it itself.
                 Met::Known => {}
                 met => {
@@ -149,6 +154,10 @@ impl GenericOptions {
             for sequence in message.sequences() {
                 if !command.fields.contains(&sequence.identifier) {
                     return Err(unknown(command, sequence.identifier));
+                }
+                // An insert says it of each document.
+                if let Some((_, found)) = sequence.refused.first().filter(|_| command.name != "insert") {
+                    return Err(Failure::new(ErrorCode::INVALID_BSON, found.to_string()));
                 }
             }
         }
@@ -193,6 +202,9 @@ impl GenericOptions {
             "readConcern" => {
                 self.read_concern = ReadConcern::parse(deployment, command, document(command, name, value)?, body)?;
             }
+            "encryptionInformation" if encrypted_fields::takes_information(command.name) => {
+                encrypted_fields::check_information(deployment, command.name, object(name, value)?)?;
+            }
             "maxTimeMS" => self.max_time = max_time(value)?,
             "comment" => self.comment = Some(value.to_value()),
             "txnNumber" if value.is_nullish() => {}
@@ -215,7 +227,7 @@ impl GenericOptions {
             return refuse("Transaction number requires a session ID to also be specified".to_owned());
         }
         self.part = self.transaction.part_of(command, request)?;
-        if self.part.is_none() && !RETRYABLE.contains(&command.name) {
+        if self.part.is_none() && !is_retryable(command.name) {
             let message = format!(
                 "txnNumber may only be provided for multi-document transactions and retryable write commands. \
                  autocommit:false was not provided, and {} is not a retryable write command.",
@@ -230,9 +242,11 @@ impl GenericOptions {
     }
 }
 
-/// Commands that may be sent again without being done twice.
+/// Whether the command of that name may be sent again without being done twice.
 /// Source: MongoDB manual, "Retryable Writes".
-const RETRYABLE: &[&str] = &["bulkWrite", "delete", "findAndModify", "insert", "update"];
+fn is_retryable(command: &str) -> bool {
+    matches!(command, "bulkWrite" | "delete" | "findAndModify" | "insert" | "update")
+}
 
 fn transaction_number(value: ValueRef<'_>) -> Result<i64> {
     match value {
@@ -265,7 +279,7 @@ pub(crate) fn is_held_back_for_body(command: &str, body: DocumentRef<'_>) -> boo
 pub(crate) fn is_held_back_for_name(command: &str) -> bool {
     match command {
         "aggregate" | "mapReduce" => false,
-        "reIndex" | "removeQuerySettings" | "setClusterParameter" | "setQuerySettings" => true,
+        "reIndex" | "removeQuerySettings" | "setAuditConfig" | "setClusterParameter" | "setQuerySettings" => true,
         _ => writes(command),
     }
 }

@@ -1,7 +1,8 @@
 //! One running command: its request, its options, and what it may use.
 
 use crate::authorization::Asker;
-use crate::awaiting::ParkedCursor;
+use crate::authorization::cursors::Owner;
+use crate::awaiting::{Await, ParkedCursor};
 use crate::collation_option;
 use crate::connection::ClientConnection;
 use crate::dispatch::{Command, Halt, Request, RunOn};
@@ -13,7 +14,7 @@ use crate::oplog_view;
 use crate::query_settings;
 use crate::service::Service;
 use crate::sessions::{Asked, CheckedOut};
-use crate::transactions::{Entry, Fate, Part};
+use crate::transactions::{CONFLICT_WAIT_MAX, Entry, Fate, Part};
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace, RetryableWrite, StateAsked, Transaction};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -24,6 +25,11 @@ use std::cell::OnceCell;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// A query of more bytes takes longer to plan than another thread takes to begin with it.
+const LARGE_QUERY_BYTES: usize = 4 * 1024;
+/// Documents of a collection over which such a query may take long.
+const LARGE_COLLECTION: u64 = 2_000;
 
 /// A command at work.
 pub struct Invocation<'a> {
@@ -175,7 +181,8 @@ impl<'a> Invocation<'a> {
             began: self.started(),
             read_concern: read_concern.map(DocumentRef::to_owned),
             connection: self.connection.id,
-            client: self.connection.peer.to_string(),
+            client: self.connection.peer,
+            owner: Owner::of(self),
         });
     }
 
@@ -242,6 +249,18 @@ impl<'a> Invocation<'a> {
         self.checked_out.as_mut().map_or(Ok(None), CheckedOut::commit)
     }
 
+    /// What is worth waiting for after the command has met another transaction: until then, where it has waited before.
+    pub(crate) fn wait_after_conflict(&self, until: Option<Instant>) -> Option<Await> {
+        let obstacle = self.checked_out.as_ref()?.transaction()?.take_obstacle()?;
+        let until = until.unwrap_or_else(|| self.started() + CONFLICT_WAIT_MAX);
+        // Who asked for the state of some time gets that again.
+        let is_of_now = !matches!(self.options.read_concern.state, Some(StateAsked::At(_)));
+        (is_of_now && Instant::now() < until).then(|| {
+            let stop = self.stop_bell();
+            Await { news: obstacle.after(0), stop: stop.after(stop.rings()), until }
+        })
+    }
+
     /// Aborts the transaction that the command is part of.
     pub(crate) fn abort_transaction(&mut self) {
         if let Some(checked_out) = &mut self.checked_out {
@@ -251,7 +270,7 @@ impl<'a> Invocation<'a> {
 
     /// The command's first value.
     pub fn argument(&self) -> ValueRef<'a> {
-        self.request.body.first().map_or(ValueRef::Null, |element| element.value)
+        self.request.argument()
     }
 
     /// The collection that the command's first value names.
@@ -356,6 +375,14 @@ impl<'a> Invocation<'a> {
         if is_long && self.run_on == RunOn::SharedThread { Err(Halt::TooLong) } else { Ok(()) }
     }
 
+    /// The same for a query of so many bytes that to plan it takes long, over a collection in which it may find much. Who asks
+    /// before the query is read does not read it twice.
+    pub fn refuse_if_large(&self, namespace: &Namespace) -> Result<(), Halt> {
+        let is_query_large = self.request.body.len_bytes() > LARGE_QUERY_BYTES;
+        let is_large = || self.collection(namespace).is_some_and(|collection| collection.count() > LARGE_COLLECTION);
+        self.refuse_if_long(is_query_large && is_large())
+    }
+
     /// Waits where writes are held back, before anything is done.
     pub(crate) fn wait_for_write_lock(&self) -> Result<(), Halt> {
         let lock = &self.service.write_lock;
@@ -408,12 +435,9 @@ impl<'a> Invocation<'a> {
         let interruption = Interruption::of(self.operation, self.deadline());
         let mut limits = self.service.facts.memory_limits.clone();
         self.service.parameters.limit_stages(&mut limits.stages);
-        let operation = OperationContext::new(Arc::clone(&interruption) as _, limits);
+        let operation = OperationContext::within(self.unit_shared(), Arc::clone(&interruption) as _, limits);
         operation.seed(self.service.world.seed ^ (u64::from(self.opid()) << 32));
         operation.enter(self.place(), self.started());
-        if let Some(unit) = self.unit_shared() {
-            operation.join(unit);
-        }
         if self.written.is_some() {
             operation.note_change();
         }
@@ -471,7 +495,9 @@ impl<'a> Invocation<'a> {
         let writes_by_pipelines = matches!(self.command.name, "bulkWrite" | "findAndModify" | "update");
         let seconds = u32::try_from(scope.now_ms / 1000).unwrap_or(u32::MAX);
         let own = || writes_by_pipelines.then_some(Timestamp { seconds, increment: 1 });
-        scope.variables = scope.variables.with_cluster_time(self.service.cluster_time().or_else(own));
+        let roles = self.connection.user.as_ref().map(|user| Arc::clone(&user.role_documents));
+        let cluster_time = self.service.cluster_time().or_else(own);
+        scope.variables = scope.variables.with_cluster_time(cluster_time).with_user_roles(roles);
         scope
     }
 
@@ -490,6 +516,11 @@ impl<'a> Invocation<'a> {
         // Nothing was asked before: the cursor is looked for first.
         let _ = self.context.set(cursor.clone());
         cursor.operation.check()
+    }
+
+    /// The collections that it has made without being told to.
+    pub(crate) fn created(&self) -> Vec<String> {
+        self.context.get().map(|context| context.operation.take_created()).unwrap_or_default()
     }
 
     /// Whether the command is to run again on a thread of its own; then whatever came of it is void. The thread leaves

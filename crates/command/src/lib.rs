@@ -20,6 +20,7 @@ mod collection_options;
 mod collection_statistics;
 mod collection_uuid;
 mod commands;
+mod commit_quorum;
 mod connection;
 mod connection_rate;
 mod counters;
@@ -77,7 +78,7 @@ mod write_concern;
 mod write_lock;
 mod write_statement;
 
-pub use audit::AuditOptions;
+pub use audit::{AuditOptions, Configuration as AuditConfiguration};
 pub use authorization::{Asker, Privileges};
 pub use awaiting::Await;
 pub use commands::COMMANDS;

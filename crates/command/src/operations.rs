@@ -4,13 +4,16 @@
 //! begins costs one uncontended lock and one small copy. A map with an entry for each running operation would be
 //! locked by all connections, twice for each operation.
 
+mod interruption;
+
+pub(crate) use interruption::{Interruption, at_shutdown};
+
 use crate::authorization::cursors::Owner;
 use crate::connection::Peer;
 use crate::generic_options::{is_held_back_for_body, is_held_back_for_name};
 use crate::sessions::SessionId;
 use bunko_access::Name;
 use bunko_bson::{DocumentBuf, DocumentRef};
-use bunko_errors::{ErrorCode, Failure};
 use bunko_store::Bell;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -22,9 +25,6 @@ use std::time::{Duration, Instant};
 
 /// Most bytes of a command that are kept, as in MongoDB.
 const COMMAND_BYTES_MAX: usize = 1024;
-
-/// Commands that end when their client goes away; what writes goes on.
-const READS: [&str; 6] = ["find", "getMore", "aggregate", "count", "distinct", "mapReduce"];
 
 /// What one connection is doing.
 pub(crate) struct OperationSlot {
@@ -202,7 +202,7 @@ impl Operations {
 
     /// What ends work of the server's own when all operations are to stop.
     pub(crate) fn interruption_of_own(&self) -> Arc<dyn bunko_operation::Interruption> {
-        Arc::new(EndOfServer(Arc::clone(&self.registry.are_all_interrupted)))
+        Arc::new(interruption::EndOfServer(Arc::clone(&self.registry.are_all_interrupted)))
     }
 
     /// How many operations run.
@@ -414,166 +414,10 @@ impl RunningOperation {
     }
 }
 
-/// Why whatever reads for a client may have to stop. A cursor outlives the command that opened it, so what it asks
-/// is turned to the command that works with it now.
-pub(crate) struct Interruption {
-    target: Mutex<Target>,
-    is_cursor_killed: AtomicBool,
-}
-
-/// What stops what no client asked for.
-struct EndOfServer(Arc<AtomicBool>);
-
-impl bunko_operation::Interruption for EndOfServer {
-    fn reason(&self) -> Option<Failure> {
-        self.0.load(Ordering::Relaxed).then(at_shutdown)
-    }
-}
-
-/// Why everything stops when the server ends.
-pub(crate) fn at_shutdown() -> Failure {
-    Failure::new(ErrorCode::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown")
-}
-
-struct Target {
-    slot: Arc<OperationSlot>,
-    is_read: bool,
-    opid: u32,
-    deadline: Option<Instant>,
-}
-
-impl Target {
-    fn new(operation: &RunningOperation, deadline: Option<Instant>) -> Self {
-        let is_read = READS.contains(&operation.command_name);
-        Self { slot: Arc::clone(&operation.slot), is_read, opid: operation.opid, deadline }
-    }
-}
-
-impl Interruption {
-    /// By `killOp` of that operation, when the client of one that reads goes away, or when the deadline passes.
-    pub(crate) fn of(operation: &RunningOperation, deadline: Option<Instant>) -> Arc<Self> {
-        Arc::new(Self {
-            target: Mutex::new(Target::new(operation, deadline)),
-            is_cursor_killed: AtomicBool::new(false),
-        })
-    }
-
-    /// From now on by that of another operation.
-    pub(crate) fn follow(&self, operation: &RunningOperation, deadline: Option<Instant>) {
-        *self.target.lock() = Target::new(operation, deadline);
-    }
-
-    /// The cursor for which the operation works has been killed.
-    pub(crate) fn note_killed_cursor(&self) {
-        self.is_cursor_killed.store(true, Ordering::SeqCst);
-        self.target.lock().slot.stop.ring();
-    }
-}
-
-impl bunko_operation::Interruption for Interruption {
-    fn reason(&self) -> Option<Failure> {
-        let target = self.target.lock();
-        if target.slot.are_all_interrupted.load(Ordering::Relaxed) {
-            return Some(at_shutdown());
-        }
-        if self.is_cursor_killed.load(Ordering::Relaxed) {
-            return Some(Failure::new(
-                ErrorCode::CURSOR_KILLED,
-                "operation was interrupted because its cursor was killed",
-            ));
-        }
-        if target.slot.killed.load(Ordering::Relaxed) == target.opid {
-            return Some(Failure::new(ErrorCode::INTERRUPTED, "operation was interrupted"));
-        }
-        if target.is_read && target.slot.is_client_gone.load(Ordering::Relaxed) {
-            return Some(Failure::new(
-                ErrorCode::CLIENT_DISCONNECT,
-                "operation was interrupted because a client disconnected",
-            ));
-        }
-        target
-            .deadline
-            .filter(|deadline| Instant::now() >= *deadline)
-            .map(|_| Failure::new(ErrorCode::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use bunko_bson::ArrayBuf;
-    use bunko_operation::Interruption as _;
-
-    fn beginning(command: &DocumentBuf) -> Beginning<'_> {
-        Beginning { command_name: "find", database: "test", command: command.as_ref(), session: Some([7; 16]) }
-    }
-
-    fn code(interruption: &Interruption) -> Option<ErrorCode> {
-        interruption.reason().map(|failure| failure.code())
-    }
-
-    #[test]
-    fn a_kill_hits_its_operation_and_no_later_one() {
-        let operations = Operations::default();
-        let connection = operations.register(1, Peer::Tcp(([127, 0, 0, 1], 5).into()));
-        let command = DocumentBuf::new().with("find", "c");
-        let first = connection.begin(&beginning(&command), None);
-        let interrupt = Interruption::of(&first, None);
-        assert_eq!(code(&interrupt), None);
-        operations.kill(first.opid() + 1);
-        assert_eq!(code(&interrupt), None);
-        operations.kill(first.opid());
-        assert_eq!(code(&interrupt), Some(ErrorCode::INTERRUPTED));
-        assert!(operations.observe()[0].is_killed);
-        drop(first);
-        let second = connection.begin(&beginning(&command), None);
-        assert_eq!(code(&Interruption::of(&second, None)), None);
-        operations.kill_sessions(|session| session == [7; 16], second.opid());
-        assert_eq!(code(&Interruption::of(&second, None)), None, "who asks goes on");
-        operations.kill_sessions(|session| session == [7; 16], 0);
-        assert_eq!(code(&Interruption::of(&second, None)), Some(ErrorCode::INTERRUPTED));
-    }
-
-    #[test]
-    fn only_reads_end_with_their_client() {
-        let operations = Operations::default();
-        let connection = operations.register(1, Peer::Tcp(([127, 0, 0, 1], 5).into()));
-        let command = DocumentBuf::new().with("find", "c");
-        connection.absence().note();
-        let read = connection.begin(&beginning(&command), None);
-        assert_eq!(code(&Interruption::of(&read, None)), Some(ErrorCode::CLIENT_DISCONNECT));
-        drop(read);
-        let write = connection.begin(&Beginning { command_name: "update", ..beginning(&command) }, None);
-        assert_eq!(code(&Interruption::of(&write, None)), None);
-    }
-
-    #[test]
-    fn time_runs_out() {
-        let operations = Operations::default();
-        let connection = operations.register(1, Peer::Tcp(([127, 0, 0, 1], 5).into()));
-        let command = DocumentBuf::new().with("find", "c");
-        let operation = connection.begin(&beginning(&command), None);
-        assert_eq!(code(&Interruption::of(&operation, Some(Instant::now()))), Some(ErrorCode::MAX_TIME_MS_EXPIRED));
-        assert_eq!(code(&Interruption::of(&operation, Some(Instant::now() + Duration::from_mins(1)))), None);
-    }
-
-    #[test]
-    fn a_cursor_follows_the_command_that_reads_it() {
-        let operations = Operations::default();
-        let (opener, reader) = (
-            operations.register(1, Peer::Tcp(([127, 0, 0, 1], 5).into())),
-            operations.register(2, Peer::Tcp(([127, 0, 0, 1], 6).into())),
-        );
-        let command = DocumentBuf::new().with("find", "c");
-        let find = opener.begin(&beginning(&command), None);
-        let interruption = Interruption::of(&find, Some(Instant::now()));
-        drop(find);
-        let get_more = reader.begin(&beginning(&command), None);
-        interruption.follow(&get_more, None);
-        assert_eq!(code(&interruption), None, "the time between the two does not count");
-        operations.kill(get_more.opid());
-        assert_eq!(code(&interruption), Some(ErrorCode::INTERRUPTED));
-    }
 
     #[test]
     fn connections_are_seen_while_they_live() {
@@ -584,7 +428,9 @@ mod tests {
             many.push(number);
         });
         let command = DocumentBuf::new().with("insert", "c").with("documents", &many).with("ordered", true);
-        let operation = connection.begin(&beginning(&command), None);
+        let beginning =
+            Beginning { command_name: "find", database: "test", command: command.as_ref(), session: Some([7; 16]) };
+        let operation = connection.begin(&beginning, None);
         let observed = operations.observe();
         assert_eq!(observed[0].opid, operation.opid());
         assert_eq!(observed[0].command, DocumentBuf::new().with("insert", "c").with("ordered", true));

@@ -9,7 +9,7 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueR
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
-use bunko_oplog::{Entries, Feed};
+use bunko_oplog::{Entries, Feed, Reach};
 use bunko_query::{FindQuery, Hint, QueryScope};
 use bunko_store::{Bell, Direction, Space};
 use std::sync::Arc;
@@ -201,7 +201,7 @@ impl DocumentStream for Following {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
         self.operation.work(WORK_PER_ENTRY)?;
         let Some(feed) = &mut self.feed else { return Ok(None) };
-        Ok(feed.next(&|_| true)?.map(|entry| entry.document))
+        Ok(feed.next(&|_| true, Reach::All)?.map(|entry| entry.document))
     }
 }
 

@@ -1,6 +1,10 @@
 //! What `getParameter` and `setParameter` see. A parameter that is set has its effect; what cannot be set is as it is
 //! here, and where nothing here depends on it as in MongoDB.
 
+mod limits;
+
+pub use limits::TRANSACTION_MEMORY_BYTES;
+
 use crate::audit;
 use crate::connection_rate;
 use crate::cursor_store::CURSOR_TIMEOUT;
@@ -14,8 +18,12 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_DEPTH_ACCEPTED, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
 use bunko_operation::{DiskUse, Gatherer, STAGE_BYTES_MAX, StageLimits, WORKERS_MAX};
+use limits::{
+    OPERATION_WORKERS, SEARCH_MEMORY, SNAPSHOT_WINDOW, TRANSACTION_MEMORY, VECTOR_MEMORY, write_kept_for_cursors_max,
+    write_search_memory, write_snapshot_window, write_stage_limit, write_transaction_lifetime,
+    write_transaction_memory, write_vector_memory, write_workers_max,
+};
 use parking_lot::Mutex;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,8 +33,6 @@ use std::time::Duration;
 const ITERATIONS_MIN: i64 = 5_000;
 /// Most of them: a login must not take a client longer than some seconds.
 const ITERATIONS_MAX: i64 = 10_000_000;
-/// How many threads may work for one operation: Bunko's own.
-const OPERATION_WORKERS: &str = "operationWorkersMax";
 /// How long somebody waits for the refusal of a login, and the most of it.
 /// Source: MongoDB manual, parameter `authFailedDelayMs`.
 const LOGIN_DELAY: &str = "authFailedDelayMs";
@@ -38,17 +44,6 @@ const DESCRIPTOR_BYTES_MAX: usize = 64;
 /// How long a transaction may be open, in seconds.
 /// Source: MongoDB manual, parameter `transactionLifetimeLimitSeconds`.
 const TRANSACTION_LIFETIME_S: i64 = 60;
-
-/// What the changes of a transaction may take in memory, in bytes.
-const TRANSACTION_MEMORY: &str = "transactionMemoryLimitBytes";
-/// What it may be set to: nobody can do anything with less, and the commit of more holds up all other writers for long.
-pub const TRANSACTION_MEMORY_BYTES: RangeInclusive<i64> = 1 << 20..=16 << 30;
-
-/// What the tables of all vector indexes may take in memory, in bytes.
-const VECTOR_MEMORY: &str = "vectorSearchMemoryLimitBytes";
-
-/// How long past states are kept, in seconds.
-const SNAPSHOT_WINDOW: &str = "minSnapshotHistoryWindowInSeconds";
 
 /// The server's parameters.
 #[derive(Debug)]
@@ -301,6 +296,11 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::startup("requireApiVersion", |_| Ok(Value::Boolean(false))),
     scram_iterations!("scramIterationCount", Mechanism::ScramSha1),
     scram_iterations!("scramSHA256IterationCount", Mechanism::ScramSha256),
+    Parameter::settable(
+        SEARCH_MEMORY,
+        |service| Ok(Value::Int64(service.catalog.search_memory().bytes_max() as i64)),
+        write_search_memory,
+    ),
     Parameter::startup("tlsMode", |service| text(&service.process.tls_mode)),
     Parameter::startup("traceExceptions", |_| Ok(Value::Boolean(false))),
     Parameter::settable(
@@ -358,61 +358,6 @@ fn write_cursor_timeout(service: &Service, value: ValueRef<'_>) -> Result<()> {
         return Err(invalid("cursorTimeoutMillis", value, "is not greater than 0"));
     }
     service.parameters.cursor_timeout_ms.store(milliseconds, Ordering::Relaxed);
-    Ok(())
-}
-
-fn write_kept_for_cursors_max(service: &Service, value: ValueRef<'_>) -> Result<()> {
-    const NAME: &str = "idleCursorKeepMaxMB";
-    let megabytes = Some(whole_number(NAME, value)?).filter(|megabytes| (0..=1 << 40).contains(megabytes));
-    let megabytes = megabytes.ok_or_else(|| invalid(NAME, value, "is not within 0 to 1099511627776"))?;
-    service.parameters.kept_for_cursors_max_mb.store(megabytes, Ordering::Relaxed);
-    Ok(())
-}
-
-fn write_transaction_lifetime(service: &Service, value: ValueRef<'_>) -> Result<()> {
-    const NAME: &str = "transactionLifetimeLimitSeconds";
-    let seconds = i32::try_from(whole_number(NAME, value)?).ok().filter(|seconds| *seconds > 0);
-    let seconds = seconds.ok_or_else(|| invalid(NAME, value, "is not within 1 to 2147483647"))?;
-    service.parameters.set_transaction_lifetime(seconds.unsigned_abs());
-    Ok(())
-}
-
-fn write_snapshot_window(service: &Service, value: ValueRef<'_>) -> Result<()> {
-    let seconds = i32::try_from(whole_number(SNAPSHOT_WINDOW, value)?).ok().filter(|seconds| *seconds >= 0);
-    let seconds = seconds.ok_or_else(|| invalid(SNAPSHOT_WINDOW, value, "is not within 0 to 2147483647"))?;
-    service.catalog.past_states().set_window_s(seconds.unsigned_abs());
-    Ok(())
-}
-
-fn write_transaction_memory(service: &Service, value: ValueRef<'_>) -> Result<()> {
-    let bytes_max = whole_number(TRANSACTION_MEMORY, value)?;
-    if !TRANSACTION_MEMORY_BYTES.contains(&bytes_max) {
-        let (least, most) = TRANSACTION_MEMORY_BYTES.into_inner();
-        return Err(invalid(TRANSACTION_MEMORY, value, &format!("is not within {least} to {most}")));
-    }
-    service.catalog.transaction_memory().set_one_bytes_max(bytes_max.unsigned_abs());
-    Ok(())
-}
-
-fn write_vector_memory(service: &Service, value: ValueRef<'_>) -> Result<()> {
-    let bytes_max = u64::try_from(whole_number(VECTOR_MEMORY, value)?);
-    let bytes_max = bytes_max.map_err(|_| invalid(VECTOR_MEMORY, value, "is less than 0"))?;
-    service.catalog.vector_memory().set_bytes_max(bytes_max);
-    Ok(())
-}
-
-fn write_stage_limit(service: &Service, name: &str, gatherer: Gatherer, value: ValueRef<'_>) -> Result<()> {
-    let bytes_max = u64::try_from(whole_number(name, value)?).ok().filter(|bytes_max| *bytes_max > 0);
-    let bytes_max = bytes_max.ok_or_else(|| invalid(name, value, "is not greater than 0"))?;
-    service.parameters.stage_bytes_max[gatherer as usize].store(bytes_max, Ordering::Relaxed);
-    Ok(())
-}
-
-fn write_workers_max(service: &Service, value: ValueRef<'_>) -> Result<()> {
-    let count = whole_number(OPERATION_WORKERS, value)?;
-    let count = u32::try_from(count).ok().filter(|count| (1..=WORKERS_MAX).contains(count));
-    let count = count.ok_or_else(|| invalid(OPERATION_WORKERS, value, &format!("is not within 1 to {WORKERS_MAX}")))?;
-    service.parameters.workers_max.store(count, Ordering::Relaxed);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The collections that a pipeline reads, at one moment.
 
-use crate::searched_collection::SearchedCollection;
+use crate::searched_collection::{Present, SearchedCollection};
 use crate::service::Service;
 use crate::source_stages::{self, Surroundings};
 use crate::{collation_option, time_series, vector_search};
@@ -277,7 +277,11 @@ impl Sources for PipelineSources {
         let resolved = self.note_namespace(&self.namespace(source)?)?;
         let Some(Noted { collection, .. }) = resolved.collection else { return Ok(None) };
         let snapshot = self.snapshot(&collection)?;
-        Ok(Some(Box::new(SearchedCollection::new(collection, snapshot))))
+        let present = Reading::of(&*self.operation).is_present().then(|| Present {
+            catalog: Arc::clone(&self.surroundings.catalog),
+            operation: Arc::clone(&self.operation),
+        });
+        Ok(Some(Box::new(SearchedCollection::new(collection, snapshot, present))))
     }
 
     fn check_source_stage(&self, name: &str, over: Option<&SourceName>) -> Result<()> {

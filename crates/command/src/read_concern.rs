@@ -16,6 +16,9 @@ const READERS: [&str; 5] = ["find", "aggregate", "count", "distinct", "explain"]
 /// Source: MongoDB manual 8.2, "Read Concern \"snapshot\"", "Read Concern and Operations".
 const OF_PAST_STATES: [&str; 3] = ["find", "aggregate", "distinct"];
 
+/// The command whose read concern is heard and says nothing: a cursor keeps the one that it was opened with.
+const KEEPS_ITS_OWN: &str = "getMore";
+
 /// Stages that tell what is in the process, at no other level than `local`.
 const ONLY_LOCAL: [&str; 3] = ["$currentOp", "$listLocalSessions", "$planCacheStats"];
 /// The stage that tells what is durable, at no other level than `majority`.
@@ -50,6 +53,7 @@ impl ReadConcern {
         body: DocumentRef<'_>,
     ) -> Result<Self> {
         let mut parsed = Self { is_given: !concern.is_empty(), ..Self::default() };
+        check_at_is_a_time(concern)?;
         for element in concern {
             match (element.name, element.value) {
                 ("provenance" | "level", ValueRef::Null | ValueRef::Undefined) => {}
@@ -61,7 +65,7 @@ impl ReadConcern {
                         check_level_inside(level)?;
                     } else {
                         check_level(deployment, command, concern, level)?;
-                        if level == "snapshot" {
+                        if level == "snapshot" && command.name != KEEPS_ITS_OWN {
                             parsed.state.get_or_insert(StateAsked::Present);
                         }
                     }
@@ -71,8 +75,10 @@ impl ReadConcern {
                     parsed.after = Some(checked_after(concern, time)?);
                 }
                 ("atClusterTime", ValueRef::Timestamp(time)) if deployment == Deployment::SetMember => {
-                    check_at(command, concern, time, body)?;
-                    parsed.state = Some(StateAsked::At(time));
+                    check_at(command, concern, body)?;
+                    if command.name != KEEPS_ITS_OWN {
+                        parsed.state = Some(StateAsked::At(time));
+                    }
                 }
                 ("afterClusterTime" | "atClusterTime", ValueRef::Timestamp(time)) => {
                     return Err(refuse_cluster_time(command, concern, element.name, time));
@@ -92,10 +98,25 @@ impl ReadConcern {
     }
 }
 
+/// Refuses a moment that is none, which is wrong whatever the server is.
+fn check_at_is_a_time(concern: DocumentRef<'_>) -> Result<()> {
+    match (concern.get("level").and_then(ValueRef::as_str), concern.get("atClusterTime")) {
+        (Some("snapshot"), Some(ValueRef::Timestamp(time))) if is_null(time) => {
+            Err(Failure::new(ErrorCode::INVALID_OPTIONS, "atClusterTime cannot be a null timestamp"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a time means none, whatever its increment.
+fn is_null(time: Timestamp) -> bool {
+    time.seconds == 0
+}
+
 /// The time that a client has seen something of.
 fn checked_after(concern: DocumentRef<'_>, time: Timestamp) -> Result<Timestamp> {
     let refuse = |message: &str| Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
-    if time == (Timestamp { seconds: 0, increment: 0 }) {
+    if is_null(time) {
         return refuse("afterClusterTime cannot be a null timestamp");
     }
     if concern.get("atClusterTime").is_some() {
@@ -110,7 +131,7 @@ fn checked_after(concern: DocumentRef<'_>, time: Timestamp) -> Result<Timestamp>
 }
 
 /// Refuses a time that goes with no other level than `snapshot`, and is read by few commands.
-fn check_at(command: &Command, concern: DocumentRef<'_>, time: Timestamp, body: DocumentRef<'_>) -> Result<()> {
+fn check_at(command: &Command, concern: DocumentRef<'_>, body: DocumentRef<'_>) -> Result<()> {
     let refuse = |message: &str| Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
     if concern.get("level").and_then(ValueRef::as_str) != Some("snapshot") {
         return refuse("readConcern level 'snapshot' is required when specifying atClusterTime");
@@ -120,10 +141,7 @@ fn check_at(command: &Command, concern: DocumentRef<'_>, time: Timestamp, body: 
             "Specifying a timestamp for readConcern snapshot in a causally consistent session is not allowed",
         );
     }
-    if time == (Timestamp { seconds: 0, increment: 0 }) {
-        return refuse("atClusterTime cannot be a null timestamp");
-    }
-    if is_inside(body) || OF_PAST_STATES.contains(&command.name) {
+    if is_inside(body) || OF_PAST_STATES.contains(&command.name) || command.name == KEEPS_ITS_OWN {
         Ok(())
     } else {
         Err(level_not_supported(command, concern))
@@ -171,6 +189,7 @@ fn unknown_level(level: &str) -> Failure {
 fn check_level(deployment: Deployment, command: &Command, concern: DocumentRef<'_>, level: &str) -> Result<()> {
     match level {
         "local" => Ok(()),
+        "available" | "majority" | "linearizable" | "snapshot" if command.name == KEEPS_ITS_OWN => Ok(()),
         "available" | "majority" | "linearizable" | "snapshot" if !READERS.contains(&command.name) => {
             Err(level_not_supported(command, concern))
         }

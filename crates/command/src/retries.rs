@@ -6,7 +6,7 @@ use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::service::Service;
 use bunko_bson::{ValueRef, Writer, number};
-use bunko_catalog::{Outcome, RetryableWrite};
+use bunko_catalog::{Outcome, RetryableWrite, StatementNumbers};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::Lsn;
 use std::cell::Cell;
@@ -16,17 +16,11 @@ use std::sync::Arc;
 pub(crate) struct Retries<'i> {
     write: Option<Arc<RetryableWrite>>,
     service: &'i Service,
-    ids: StatementIds,
+    ids: StatementNumbers,
     retried: Vec<i32>,
     lsn: Option<Lsn>,
     /// Whether a failpoint asked for it instead of a reply.
     closes_connection: Cell<bool>,
-}
-
-/// The numbers of the statements, by position.
-enum StatementIds {
-    From(i32),
-    Each(Vec<i32>),
 }
 
 impl<'i> Retries<'i> {
@@ -36,7 +30,7 @@ impl<'i> Retries<'i> {
     pub(crate) fn of(invocation: &Invocation<'i>, count: usize) -> Result<Self> {
         let write = invocation.retryable_write().cloned();
         // Without a number that of a statement means nothing, as in MongoDB.
-        let ids = if write.is_some() { StatementIds::parse(invocation, count)? } else { StatementIds::From(0) };
+        let ids = if write.is_some() { parse(invocation, count)? } else { StatementNumbers::From(0) };
         let (retried, closes_connection) = (Vec::new(), Cell::new(false));
         Ok(Self { write, service: invocation.service, ids, retried, lsn: None, closes_connection })
     }
@@ -58,7 +52,7 @@ impl<'i> Retries<'i> {
     /// Those of the storage.
     pub(crate) fn did(&mut self, position: usize) -> Result<Option<Outcome>> {
         let Some(write) = &self.write else { return Ok(None) };
-        let id = self.ids.at(position);
+        let id = self.id(position);
         let Some((outcome, lsn)) = write.outcome_of(&self.service.catalog, id)? else { return Ok(None) };
         self.retried.push(id);
         self.lsn = self.lsn.max(lsn);
@@ -71,7 +65,7 @@ impl<'i> Retries<'i> {
     pub(crate) fn begin(&self, position: usize) -> Result<()> {
         let Some(write) = &self.write else { return Ok(()) };
         self.meet_failpoint().map_or(Ok(()), Err)?;
-        write.begin(self.ids.at(position));
+        write.begin(self.id(position));
         Ok(())
     }
 
@@ -79,16 +73,20 @@ impl<'i> Retries<'i> {
     /// next one fails with, if a failpoint says so.
     pub(crate) fn begin_inserts(&self, positions: impl Iterator<Item = usize>) -> Option<(usize, Failure)> {
         let write = self.write.as_ref()?;
-        let (mut ids, mut refused) = (Vec::new(), None);
+        let (mut ids, mut refused) = (StatementNumbers::Each(Vec::new()), None);
         for (count, position) in positions.enumerate() {
             if let Some(failure) = self.meet_failpoint() {
                 refused = Some((count, failure));
                 break;
             }
-            ids.push(self.ids.at(position));
+            push(&mut ids, count, self.id(position));
         }
         write.begin_inserts(ids);
         refused
+    }
+
+    fn id(&self, position: usize) -> i32 {
+        self.ids.at(position).expect("there are as many as statements")
     }
 
     fn meet_failpoint(&self) -> Option<Failure> {
@@ -129,36 +127,41 @@ impl<'i> Retries<'i> {
     }
 }
 
-impl StatementIds {
-    fn parse(invocation: &Invocation<'_>, count: usize) -> Result<Self> {
-        let whole = |name: &str, value: ValueRef<'_>| {
-            let id = number::as_i64_exact(value).and_then(|id| i32::try_from(id).ok());
-            id.ok_or_else(|| invocation.mismatch(name, value, "type 'int'"))
-        };
-        let first = invocation.field("stmtId").map(|id| whole("stmtId", id)).transpose()?;
-        let Some(each) = invocation.array("stmtIds")? else { return Ok(Self::From(first.unwrap_or(0))) };
-        if first.is_some() {
-            let message = format!("May not specify both stmtId and stmtIds in {} command", invocation.command.name);
-            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+/// Adds the number of the statement at the position `count`, behind those before.
+fn push(numbers: &mut StatementNumbers, count: usize, id: i32) {
+    match numbers {
+        StatementNumbers::Each(_) if count == 0 => *numbers = StatementNumbers::From(id),
+        StatementNumbers::From(first) if first.wrapping_add(count as i32) == id => {}
+        StatementNumbers::From(first) => {
+            let mut each: Vec<i32> = (0..count).map(|before| first.wrapping_add(before as i32)).collect();
+            each.push(id);
+            *numbers = StatementNumbers::Each(each);
         }
-        let each = each.iter().map(|id| whole("stmtIds", id)).collect::<Result<Vec<_>>>()?;
-        if each.len() != count {
-            let message = format!(
-                "Number of statement ids must match the number of batch entries. Got {} statement ids but {count} batch \
-                 entries.",
-                each.len()
-            );
-            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
-        }
-        Ok(Self::Each(each))
+        StatementNumbers::Each(each) => each.push(id),
     }
+}
 
-    fn at(&self, position: usize) -> i32 {
-        match self {
-            Self::From(first) => first.wrapping_add(position as i32),
-            Self::Each(each) => each[position],
-        }
+fn parse(invocation: &Invocation<'_>, count: usize) -> Result<StatementNumbers> {
+    let whole = |name: &str, value: ValueRef<'_>| {
+        let id = number::as_i64_exact(value).and_then(|id| i32::try_from(id).ok());
+        id.ok_or_else(|| invocation.mismatch(name, value, "type 'int'"))
+    };
+    let first = invocation.field("stmtId").map(|id| whole("stmtId", id)).transpose()?;
+    let Some(each) = invocation.array("stmtIds")? else { return Ok(StatementNumbers::From(first.unwrap_or(0))) };
+    if first.is_some() {
+        let message = format!("May not specify both stmtId and stmtIds in {} command", invocation.command.name);
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
     }
+    let each = each.iter().map(|id| whole("stmtIds", id)).collect::<Result<Vec<_>>>()?;
+    if each.len() != count {
+        let message = format!(
+            "Number of statement ids must match the number of batch entries. Got {} statement ids but {count} batch \
+             entries.",
+            each.len()
+        );
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+    }
+    Ok(StatementNumbers::Each(each))
 }
 
 /// The refusal of a statement that was another kind of statement when it was done.

@@ -1,10 +1,11 @@
-//! A collection as a search sees it.
+//! A collection as a search sees it: its documents, and what its indexes have of them.
 
 use bunko_aggregate::Searched;
 use bunko_bson::{DocumentBuf, DocumentRef};
-use bunko_catalog::{Collection, from_storage};
+use bunko_catalog::{Catalog, Collection, SearchIndex, from_storage};
 use bunko_errors::Result;
-use bunko_search::{Documents, SearchIndexDefinition};
+use bunko_operation::OperationContext;
+use bunko_search::{Documents, Postings, Schema, SearchIndexDefinition};
 use bunko_store::{Direction, RecordId, RecordRange, Snapshot, View};
 use std::sync::Arc;
 
@@ -16,18 +17,29 @@ const BYTES_SHORT_MAX: u64 = 64 << 10;
 pub(crate) struct SearchedCollection {
     collection: Arc<Collection>,
     snapshot: Arc<Snapshot>,
+    /// What the postings of the index are asked through; none where a past state is read, which they do not have.
+    present: Option<Present>,
+    /// The index that is asked.
+    index: Option<Arc<SearchIndex>>,
     document: Vec<u8>,
 }
 
+/// The present state of the collection, and for whom it is read.
+pub(crate) struct Present {
+    pub catalog: Arc<Catalog>,
+    pub operation: Arc<OperationContext>,
+}
+
 impl SearchedCollection {
-    pub fn new(collection: Arc<Collection>, snapshot: Arc<Snapshot>) -> Self {
-        Self { collection, snapshot, document: Vec::new() }
+    pub fn new(collection: Arc<Collection>, snapshot: Arc<Snapshot>, present: Option<Present>) -> Self {
+        Self { collection, snapshot, present, index: None, document: Vec::new() }
     }
 }
 
 impl Searched for SearchedCollection {
-    fn index(&self, name: &str) -> Option<SearchIndexDefinition> {
-        self.collection.search_index(name).map(|index| index.definition.clone())
+    fn index(&mut self, name: &str) -> Option<SearchIndexDefinition> {
+        self.index = self.collection.search_index(name);
+        self.index.as_ref().map(|index| index.definition.clone())
     }
 
     fn is_long(&self) -> bool {
@@ -52,5 +64,33 @@ impl Documents for SearchedCollection {
             visit(record.0 as i64, DocumentRef::trusted(bytes))?;
         }
         Ok(())
+    }
+
+    fn read(&mut self, records: &[u64], visit: &mut dyn FnMut(i64, DocumentRef<'_>) -> Result<()>) -> Result<()> {
+        let keyspace = self.collection.records();
+        for record in records {
+            let found = self.snapshot.record(keyspace, RecordId(*record), &mut self.document).map_err(from_storage)?;
+            if found.is_some() {
+                visit(*record as i64, DocumentRef::trusted(&self.document))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, schema: &Arc<Schema>, ask: &mut dyn FnMut(&Postings) -> Result<()>) -> Result<bool> {
+        // Few documents are looked at sooner than an index is made of them.
+        if !self.is_long() {
+            return Ok(false);
+        }
+        let (Some(present), Some(index)) = (&self.present, &self.index) else { return Ok(false) };
+        let (version, memory) = ((index.id, index.version), present.catalog.search_memory());
+        let asked =
+            self.collection.ask_postings(version, schema, memory, &present.operation, |postings, snapshot| {
+                ask(postings)?;
+                Ok(snapshot)
+            })?;
+        let Some(snapshot) = asked else { return Ok(false) };
+        self.snapshot = Arc::new(snapshot);
+        Ok(true)
     }
 }

@@ -5,6 +5,7 @@ use crate::audit::Audit;
 use crate::authorization::cursors::may_close;
 use crate::authorization::{Asker, localhost_exception};
 use crate::auto_compaction::AutoCompaction;
+use crate::change_stream::Tails;
 use crate::cluster_parameters::{self, CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME};
 use crate::connection::{ClientConnection, Peer};
 use crate::connection_rate::ConnectionPace;
@@ -207,6 +208,8 @@ pub struct Service {
     pub(crate) audit: Audit,
     /// Open cursors.
     pub cursors: CursorStore,
+    /// What change streams read together.
+    pub(crate) stream_tails: Tails,
     /// Which buckets of time series take the next measurements.
     pub(crate) open_buckets: OpenBuckets,
     /// The sessions of clients.
@@ -271,6 +274,7 @@ impl Service {
             audit: Audit::default(),
             cursors: CursorStore::default(),
             sessions: SessionTable::new(started, catalog.take_write_histories()),
+            stream_tails: Tails::default(),
             open_buckets: OpenBuckets::default(),
             transactions: Transactions::default(),
             operations: Operations::default(),
@@ -346,7 +350,7 @@ impl Service {
         let roles: ArrayBuf = ["root"].into_iter().collect();
         let body = DocumentBuf::new().with("createUser", name).with("pwd", password).with("roles", &roles);
         let mut connection = ClientConnection::new(0, Peer::Unix);
-        let request = Request { database: DATABASE, body: body.as_ref(), message: None };
+        let request = Request::new(DATABASE, body.as_ref(), None);
         let mut reply = Vec::new();
         if self.run(&mut connection, request, RunOn::OwnThread, &mut reply).is_err() {
             return Err(Failure::new(ErrorCode::OPERATION_FAILED, "it would have to wait"));

@@ -44,6 +44,20 @@ pub(crate) fn check_of_indexes(invocation: &Invocation<'_>) -> Result<()> {
     }
 }
 
+/// Checks that `storageEngine` of an index names engines that there are. It lies where its collection is, whatever it names.
+/// # Errors
+/// `InvalidOptions` for another name.
+pub(crate) fn check_of_index(spec: DocumentRef<'_>) -> Result<()> {
+    let engines = spec.get("storageEngine").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+    engines.iter().try_for_each(|engine| named(engine.name).map(drop))
+}
+
+/// An engine by MongoDB's name and by ours, of which this is one.
+fn named(name: &str) -> Result<(&'static str, &'static str)> {
+    let found = ENGINE_NAMES.iter().find(|(theirs, ours)| [*theirs, *ours].contains(&name));
+    found.copied().ok_or_else(|| invalid_options(format!("{name} is not a registered storage engine for this server")))
+}
+
 fn choice(invocation: &Invocation<'_>, option: DocumentRef<'_>) -> Result<Option<EngineChoice>> {
     let mut engines = option.iter();
     let Some(engine) = engines.next() else { return Ok(None) };
@@ -56,12 +70,9 @@ fn choice(invocation: &Invocation<'_>, option: DocumentRef<'_>) -> Result<Option
     let Some(settings) = engine.value.as_document() else {
         return Err(Failure::bad_value(format!("'storageEngine.{}' has to be an embedded document.", engine.name)));
     };
-    let Some((theirs, ours)) = ENGINE_NAMES.iter().find(|(theirs, ours)| [*theirs, *ours].contains(&engine.name))
-    else {
-        return Err(invalid_options(format!("{} is not a registered storage engine for this server", engine.name)));
-    };
+    let (theirs, ours) = named(engine.name)?;
     let store = invocation.service.catalog.store();
-    if !store.engine_names().contains(ours) {
+    if !store.engine_names().contains(&ours) {
         return Err(invalid_options(format!(
             "storage engine '{}' is not available: this server runs on '{}', which keeps nothing on disk, so every \
              collection is in it",

@@ -41,7 +41,7 @@ pub(crate) fn keep(
 pub(crate) fn write(invocation: &mut Invocation<'_>, database: &str, body: &DocumentBuf) -> Result<DocumentBuf, Halt> {
     let name = body.as_ref().first().map(|first| first.name).unwrap_or_default();
     let command = commands::find(name).expect("a command of the table");
-    let mut inner = invocation.inner(command, Request { database, body: body.as_ref(), message: None })?;
+    let mut inner = invocation.inner(command, Request::new(database, body.as_ref(), None))?;
     let mut reply = Vec::new();
     let mut writer = Writer::new(&mut reply);
     (command.run)(&mut inner, &mut writer)?;

@@ -144,9 +144,10 @@ impl Graph<'_> {
     }
 }
 
-/// What a `collMod` of a view asks for: it changes what is below the view, its pipeline, or both.
+/// What a `collMod` of a view asks for: it changes what is below the view, its pipeline, or both; where privileges are asked
+/// for only both.
 /// # Errors
-/// As [`parse`]; `InvalidOptions` for what only collections have; `NamespaceNotFound` where there is no view.
+/// As [`parse`]; `InvalidOptions` for what only collections have, and for one half alone; `NamespaceNotFound` where there is no view.
 pub(crate) fn modify(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result<()> {
     let Some(view) = invocation.service.catalog.view(namespace)? else {
         return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")));
@@ -164,6 +165,11 @@ pub(crate) fn modify(invocation: &mut Invocation<'_>, namespace: &Namespace) -> 
     }
     let view_on = invocation.string("viewOn")?;
     let pipeline = invocation.array("pipeline")?;
+    if invocation.service.access.is_enforced() && view_on.is_some() != pipeline.is_some() {
+        // The half that stays was made by somebody who may read more than whoever asks.
+        let message = "Must specify both 'viewOn' and 'pipeline' when modifying a view and auth is enabled";
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+    }
     let collation = view.document.as_ref().get("collation").and_then(ValueRef::as_document);
     let (view_on, pipeline) = (view_on.unwrap_or(&view.view_on), pipeline.unwrap_or_else(|| view.pipeline.as_ref()));
     let changed = parse(invocation, namespace, view_on, pipeline, collation)?;

@@ -23,10 +23,10 @@ pub(crate) fn statement<'a>(
     known: &'static [&'static str],
 ) -> Result<Fields<'a>> {
     let mut met = FieldSet::new(known);
-    match body.iter().find(|field| met.note(field.name.as_bytes()) == Met::Unknown) {
+    match body.iter().encoded().find(|field| met.note(field, body) == Met::Unknown) {
         Some(field) => Err(Failure::new(
             ErrorCode::IDL_UNKNOWN_FIELD,
-            format!("BSON field '{place}.{}' is an unknown field.", field.name),
+            format!("BSON field '{place}.{}' is an unknown field.", String::from_utf8_lossy(field.name_bytes())),
         )),
         None => Ok(Fields::of_walked(place, body, met)),
     }
@@ -44,7 +44,7 @@ fn missing(fields: &Fields<'_>, name: &str) -> Failure {
 
 /// A field that must be there, of whatever type.
 pub(crate) fn required<'a>(fields: &Fields<'a>, name: &str) -> Result<ValueRef<'a>> {
-    fields.body.get(name).ok_or_else(|| missing(fields, name))
+    fields.value(name).ok_or_else(|| missing(fields, name))
 }
 
 /// A document that must be there.

@@ -3,20 +3,16 @@
 //! Whoever is refused hears that authentication failed, and nothing else. The log says why.
 
 use super::logged_in::LoggedIn;
-use super::roles::all_inherited;
 use super::users::find_user;
 use super::x509::authenticate_in_hello;
 use crate::audit::note_login;
-use crate::connection::{ClientConnection, Peer};
+use crate::connection::ClientConnection;
 use crate::invocation::Invocation;
 use crate::service::Service;
-use bunko_access::{
-    ClientFirst, Conversation, Mechanism, Name, Rejection, Restrictions, ScramCredential, Standing, names_of,
-};
+use bunko_access::{ClientFirst, Conversation, Mechanism, Name, Rejection, ScramCredential, Standing};
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentRef, ValueRef, Writer, base64, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
 /// The only conversation that a connection has at a time.
@@ -72,7 +68,10 @@ pub(crate) fn start_login(invocation: &mut Invocation<'_>, reply: &mut Writer<'_
     let (body, database) = (invocation.request.body, invocation.request.database);
     let payload = payload_of(body).ok_or_else(|| invalid_payload(invocation))?;
     let name = invocation.string("mechanism")?.unwrap_or_default();
-    let mechanism = Mechanism::named(name).ok_or_else(|| unavailable(name))?;
+    let mechanism = Mechanism::named(name).ok_or_else(|| {
+        log_unavailable(invocation.service, invocation.connection, database, name);
+        unavailable(name)
+    })?;
     let step = start(invocation.service, invocation.connection, mechanism, database, &payload, exchange(body)?)?;
     write_step(reply, &step, body);
     Ok(())
@@ -224,21 +223,11 @@ pub(super) fn admitted(
         failed()
     };
     let document = find_user(&service.catalog, user)?.ok_or_else(|| refuse(Rejection::UnknownUser.reason()))?;
-    let source = address_of(connection);
-    let roles = all_inherited(&service.catalog, &names_of(document.as_ref(), "roles", "role"))?;
-    let are_met = Restrictions::of(document.as_ref()).are_met_by(source)
-        && roles.iter().all(|role| role.restrictions.are_met_by(source));
-    if !are_met {
+    let proved = LoggedIn::read(service, user, document.as_ref(), generation)?;
+    if !proved.may_come_from(connection.peer.ip()) {
         return Err(refuse("authentication restrictions are not met"));
     }
-    LoggedIn::read(service, user, document.as_ref(), generation)
-}
-
-fn address_of(connection: &ClientConnection) -> Option<IpAddr> {
-    match connection.peer {
-        Peer::Tcp(address) => Some(address.ip()),
-        Peer::Unix => None,
-    }
+    Ok(proved)
 }
 
 /// A connection has one user at a time: to log in once more as the same renews what they may do, as another takes a
@@ -271,6 +260,12 @@ pub(super) fn log_refusal(
     let client = format!("conn{}", connection.id);
     tracing::info!(target: "ACCESS", id = 5_286_307, ctx = client, remote = %connection.peer, user = user.name, db = user.database, mechanism, reason, "Failed to authenticate");
     note_login(service, connection, user, mechanism, Some(ErrorCode::AUTHENTICATION_FAILED));
+}
+
+/// The same where nobody is known yet, as the mechanism is none that this server has.
+pub(super) fn log_unavailable(service: &Service, connection: &ClientConnection, database: &str, mechanism: &str) {
+    let reason = "the mechanism is unknown or not enabled: there are SCRAM-SHA-256, SCRAM-SHA-1 and MONGODB-X509";
+    log_refusal(service, connection, &Name::new("", database), mechanism, reason);
 }
 
 fn unavailable(mechanism: &str) -> Failure {

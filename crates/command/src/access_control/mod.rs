@@ -4,6 +4,7 @@
 //! user may do, and the generation at which that was read: whatever may have changed a user or a role makes the next
 //! generation, and the connection's next command reads anew.
 
+mod known_rights;
 mod logged_in;
 mod login;
 mod redaction;
@@ -14,6 +15,7 @@ mod user_fields;
 mod users;
 mod x509;
 
+use known_rights::KnownRights;
 pub(crate) use logged_in::LoggedIn;
 pub(crate) use login::{EXTERNAL, Login, continue_login, mechanisms_of, offer_in_hello, start_login};
 pub(crate) use redaction::redacted;

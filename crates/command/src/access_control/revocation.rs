@@ -31,13 +31,18 @@ pub(crate) fn end_revoked(service: &Service, asking: u32) {
             revoked.insert(owner.name().clone());
         }
     }
-    service.abort_transactions(|session| {
-        let owner = service.sessions.owner(session);
-        owner.is_some_and(|name| revoked.contains(&name) || now(service, &mut HashMap::new(), &name).is_none())
+    service.abort_transactions(|entry| {
+        // What it has written by a right that is gone must not be committed.
+        let Some(owner) = &entry.owner else { return false };
+        let is_revoked = !now(service, &mut users, owner.name()).is_some_and(|now| owner.is_still(now));
+        if is_revoked {
+            revoked.insert(owner.name().clone());
+        }
+        is_revoked
     });
     if !revoked.is_empty() {
         let names: Vec<_> = revoked.iter().map(ToString::to_string).collect();
-        tracing::info!(target: "ACCESS", users = names.join(", "), "Operations and cursors ended: rights of their users were revoked");
+        tracing::info!(target: "ACCESS", users = names.join(", "), "Operations, transactions and cursors ended: rights of their users were revoked");
     }
 }
 

@@ -5,7 +5,7 @@
 //! Source: MongoDB authentication specification, "MONGODB-X509".
 
 use super::logged_in::LoggedIn;
-use super::login::{admitted, failed, log_in, log_refusal};
+use super::login::{admitted, failed, log_in, log_refusal, log_unavailable};
 use crate::connection::ClientConnection;
 use crate::invocation::Invocation;
 use crate::service::Service;
@@ -19,7 +19,7 @@ const MECHANISM: &str = "MONGODB-X509";
 
 /// `authenticate`.
 /// # Errors
-/// `AuthenticationFailed`; `MechanismUnavailable` for other mechanisms; `ProtocolError` outside of `$external`.
+/// `AuthenticationFailed`, also for other mechanisms; `ProtocolError` outside of `$external`.
 pub(crate) fn authenticate(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<()> {
     invocation.connection.login = None;
     let mechanism = invocation.string("mechanism")?.ok_or_else(|| {
@@ -27,8 +27,9 @@ pub(crate) fn authenticate(invocation: &mut Invocation<'_>, reply: &mut Writer<'
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
     })?;
     if mechanism != MECHANISM {
-        let message = format!("Received authentication for mechanism {mechanism} which is unknown or not enabled");
-        return Err(Failure::new(ErrorCode::MECHANISM_UNAVAILABLE, message));
+        // Others go by `saslStart`.
+        log_unavailable(invocation.service, invocation.connection, invocation.request.database, mechanism);
+        return Err(failed());
     }
     let user = invocation.string("user")?;
     let proved = prove(invocation.service, invocation.connection, invocation.request.database, user)?;

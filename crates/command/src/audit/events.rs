@@ -53,6 +53,14 @@ pub(crate) fn note_command(
     }
 }
 
+/// Notes collections that a command has made because it needed them.
+pub(crate) fn note_created(service: &Service, connection: &ClientConnection, namespaces: Vec<String>) {
+    for namespace in namespaces {
+        let param = DocumentBuf::new().with("ns", namespace.as_str());
+        service.note_event(Some(connection), "createCollection", &param, 0);
+    }
+}
+
 /// What is said of a command on a user or a role; `None` of others.
 fn of_user_or_role(name: &str, request: &Request<'_>) -> Option<DocumentBuf> {
     let (what, fields): (_, &[_]) = match name {

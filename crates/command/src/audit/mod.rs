@@ -5,9 +5,11 @@
 //! **Invariant:** no event holds a password or a message of a login.
 //! Source: MongoDB manual 8.2, "System Event Audit Messages".
 
+mod configuration;
 mod events;
 
-pub(crate) use events::{note_command, note_login, note_logout, note_refusal, note_success};
+pub use configuration::Configuration;
+pub(crate) use events::{note_command, note_created, note_login, note_logout, note_refusal, note_success};
 
 use crate::connection::{ClientConnection, Peer};
 use crate::fields::truth;
@@ -16,7 +18,8 @@ use crate::service::Service;
 use bunko_access::Name;
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::Result;
-use bunko_matcher::Filter;
+use configuration::Choice;
+use parking_lot::RwLock;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,8 +30,8 @@ type Rotate = Box<dyn Fn() -> std::result::Result<(), String> + Send + Sync>;
 
 /// Where events go, and which.
 pub struct AuditOptions {
-    /// Which are written (`auditLog.filter`); all where there is none.
-    pub filter: Option<DocumentBuf>,
+    /// Which are written, or that clients say it.
+    pub configuration: Configuration,
     /// Writes one.
     pub write: WriteEvent,
     /// Rotates the file.
@@ -36,7 +39,10 @@ pub struct AuditOptions {
 }
 
 struct Sink {
-    filter: Option<Filter>,
+    /// Whether clients may say which events are written.
+    is_configurable: bool,
+    /// Which are.
+    choice: RwLock<Choice>,
     write: WriteEvent,
     rotate: Rotate,
 }
@@ -70,6 +76,7 @@ pub(crate) const SUCCESSES: Parameter = Parameter::settable(
     "auditAuthorizationSuccess",
     |service| Ok(Value::Boolean(service.audit.notes_successes.load(Ordering::Relaxed))),
     |service, value| {
+        service.audit.refuse_if_configurable()?;
         service.audit.notes_successes.store(truth(value), Ordering::Relaxed);
         Ok(())
     },
@@ -80,10 +87,14 @@ impl Service {
     /// # Errors
     /// Where the filter is none.
     pub fn begin_audit(&mut self, options: AuditOptions) -> Result<()> {
-        let AuditOptions { filter, write, rotate } = options;
-        let filter = filter.map(|filter| Filter::parse(filter.as_ref())).transpose()?;
-        self.audit.sink = Some(Sink { filter, write, rotate });
-        Ok(())
+        let AuditOptions { configuration, write, rotate } = options;
+        let is_configurable = matches!(configuration, Configuration::AtRunTime);
+        let choice = match configuration {
+            Configuration::Fixed(Some(filter)) => Choice::of(filter)?,
+            Configuration::Fixed(None) | Configuration::AtRunTime => Choice::default(),
+        };
+        self.audit.sink = Some(Sink { is_configurable, choice: RwLock::new(choice), write, rotate });
+        self.load_audit_configuration()
     }
 
     /// Whether events are noted.
@@ -127,9 +138,8 @@ impl Service {
     ) {
         let Some(sink) = &self.audit.sink else { return };
         let event = self.event(connection, name, param, result);
-        // What a filter cannot be asked of is written.
-        let is_chosen = |filter: &Filter| filter.try_matches(event.as_ref()).unwrap_or(true);
-        if sink.filter.as_ref().is_none_or(is_chosen) {
+        let is_chosen = sink.choice.read().includes(event.as_ref());
+        if is_chosen {
             (sink.write)(event.as_ref());
         }
     }

@@ -28,13 +28,13 @@ pub(crate) fn kill_op(asker: &Asker<'_>, request: &Request<'_>) -> bool {
 
 /// `explain`: what the command inside needs.
 pub(crate) fn explain(asker: &Asker<'_>, request: &Request<'_>) -> bool {
-    let inner = request.body.first().and_then(|first| first.value.as_document());
+    let inner = request.argument().as_document();
     let command = inner.and_then(|body| commands::find(body.first()?.name));
     match (inner, command) {
         // What cannot be explained is refused by the command.
         (Some(_), Some(command)) if command.name == "explain" => asker.user().is_some(),
         (Some(body), Some(command)) => {
-            asker.user().is_some() && asker.may(command, &Request { database: request.database, body, message: None })
+            asker.user().is_some() && asker.may(command, &Request::new(request.database, body, None))
         }
         _ => asker.user().is_some(),
     }
@@ -55,7 +55,7 @@ pub(crate) fn list_databases(asker: &Asker<'_>, request: &Request<'_>) -> bool {
 
 /// `profile`: whoever may read what it writes may ask how it is set.
 pub(crate) fn profile(asker: &Asker<'_>, request: &Request<'_>) -> bool {
-    let level = request.body.first().and_then(|first| number::as_i64_exact(first.value));
+    let level = number::as_i64_exact(request.argument());
     let only_asks = level == Some(-1)
         && !["slowms", "sampleRate", "filter"].into_iter().any(|field| request.body.get(field).is_some());
     asker.on_database(request.database, Action::EnableProfiler)

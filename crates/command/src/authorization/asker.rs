@@ -3,24 +3,52 @@
 use super::localhost_exception;
 use crate::access_control::LoggedIn;
 use crate::connection::ClientConnection;
+use crate::dispatch::Request;
 use crate::service::Service;
-use bunko_access::{Action, Authorization, Name};
+use bunko_access::{Action, ActionSet, Authorization, Name};
+use bunko_bson::ValueRef;
+use std::ptr;
 
 /// The client of a connection on a server that asks for privileges.
 pub struct Asker<'a> {
     pub(super) service: &'a Service,
     user: Option<&'a LoggedIn>,
     authorization: &'a Authorization,
+    named: Option<Named<'a>>,
+}
+
+/// What may be done on the collection that the command names, whose names are those in the command itself.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    database: &'a str,
+    collection: &'a str,
+    actions: ActionSet,
 }
 
 impl<'a> Asker<'a> {
+    /// Who asks for a command, and what they may do on the collection that its first value names.
+    pub(super) fn of_command(
+        service: &'a Service,
+        connection: &'a mut ClientConnection,
+        request: &Request<'a>,
+    ) -> Option<Self> {
+        let named = match (&mut connection.user, request.argument()) {
+            (Some(user), ValueRef::String(collection)) => {
+                let database = request.database;
+                Some(Named { database, collection, actions: user.rights_on(database, collection) })
+            }
+            _ => None,
+        };
+        Self::of(service, connection).map(|asker| Self { named, ..asker })
+    }
+
     /// Who asks: the user who is logged in, else somebody whom the localhost exception is for, else `None`.
     pub(crate) fn of(service: &'a Service, connection: &'a ClientConnection) -> Option<Self> {
         if let Some(user) = &connection.user {
-            return Some(Self { service, user: Some(user), authorization: &user.authorization });
+            return Some(Self { service, user: Some(user), authorization: &user.authorization, named: None });
         }
         let authorization = localhost_exception::of(service, connection)?;
-        Some(Self { service, user: None, authorization })
+        Some(Self { service, user: None, authorization, named: None })
     }
 
     /// Who is logged in.
@@ -42,7 +70,13 @@ impl<'a> Asker<'a> {
     }
 
     pub(crate) fn on_collection(&self, database: &str, collection: &str, action: Action) -> bool {
-        self.authorization.on_collection(database, collection, action)
+        match self.named {
+            // Most ask about the text in the command, which need not be compared to be known for the same.
+            Some(named) if ptr::eq(named.collection, collection) && ptr::eq(named.database, database) => {
+                named.actions.allows(action)
+            }
+            _ => self.authorization.on_collection(database, collection, action),
+        }
     }
 
     pub(crate) fn on_database(&self, database: &str, action: Action) -> bool {

@@ -9,12 +9,13 @@ use bunko_bson::{ArrayRef, ValueRef};
 /// `create`: to make a collection whoever may insert into it may, too; a view must not show what its maker cannot see.
 pub(crate) fn create(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let may_create = asker.on_named(request, Action::CreateCollection);
+    // Each option asks for its own: none of them makes another one's question superfluous.
     let is_view = request.body.get("viewOn").is_some();
-    if has_on(request.body, "capped") {
-        return may_create && asker.on_named(request, Action::ConvertToCapped);
-    }
-    if is_view {
-        return may_create && may_show(asker, request);
+    let is_capped = has_on(request.body, "capped");
+    if is_view || is_capped {
+        return may_create
+            && (!is_view || may_show(asker, request))
+            && (!is_capped || asker.on_named(request, Action::ConvertToCapped));
     }
     may_create || asker.on_named(request, Action::Insert)
 }

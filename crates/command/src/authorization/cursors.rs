@@ -1,6 +1,6 @@
 //! Cursors belong to the user who opened them.
 
-use super::{Asker, argument};
+use super::Asker;
 use crate::access_control::LoggedIn;
 use crate::dispatch::Request;
 use crate::invocation::Invocation;
@@ -52,23 +52,28 @@ impl Owner {
 /// `getMore`: the cursor is one's own, and nothing has been revoked since it was opened.
 pub(crate) fn get_more(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let Some(user) = asker.logged_in() else { return false };
-    match request.body.first().map(|first| first.value) {
-        Some(ValueRef::Int64(id)) => !asker.service.cursors.is_anothers(id, |owner| owner.is_still(user)),
+    match request.argument() {
+        ValueRef::Int64(id) => !asker.service.cursors.is_anothers(id, |owner| owner.is_still(user)),
         _ => true,
     }
 }
 
-/// `killCursors`: all of them are one's own, or one may close any.
+/// `killCursors`: all of them are one's own, or one may close any of what they read. The collection that the command
+/// names tells nothing, as it is not asked whether the cursors read it.
 pub(crate) fn kill(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let Some(user) = asker.user() else { return false };
-    if asker.on_cluster(Action::KillAnyCursor)
-        || asker.on_collection(request.database, argument(request), Action::KillAnyCursor)
-    {
+    if asker.on_cluster(Action::KillAnyCursor) {
         return true;
     }
+    let may_close = |id| {
+        asker.service.cursors.owner_and_namespace(id).is_none_or(|(owner, read)| {
+            owner.is_some_and(|owner| owner.name == *user)
+                || asker.on_collection(read.database(), read.collection(), Action::KillAnyCursor)
+        })
+    };
     let arrays = request.body.iter().filter_map(|field| field.value.as_array());
     arrays.flat_map(ArrayRef::iter).all(|id| match id {
-        ValueRef::Int64(id) => !asker.service.cursors.is_anothers(id, |owner| owner.name == *user),
+        ValueRef::Int64(id) => may_close(id),
         _ => true,
     })
 }

@@ -50,20 +50,22 @@ pub enum Privileges {
 /// `Unauthorized`, which is logged as well.
 pub(crate) fn authorize(
     service: &Service,
-    connection: &ClientConnection,
+    connection: &mut ClientConnection,
     command: &Command,
     request: &Request<'_>,
 ) -> Result<()> {
-    let asker = match command.privileges {
-        Privileges::BeforeLogin => return Ok(()),
-        _ => Asker::of(service, connection),
-    };
-    match asker {
-        Some(asker) if asker.may(command, request) => {
+    if matches!(command.privileges, Privileges::BeforeLogin) {
+        return Ok(());
+    }
+    let asker = Asker::of_command(service, connection, request);
+    let is_allowed = asker.as_ref().is_some_and(|asker| asker.may(command, request));
+    let is_logged_in = asker.is_some_and(|asker| asker.user().is_some());
+    match (is_allowed, is_logged_in) {
+        (true, _) => {
             note_success(service, connection, command, request);
             Ok(())
         }
-        Some(asker) if asker.user().is_some() => {
+        (false, true) => {
             note_refusal(service, connection, command, request);
             let shown = redacted(command.name, request.body);
             let body = ValueRef::Document(shown.as_ref().map_or(request.body, DocumentBuf::as_ref));
@@ -72,7 +74,7 @@ pub(crate) fn authorize(
                 format!("not authorized on {} to execute command {}", request.database, ValueText(body)),
             ))
         }
-        _ => {
+        (false, false) => {
             note_refusal(service, connection, command, request);
             Err(refused(connection, format!("Command {} requires authentication", command.name)))
         }
@@ -105,10 +107,10 @@ impl Asker<'_> {
 
     /// Whether an action is allowed on the collection that the first value of a command names.
     fn on_named(&self, request: &Request<'_>, action: Action) -> bool {
-        match request.body.first().map(|first| first.value) {
-            Some(ValueRef::String(collection)) => self.on_collection(request.database, collection, action),
+        match request.argument().as_str() {
+            Some(collection) => self.on_collection(request.database, collection, action),
             // The command refuses it; until then it may be any collection.
-            _ => self.on_database(request.database, action),
+            None => self.on_database(request.database, action),
         }
     }
 }
@@ -123,7 +125,8 @@ fn is_on(value: ValueRef<'_>) -> bool {
 
 /// Whether an option of a document may be on, however often it is there.
 pub(crate) fn has_on(document: DocumentRef<'_>, name: &str) -> bool {
-    document.iter().any(|field| field.name == name && is_on(field.value))
+    // Most do not have it, which is found out without reading any value.
+    document.get(name).is_some() && document.iter().any(|field| field.name == name && is_on(field.value))
 }
 
 /// The documents of an array field, whether it came in the body or as a sequence.
@@ -141,5 +144,5 @@ fn split(namespace: &str) -> (&str, &str) {
 
 /// The text of a command's first value; empty where it is none.
 fn argument<'r>(request: &Request<'r>) -> &'r str {
-    request.body.first().and_then(|first| first.value.as_str()).unwrap_or_default()
+    request.argument().as_str().unwrap_or_default()
 }

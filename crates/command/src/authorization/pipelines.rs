@@ -22,7 +22,7 @@ impl Validation {
 }
 
 pub(crate) fn aggregate(asker: &Asker<'_>, request: &Request<'_>) -> bool {
-    let collection = request.body.first().and_then(|first| first.value.as_str());
+    let collection = request.argument().as_str();
     let stages = request.body.get("pipeline").and_then(ValueRef::as_array).unwrap_or(ArrayRef::EMPTY);
     may_run(asker, request.database, collection, stages, Validation::of(request))
 }
@@ -35,10 +35,16 @@ pub(crate) fn map_reduce(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let may_output = match request.body.get("out") {
         Some(ValueRef::String(name)) => may_write(request.database, name, &[Action::Insert, Action::Remove]),
         Some(ValueRef::Document(out)) => {
-            let database = out.get("db").and_then(ValueRef::as_str).unwrap_or(request.database);
+            let named = out.iter().filter(|field| field.name == "db").filter_map(|field| field.value.as_str());
+            let mut databases: Vec<_> = named.collect();
+            if databases.is_empty() {
+                databases.push(request.database);
+            }
+            let may_in_all =
+                |name, actions: &[Action]| databases.iter().all(|database| may_write(database, name, actions));
             out.iter().all(|field| match (field.name, field.value.as_str()) {
-                ("replace", Some(name)) => may_write(database, name, &[Action::Insert, Action::Remove]),
-                ("merge" | "reduce", Some(name)) => may_write(database, name, &[Action::Insert, Action::Update]),
+                ("replace", Some(name)) => may_in_all(name, &[Action::Insert, Action::Remove]),
+                ("merge" | "reduce", Some(name)) => may_in_all(name, &[Action::Insert, Action::Update]),
                 _ => true,
             })
         }
@@ -88,6 +94,7 @@ fn may_begin(asker: &Asker<'_>, database: &str, collection: Option<&str>, first:
         "$documents" => is_logged_in,
         "$listClusterCatalog" if database == "admin" => asker.on_cluster(Action::ListClusterCatalog),
         "$listClusterCatalog" => on_source(Action::ListCollections),
+        "$listSampledQueries" => asker.on_cluster(Action::ListSampledQueries),
         "$querySettings" => asker.on_cluster(Action::QuerySettings),
         "$queryStats" => asker.on_cluster(Action::QueryStatsRead),
         _ => on_source(Action::Find),

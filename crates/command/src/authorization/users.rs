@@ -91,17 +91,16 @@ pub(crate) fn revoke_privileges(asker: &Asker<'_>, request: &Request<'_>) -> boo
 /// `usersInfo`: those of databases whose users one may see, and oneself.
 pub(crate) fn users_info(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let is_visible = |name: &Name| asker.on_database(&name.database, Action::ViewUser) || asker.is(name);
-    match request.body.first().map(|first| first.value) {
-        Some(ValueRef::Document(all)) if all.get("forAllDBs").is_some() => asker.on_all_databases(Action::ViewUser),
-        Some(value) => may_see(asker, request, value, "user", (Action::ViewUser, &is_visible)),
-        None => false,
+    match request.argument() {
+        ValueRef::Document(all) if all.get("forAllDBs").is_some() => asker.on_all_databases(Action::ViewUser),
+        value => may_see(asker, request, value, "user", (Action::ViewUser, &is_visible)),
     }
 }
 
 /// `rolesInfo`: those of databases whose roles one may see, and one's own.
 pub(crate) fn roles_info(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let is_visible = |name: &Name| asker.on_database(&name.database, Action::ViewRole) || asker.has_role(name);
-    let value = request.body.first().map_or(ValueRef::Null, |first| first.value);
+    let value = request.argument();
     may_see(asker, request, value, "role", (Action::ViewRole, &is_visible))
 }
 

@@ -7,19 +7,25 @@ use bunko_bson::{ValueRef, number};
 
 /// Whether validators are passed over, and that is allowed.
 pub(super) fn may_bypass(asker: &Asker<'_>, request: &Request<'_>, database: &str, collection: &str) -> bool {
-    !has_on(request.body, "bypassDocumentValidation")
-        || asker.on_collection(database, collection, Action::BypassDocumentValidation)
+    // Whoever may need not be asked whether they do, which takes a walk over the request.
+    asker.on_collection(database, collection, Action::BypassDocumentValidation)
+        || !has_on(request.body, "bypassDocumentValidation")
 }
 
 pub(crate) fn insert(asker: &Asker<'_>, request: &Request<'_>) -> bool {
-    asker.on_named(request, Action::Insert) && may_bypass(asker, request, request.database, argument(request))
+    asker.on_named(request, Action::Insert) && may_bypass_on_named(asker, request)
 }
 
 pub(crate) fn update(asker: &Asker<'_>, request: &Request<'_>) -> bool {
-    let may_insert = || asker.on_named(request, Action::Insert);
+    let upserts = || entries(request, "updates").into_iter().any(|update| has_on(update, "upsert"));
+    // Whoever may insert need not be asked whether they do.
     asker.on_named(request, Action::Update)
-        && (!entries(request, "updates").into_iter().any(|update| has_on(update, "upsert")) || may_insert())
-        && may_bypass(asker, request, request.database, argument(request))
+        && (asker.on_named(request, Action::Insert) || !upserts())
+        && may_bypass_on_named(asker, request)
+}
+
+fn may_bypass_on_named(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    may_bypass(asker, request, request.database, argument(request))
 }
 
 pub(crate) fn delete(asker: &Asker<'_>, request: &Request<'_>) -> bool {
@@ -33,7 +39,7 @@ pub(crate) fn find_and_modify(asker: &Asker<'_>, request: &Request<'_>) -> bool 
         && may(removes, Action::Remove)
         && may(!removes || request.body.get("update").is_some(), Action::Update)
         && may(has_on(request.body, "upsert"), Action::Insert)
-        && may_bypass(asker, request, request.database, argument(request))
+        && may_bypass_on_named(asker, request)
 }
 
 /// Each operation on the namespace that it names.

@@ -268,7 +268,9 @@ fn of_view(entry: &Entry, o: DocumentRef<'_>, op: &str) -> Option<DocumentBuf> {
 }
 
 fn begun(entry: &Entry, token: &DocumentBuf, operation: &str) -> DocumentBuf {
-    DocumentBuf::new().with("_id", token).with("operationType", operation).with("clusterTime", entry.at)
+    // Most events have the token and about what the entry has.
+    let bytes = token.len_bytes() + entry.document.len_bytes() + 64;
+    DocumentBuf::with_capacity(bytes).with("_id", token).with("operationType", operation).with("clusterTime", entry.at)
 }
 
 /// When it happened, and in which transaction.

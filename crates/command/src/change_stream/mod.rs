@@ -2,16 +2,19 @@
 //!
 //! A stream reads the log's history from its place on (`Feed` of `oplog`), and makes events of the entries that concern it. A
 //! `getMore` that finds nothing waits, without a thread, for the bell of what it follows (`Following` of `store`). Nothing is kept for a stream that
-//! nobody reads: a server without any pays for none.
+//! nobody reads: a server without any pays for none. Streams that ask for the same read the end of the log together (`tail.rs`).
 
 mod delta;
 mod event;
 mod options;
+mod reading;
 mod source;
 mod split;
+mod tail;
 mod token;
 
 pub(crate) use source::open;
+pub(crate) use tail::Tails;
 
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};

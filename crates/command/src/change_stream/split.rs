@@ -1,8 +1,8 @@
-//! `$changeStreamSplitLargeEvent`: events beyond the size of a document come in fragments.
+//! `$changeStreamSplitLargeEvent`: events beyond what a reply's document may be come in fragments.
 //! Source: MongoDB manual 8.2, `$changeStreamSplitLargeEvent`.
 
 use super::token::{FRAGMENTS_MAX, of_fragment};
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, MAX_USER_DOCUMENT_BYTES, ValueRef};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::collections::VecDeque;
 
@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 pub(super) const STAGE: &str = "$changeStreamSplitLargeEvent";
 /// What `splitEvent`, and the names and ends of fields, take of a fragment at most, besides its token.
 const OVERHEAD_BYTES: usize = 128;
+/// Longest fragment, and longest event that comes whole: a field that is a document of the largest size fits.
+const FRAGMENT_BYTES_MAX: usize = MAX_INTERNAL_DOCUMENT_BYTES - (8 << 10);
 
 /// Whether the pipeline ends with the stage.
 /// # Errors
@@ -32,7 +34,7 @@ pub(super) fn ends_with_it(stages: ArrayRef<'_>) -> Result<bool> {
 /// # Errors
 /// `BSONObjectTooLarge` for a field that does not fit into a fragment, and for more fragments than a token can tell apart.
 pub(super) fn fragments(event: DocumentRef<'_>, behind: Option<u8>) -> Result<VecDeque<DocumentBuf>> {
-    split(event, behind, MAX_USER_DOCUMENT_BYTES)
+    split(event, behind, FRAGMENT_BYTES_MAX)
 }
 
 fn split(event: DocumentRef<'_>, behind: Option<u8>, bytes_max: usize) -> Result<VecDeque<DocumentBuf>> {

@@ -8,7 +8,6 @@
 use bunko_bson::key_string::{Direction, append};
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use std::fmt::Write as _;
 
 /// Begins a timestamp.
 const TIMESTAMP: u8 = 0x82;
@@ -74,6 +73,7 @@ pub(super) fn high_water(at: Timestamp) -> DocumentBuf {
 /// That of an event, or of the invalidation behind it.
 pub(super) fn of_event(at: Timestamp, identity: Identity<'_>, is_invalidate: bool) -> DocumentBuf {
     let mut bytes = beginning(at);
+    bytes.reserve(128);
     bytes.extend(EVENT);
     put_number(&mut bytes, identity.number);
     bytes.push(if is_invalidate { TRUE } else { FALSE });
@@ -157,11 +157,12 @@ fn put_name(bytes: &mut Vec<u8>, kind: u8, name: &str) {
 }
 
 fn encoded(bytes: &[u8]) -> DocumentBuf {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut digits = String::with_capacity(2 * bytes.len());
     for byte in bytes {
-        let _ = write!(digits, "{byte:02X}");
+        digits.extend([byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)])));
     }
-    DocumentBuf::new().with(DATA, digits.as_str())
+    DocumentBuf::with_capacity(digits.len() + 24).with(DATA, digits.as_str())
 }
 
 impl Token {

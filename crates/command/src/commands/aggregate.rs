@@ -79,6 +79,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         None if is_oplog(&invocation.service.catalog, &namespace) => (open_oplog(invocation, &namespace)?, true),
         None => {
             let is_collectionless = invocation.argument().as_str().is_none();
+            invocation.refuse_if_large(&namespace)?;
             let aggregation = parse(invocation, invocation, (!is_collectionless).then_some(&namespace))?;
             if let Some(stage) = aggregation.pipeline.write() {
                 return write(invocation, reply, namespace, aggregation, stage);

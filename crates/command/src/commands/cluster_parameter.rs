@@ -1,13 +1,14 @@
 //! `getClusterParameter` and `setClusterParameter`.
 
 use crate::authorization::Privileges;
-use crate::cluster_parameters::{self, COLLECTION, ClusterParameter, DATABASE};
+use crate::cluster_parameters::{self, AUDIT_CONFIG, COLLECTION, ClusterParameter, DATABASE};
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
+use crate::service::Service;
 use crate::stored_settings;
 use bunko_access::Action;
-use bunko_bson::{DocumentBuf, ValueRef, Writer};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure};
 
@@ -32,14 +33,39 @@ pub(super) const SET: Command = Command {
 };
 
 fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let asked = asked(invocation.argument())?;
+    let mut asked = asked(invocation.argument())?;
+    let service = invocation.service;
+    match invocation.argument() {
+        ValueRef::String("*") => asked.retain(|parameter| is_there(service, parameter)),
+        _ => asked.iter().try_for_each(|parameter| check_there(service, parameter))?,
+    }
     reply.begin_array("clusterParameters");
     for (index, parameter) in asked.into_iter().enumerate() {
-        let kept = stored_settings::find(&invocation.service.catalog, DATABASE, COLLECTION, parameter.name)?;
-        reply.push(index, &kept.unwrap_or_else(|| document(parameter, &parameter.default_value(), None)));
+        reply.push(index, &in_force(service, parameter)?);
     }
     reply.end();
     Ok(())
+}
+
+/// Whether the server has the parameter: without an audit log nothing can be said of one.
+fn is_there(service: &Service, parameter: &ClusterParameter) -> bool {
+    parameter.name != AUDIT_CONFIG || service.is_audited()
+}
+
+fn check_there(service: &Service, parameter: &ClusterParameter) -> Result<(), Failure> {
+    if is_there(service, parameter) { Ok(()) } else { Err(unknown(parameter.name)) }
+}
+
+/// The parameter as it is kept, else what holds until somebody sets it.
+pub(super) fn in_force(service: &Service, parameter: &ClusterParameter) -> Result<DocumentBuf, Failure> {
+    let options = service.audit.configuration().filter(|_| parameter.name == AUDIT_CONFIG);
+    if let Some(options) = &options
+        && service.audit.check_configurable().is_err()
+    {
+        return Ok(document(parameter, options, None));
+    }
+    let kept = stored_settings::find(&service.catalog, DATABASE, COLLECTION, parameter.name)?;
+    Ok(kept.unwrap_or_else(|| document(parameter, &parameter.default_value(), None)))
 }
 
 fn asked(argument: ValueRef<'_>) -> Result<Vec<&'static ClusterParameter>, Failure> {
@@ -64,8 +90,11 @@ fn asked(argument: ValueRef<'_>) -> Result<Vec<&'static ClusterParameter>, Failu
 }
 
 fn named(name: &str) -> Result<&'static ClusterParameter, Failure> {
-    cluster_parameters::find(name)
-        .ok_or_else(|| Failure::new(ErrorCode::NO_SUCH_KEY, format!("Unknown server parameter: {name}")))
+    cluster_parameters::find(name).ok_or_else(|| unknown(name))
+}
+
+fn unknown(name: &str) -> Failure {
+    Failure::new(ErrorCode::NO_SUCH_KEY, format!("Unknown server parameter: {name}"))
 }
 
 /// The parameter as it is kept and shown.
@@ -91,6 +120,7 @@ fn set(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         .ok_or_else(|| wrong_type("setClusterParameter.setClusterParameter", argument, "object"))?;
     let first = asked.first();
     let parameter = named(first.map_or("", |first| first.name))?;
+    check_there(invocation.service, parameter)?;
     if asked.count() > 1 {
         let message = "setClusterParameter only supports setting exactly one parameter";
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message).into());
@@ -110,10 +140,25 @@ fn set(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         // It asks for nothing.
         return Ok(());
     }
+    keep(invocation, parameter, fields)
+}
+
+/// Keeps a value, and has it take effect.
+pub(super) fn keep(
+    invocation: &mut Invocation<'_>,
+    parameter: &ClusterParameter,
+    fields: DocumentRef<'_>,
+) -> Result<(), Halt> {
+    if parameter.name == AUDIT_CONFIG {
+        invocation.service.audit.check_configurable()?;
+    }
     let parsed = parameter.parse(fields)?;
     let time = invocation.service.world.timestamp();
     let document = document(parameter, &parsed, Some(ValueRef::Timestamp(time)));
     stored_settings::keep(invocation, DATABASE, COLLECTION, &document)?;
+    if parameter.name == AUDIT_CONFIG {
+        invocation.service.configure_audit(invocation.connection, document.as_ref())?;
+    }
     cluster_parameters::apply(&invocation.service.parameters, parameter.name, document.as_ref());
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! `compactStructuredEncryptionData` and `cleanupStructuredEncryptionData`: tidy what queryable encryption keeps beside
-//! its collections. There are no such collections here, since they take a replica set.
+//! its collections for fields that are searched by. There are no such fields here, so that nothing is found to do.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -28,25 +28,54 @@ pub(super) const CLEANUP: Command = Command {
     run: cleanup,
 };
 
-fn compact(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    refuse(invocation, "compactionTokens", 6_346_807)
+fn compact(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    check(invocation, "compactionTokens", 6_346_807)?;
+    write_statistics(reply);
+    Ok(())
 }
 
-fn cleanup(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    refuse(invocation, "cleanupTokens", 7_618_816)
+fn cleanup(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    check(invocation, "cleanupTokens", 7_618_816)?;
+    write_statistics(reply);
+    Ok(())
 }
 
-fn refuse(invocation: &mut Invocation<'_>, tokens: &str, code: i32) -> Result<(), Halt> {
+/// Nothing was done: nobody searches by the fields.
+fn write_statistics(reply: &mut Writer<'_>) {
+    reply.begin_document("stats");
+    write_counts(reply, "ecoc", &["read", "deleted"]);
+    write_counts(reply, "esc", &["read", "inserted", "updated", "deleted"]);
+    reply.end();
+}
+
+/// What was done to one of the collections beside the encrypted one.
+fn write_counts(reply: &mut Writer<'_>, name: &str, counts: &[&str]) {
+    reply.begin_document(name);
+    for count in counts {
+        reply.append(count, 0_i64);
+    }
+    reply.end();
+}
+
+/// Whether the command may be run: there must be a token for each encrypted field.
+fn check(invocation: &mut Invocation<'_>, tokens: &str, not_encrypted: i32) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let command = invocation.command.name;
-    if invocation.document(tokens)?.is_none() {
+    let Some(given) = invocation.document(tokens)? else {
         let message = format!("BSON field '{command}.{tokens}' is missing but a required field");
         return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message).into());
-    }
-    if invocation.collection_not_view(&namespace)?.is_none() {
+    };
+    let Some(collection) = invocation.collection_not_view(&namespace)? else {
         let message = format!("Collection '{namespace}' does not exist");
         return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message).into());
+    };
+    let Some(encrypted) = collection.encrypted_fields() else {
+        let message = format!("Target namespace is not an encrypted collection: {namespace}");
+        return Err(Failure::new(ErrorCode(not_encrypted), message).into());
+    };
+    if let Some(path) = encrypted.paths().find(|path| given.get(path).is_none()) {
+        let message = format!("No compaction token found for field '{path}'");
+        return Err(Failure::new(ErrorCode(7_294_900), message).into());
     }
-    let message = format!("Target namespace is not an encrypted collection: {namespace}");
-    Err(Failure::new(ErrorCode(code), message).into())
+    Ok(())
 }

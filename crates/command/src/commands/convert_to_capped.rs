@@ -48,6 +48,10 @@ pub(super) fn copy(invocation: &mut Invocation<'_>, from: &Namespace, to: &Names
         let message = format!("source collection {from} does not exist");
         return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message).into());
     };
+    if source.encrypted_fields().is_some() {
+        let message = format!("Encrypted collections cannot be capped: {from}");
+        return Err(Failure::new(ErrorCode(6_367_301), message).into());
+    }
     invocation.service.catalog.refuse_view(to)?;
     invocation.refuse_if_long(true)?;
     let random = (invocation.service.world.random)();

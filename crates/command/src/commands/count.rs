@@ -26,6 +26,7 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
+    invocation.refuse_if_large(&namespace)?;
     let scope = invocation.scope_in(invocation, &namespace)?;
     let query = parse(invocation, &scope)?;
     if is_oplog(&invocation.service.catalog, &namespace) {

@@ -1,8 +1,11 @@
 //! `createIndexes`: builds indexes, and the collection where it is missing.
 
 use crate::authorization::Privileges;
+use crate::commit_quorum;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::encrypted_fields;
 use crate::invocation::Invocation;
+use crate::storage_engine_option;
 use crate::system_namespace::check_creatable;
 use crate::time_series::{self, Series};
 use bunko_access::Action;
@@ -29,8 +32,8 @@ const BYTES_SHORT_MAX: u64 = 64 << 10;
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     check_creatable(&namespace)?;
-    if invocation.field("commitQuorum").is_some() {
-        return Err(Failure::bad_value("Standalones can't specify commitQuorum").into());
+    if let Some(quorum) = invocation.field("commitQuorum") {
+        commit_quorum::check(invocation.service.deployment(), quorum)?;
     }
     let series = time_series::find(&invocation.service.catalog, &namespace)?;
     let specs = parse_specs(invocation, series.as_ref())?;
@@ -46,6 +49,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Some(collection) => collection,
         None => create_collection(invocation, &namespace)?,
     };
+    if let Some(encrypted) = collection.encrypted_fields() {
+        for spec in &specs {
+            encrypted_fields::check_index(&encrypted, spec.key_pattern())?;
+        }
+    }
     let created = invocation.service.catalog.create_indexes(&collection, &specs, invocation)?;
     invocation.note_written(created.lsn);
     reply
@@ -75,6 +83,8 @@ fn parse_specs(invocation: &Invocation<'_>, series: Option<&Series>) -> Result<V
         .into_iter()
         .map(|document| {
             let parsed = parse_spec(document, ignores_unknown, series);
+            let parsed =
+                parsed.and_then(|spec| storage_engine_option::check_of_index(spec.document.as_ref()).map(|()| spec));
             parsed.map_err(|failure| {
                 let text = ValueText(ValueRef::Document(document));
                 failure.with_prefix(&format!("Error in specification {text} :: caused by :: "))
@@ -88,13 +98,14 @@ fn parse_spec(document: DocumentRef<'_>, ignores_unknown: bool, series: Option<&
     if let Some(series) = series {
         spec = time_series::of_buckets(spec.as_ref(), &series.options)?;
     }
-    IndexSpec::parse(spec.as_ref())
+    IndexSpec::parse_asked(spec.as_ref())
 }
 
 fn create_collection(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result<Arc<Collection>, Failure> {
     match invocation.service.catalog.create(namespace, CreateOptions::default(), invocation) {
         Ok((collection, lsn)) => {
             invocation.note_written(Some(lsn));
+            invocation.operation().note_created(namespace.to_string());
             Ok(collection)
         }
         // Somebody else was faster.

@@ -113,7 +113,7 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
     GenericOptions::parse(
         invocation.service.deployment(),
         command,
-        &Request { body, message: None, ..invocation.request },
+        &Request::new(invocation.request.database, body, None),
     )?;
     let namespace = match body.first().map(|first| first.value) {
         Some(ValueRef::String(collection)) => Namespace::new(invocation.request.database, collection)?,

@@ -112,6 +112,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if let (Some(collection), Some(id)) = (&collection, express(invocation.request.body)) {
         return Ok(reply_with_one(invocation, reply, &namespace, collection, id)?);
     }
+    invocation.refuse_if_large(&namespace)?;
     let query = parse(invocation, invocation.scope_in(invocation, &namespace)?)?;
     let batch_size = invocation.size("batchSize")?;
     let is_single_batch = invocation.boolean("singleBatch", false)?;

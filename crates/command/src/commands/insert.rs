@@ -48,13 +48,19 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
     let mut storable = Storable::with_capacity(documents.len());
     let mut refused: Vec<(usize, Failure)> = Vec::new();
     let mut done_before = 0;
+    let sequence = invocation.request.sequence("documents");
+    let unreadable = sequence.map(|sequence| sequence.refused.as_slice()).unwrap_or_default();
     for (position, document) in documents.iter().enumerate() {
         if retries.did(position)?.is_some() {
             storable.skip(position);
             done_before += 1;
             continue;
         }
-        match stored_document::for_insert(*document, empty, &service.world) {
+        let checked = match unreadable.binary_search_by_key(&position, |(unreadable, _)| *unreadable) {
+            Ok(place) => Err(Failure::new(ErrorCode::INVALID_BSON, unreadable[place].1.to_string())),
+            Err(_) => stored_document::for_insert(*document, empty, &service.world),
+        };
+        match checked {
             Ok(document) => storable.push(position, document),
             Err(failure) => {
                 storable.skip(position);

@@ -30,7 +30,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
 /// Stops what the chosen sessions do and closes what they left open.
 pub(super) fn kill(invocation: &Invocation<'_>, is_chosen: impl Fn(SessionId) -> bool) {
     invocation.service.operations.kill_sessions(&is_chosen, invocation.opid());
-    invocation.service.abort_transactions(&is_chosen);
+    invocation.service.abort_transactions(|entry| is_chosen(entry.session.id));
     invocation.service.cursors.end_sessions(is_chosen);
 }
 

@@ -213,6 +213,10 @@ fn read_output(output: DocumentRef<'_>) -> Result<Output<'_>> {
             "merge" => kinds.push((Mode::Merge, Some(text()?))),
             "reduce" => kinds.push((Mode::Reduce, Some(text()?))),
             "inline" => kinds.push((Mode::Replace, None)),
+            "db" if database.is_some() => {
+                let message = "BSON field 'mapReduce.out.db' is a duplicate field";
+                return Err(Failure::new(ErrorCode::IDL_DUPLICATE_FIELD, message));
+            }
             "db" => database = Some(text()?),
             // The deprecated options of sharded clusters and of locks that there are none of.
             "sharded" | "nonAtomic" => {

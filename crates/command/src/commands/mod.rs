@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 mod abort_transaction;
 pub(crate) mod aggregate;
 mod apply_ops;
+mod audit_config;
 mod auto_compact;
 mod build_info;
 mod bulk_insert;
@@ -110,6 +111,8 @@ pub const COMMANDS: &[Command] = &[
     abort_transaction::COMMAND,
     aggregate::COMMAND,
     apply_ops::COMMAND,
+    audit_config::GET,
+    audit_config::SET,
     auto_compact::COMMAND,
     build_info::COMMAND,
     bulk_insert::COMMAND,

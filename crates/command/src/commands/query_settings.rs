@@ -136,7 +136,7 @@ fn checked(invocation: &mut Invocation<'_>, query: DocumentRef<'_>) -> Result<Me
         let message = format!("{place} command cannot be used on system collections");
         return Err(Failure::new(ErrorCode(8_584_901), message).into());
     }
-    let request = Request { database, body: query, message: None };
+    let request = Request::new(database, query, None);
     GenericOptions::parse(invocation.service.deployment(), command, &request)?;
     check_command(&invocation.inner(command, request)?, &namespace)?;
     if command.name == "find" && is_by_id(query) {

@@ -6,7 +6,7 @@ use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::system_namespace::check_creatable;
 use bunko_bson::{ValueRef, Writer};
-use bunko_catalog::{Namespace, RenameTarget, check_database};
+use bunko_catalog::{Move, Namespace, RenameTarget, check_database};
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
@@ -38,7 +38,22 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
     check_allowed("source", &from)?;
     check_allowed("target", &to)?;
     collection_uuid::check(&invocation.service.catalog, &from, uuid)?;
-    let lsn = invocation.service.catalog.rename(&from, &to, replace, invocation)?;
+    for side in [&from, &to] {
+        if invocation.collection(side).is_some_and(|collection| collection.encrypted_fields().is_some()) {
+            return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "Cannot rename an encrypted collection").into());
+        }
+    }
+    let catalog = &invocation.service.catalog;
+    let lsn = if catalog.moves_by_copy(&from, &to) {
+        invocation.refuse_if_long(true)?;
+        let random = (invocation.service.world.random)();
+        let temporary = Namespace::new(to.database(), &format!("tmp{random:016x}.renameCollection"))?;
+        let moved = Move { from: &from, to: &to, temporary: &temporary, replace };
+        let own = invocation.service.own_operation();
+        catalog.move_across(&moved, invocation, &*own)?
+    } else {
+        catalog.rename(&from, &to, replace, invocation)?
+    };
     invocation.note_written(Some(lsn));
     invocation.service.counters.forget_namespace(from.database(), Some(from.collection()));
     Ok(())

@@ -2,10 +2,11 @@
 //! so all that is left is whether there is such a build.
 
 use crate::authorization::Privileges;
+use crate::commit_quorum;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_access::Action;
-use bunko_bson::{ValueRef, Writer};
+use bunko_bson::{ArrayRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
@@ -25,24 +26,35 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
     };
     let names = invocation.array("indexNames")?.ok_or_else(|| missing("indexNames"))?;
+    let names = read_names(names)?;
     let quorum = invocation.field("commitQuorum").ok_or_else(|| missing("commitQuorum"))?;
-    if !matches!(quorum, ValueRef::String(_)) && !quorum.is_number() {
-        let kind = quorum.kind().alias();
-        return Err(Failure::type_mismatch(format!(
-            "commitQuorum had the wrong type. Expected {{ string || number }}, found {kind}"
-        ))
-        .into());
+    commit_quorum::check_type(quorum)?;
+    if names.is_empty() {
+        let message = format!(
+            "Cannot set a new commit quorum on an index build in collection '{namespace}' without providing any indexes."
+        );
+        return Err(Failure::new(ErrorCode::INDEX_NOT_FOUND, message).into());
     }
     let collection = invocation.collection(&namespace).ok_or_else(|| {
         Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Collection '{namespace}' was not found."))
     })?;
-    let is_built = |name: ValueRef<'_>| {
-        let index = name.as_str().and_then(|name| collection.index(name));
-        index.is_some_and(|index| index.build_progress().is_some())
-    };
-    if names.iter().any(is_built) {
+    if collection.indexes_built_together(&names).is_some() {
+        commit_quorum::check(invocation.service.deployment(), quorum)?;
         return Ok(());
     }
     let message = format!("Cannot find an index build on collection '{namespace}' with the provided index names");
     Err(Failure::new(ErrorCode::INDEX_NOT_FOUND, message).into())
+}
+
+fn read_names(names: ArrayRef<'_>) -> Result<Vec<&str>, Failure> {
+    let mismatch = |position: usize, kind: &str| {
+        Failure::type_mismatch(format!(
+            "BSON field 'setIndexCommitQuorum.indexNames.{position}' is the wrong type '{kind}', expected type 'string'"
+        ))
+    };
+    names
+        .iter()
+        .enumerate()
+        .map(|(position, value)| value.as_str().ok_or_else(|| mismatch(position, value.kind().alias())))
+        .collect()
 }

@@ -42,8 +42,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let documents = invocation.documents("updates")?;
     check_batch_size(documents.len())?;
     refuse_scripts(invocation, &documents)?;
-    documents.iter().try_for_each(|document| check_stage_names(*document))?;
-    let statements: Vec<_> = documents.into_iter().map(parse).collect::<Result<_>>()?;
+    let mut statements = Vec::with_capacity(documents.len());
+    for document in documents {
+        statements.push(parse(document)?);
+    }
+    statements.iter().try_for_each(|statement| check_stage_names(statement.update))?;
     let mut retries = Retries::of(invocation, statements.len())?;
     retries.refuse_many(statements.iter().map(|statement| statement.targets == Targets::Many), "multi=true")?;
     let may_insert = statements.iter().any(|statement| statement.upsert == Upsert::Yes);
@@ -103,8 +106,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 /// are its own.
 /// # Errors
 /// 40324.
-fn check_stage_names(statement: DocumentRef<'_>) -> Result<()> {
-    let Some(stages) = statement.get("u").and_then(ValueRef::as_array) else { return Ok(()) };
+fn check_stage_names(update: ValueRef<'_>) -> Result<()> {
+    let ValueRef::Array(stages) = update else { return Ok(()) };
     let mut names = stages.iter().filter_map(|stage| Some(stage.as_document()?.first()?.name));
     match names.find(|name| !is_known_stage(name)) {
         None => Ok(()),

@@ -93,6 +93,9 @@ pub(super) fn run(
         let lsn =
             invocation.service.catalog.rename(&temporary, &target.place(name)?, RenameTarget::Drop, invocation)?;
         invocation.note_written(Some(lsn));
+        if target.existing().is_none() {
+            invocation.operation().note_created(name.to_string());
+        }
         match target {
             Target::Series(series, None) => time_series::create_view(invocation, name, &series, None),
             _ => Ok(()),

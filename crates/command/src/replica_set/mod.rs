@@ -127,7 +127,7 @@ impl Service {
     fn run_own(&self, database: &str, body: DocumentRef<'_>) -> Result<DocumentBuf> {
         let mut connection = ClientConnection::new(0, Peer::Unix);
         let mut reply = Vec::new();
-        let request = Request { database, body, message: None };
+        let request = Request::new(database, body, None);
         let answer = match self.run(&mut connection, request, RunOn::OwnThread, &mut reply) {
             Ok(answer) => answer,
             Err(Halt::Failed(failure)) => return Err(failure),

@@ -25,7 +25,6 @@ pub(crate) struct CheckedOut<'s> {
     service: &'s Service,
     session: Arc<Session>,
     work: Work,
-    since: Instant,
 }
 
 enum Work {
@@ -39,6 +38,8 @@ enum Work {
         before: Option<Standing>,
         /// What becomes of a transaction that is still open.
         fate: Fate,
+        /// When the command took it.
+        since: Instant,
     },
 }
 
@@ -121,7 +122,6 @@ fn goes_on(number: i64, part: Part, standing: &Standing) -> Result<()> {
 impl<'s> CheckedOut<'s> {
     /// Takes a session for a command. A number of its own ends the transaction of the number before.
     pub(super) fn new(session: Arc<Session>, asked: Asked, mut held: Held, service: &'s Service) -> Self {
-        let since = Instant::now();
         if held.standing.number() != Some(asked.number)
             && let Some(open) = held.abort()
         {
@@ -137,11 +137,12 @@ impl<'s> CheckedOut<'s> {
                 let open = Box::new(Open { unit, active: Duration::ZERO });
                 let begun = Standing::InProgress { number: asked.number, open };
                 let before = std::mem::replace(&mut held.standing, begun);
-                Work::Transaction { held: Some(held), before: Some(before), fate: Fate::Aborted }
+                let since = Instant::now();
+                Work::Transaction { held: Some(held), before: Some(before), fate: Fate::Aborted, since }
             }
-            Some(_) => Work::Transaction { held: Some(held), before: None, fate: Fate::Aborted },
+            Some(_) => Work::Transaction { held: Some(held), before: None, fate: Fate::Aborted, since: Instant::now() },
         };
-        Self { service, session, work, since }
+        Self { service, session, work }
     }
 
     pub(crate) fn session(&self) -> &Arc<Session> {
@@ -236,8 +237,8 @@ impl Drop for CheckedOut<'_> {
                 // Somebody else, such as a cursor that the command left, may still have the write.
                 Some(Held { history: write.end(), standing: std::mem::take(standing) })
             }
-            Work::Transaction { held, before, fate } => {
-                held.take().map(|held| settled(held, before.take(), *fate, self.since, service, session))
+            Work::Transaction { held, before, fate, since } => {
+                held.take().map(|held| settled(held, before.take(), *fate, *since, service, session))
             }
         };
         if let Some(open) = held.and_then(|held| session.give_back(held)) {

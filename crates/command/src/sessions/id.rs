@@ -2,7 +2,7 @@
 
 use crate::fields::wrong_type;
 use bunko_access::Name;
-use bunko_bson::{BinarySubtype, ValueRef};
+use bunko_bson::{BinarySubtype, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::fmt::Write;
 
@@ -62,6 +62,9 @@ pub(crate) fn parse(place: &str, value: ValueRef<'_>) -> Result<SessionId> {
 /// Besides, `UnsupportedFormat` for a `uid` that is no digest.
 pub(crate) fn parse_with_user(place: &str, value: ValueRef<'_>) -> Result<(SessionId, Option<Digest>)> {
     let lsid = value.as_document().ok_or_else(|| wrong_type(place, value, "object"))?;
+    if let Some(id) = usual(lsid) {
+        return Ok((id, None));
+    }
     let (mut id, mut user) = (None, None);
     for element in lsid {
         match element.name {
@@ -86,6 +89,13 @@ pub(crate) fn parse_with_user(place: &str, value: ValueRef<'_>) -> Result<(Sessi
         _ => Err(wrong_type(&format!("{place}.id"), id, "binData")),
     };
     Ok((id?, user))
+}
+
+/// The UUID of `{id: UUID}`, as all drivers send it with every command.
+fn usual(lsid: DocumentRef<'_>) -> Option<SessionId> {
+    const BEFORE: &[u8] = b"\x1e\0\0\0\x05id\0\x10\0\0\0\x04";
+    let bytes = lsid.as_bytes().strip_prefix(BEFORE)?;
+    bytes.first_chunk().copied().filter(|_| bytes.len() == size_of::<SessionId>() + 1)
 }
 
 /// Reads whose a session is.

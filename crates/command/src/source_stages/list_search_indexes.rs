@@ -2,7 +2,7 @@
 
 use super::{Source, SourceStage, Subject, Surroundings};
 use bunko_bson::{ArrayBuf, DocumentBuf, ObjectId, ValueRef};
-use bunko_catalog::{Namespace, SearchIndex};
+use bunko_catalog::{Collection, Namespace, SearchIndex, SearchIndexStanding};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const STAGE: SourceStage = SourceStage {
@@ -54,27 +54,33 @@ fn documents(
     let shown = indexes.iter().filter(|index| {
         name.is_none_or(|name| index.name == name) && id.is_none_or(|id| ObjectId::parse_hex(id) == Some(index.id))
     });
-    Ok(shown.map(|index| describe_search_index(index, &surroundings.facts.host)).collect())
+    Ok(shown.map(|index| describe_search_index(&collection, index, &surroundings.facts.host)).collect())
 }
 
-/// A search index as it is listed. It is ready as soon as it is there: a search looks at the documents themselves.
-pub(crate) fn describe_search_index(index: &SearchIndex, host: &str) -> DocumentBuf {
+/// A search index as it is listed. It can be searched as soon as it is there: the first search builds what it needs, and
+/// where that finds no room, searches look at the documents themselves.
+pub(crate) fn describe_search_index(collection: &Collection, index: &SearchIndex, host: &str) -> DocumentBuf {
+    let standing = collection.search_index_standing((index.id, index.version));
+    let status = if standing == SearchIndexStanding::Building { "BUILDING" } else { "READY" };
     let created = ValueRef::DateTime(index.created_at_ms);
     let version = DocumentBuf::new().with("version", index.version).with("createdAt", created);
-    let state = DocumentBuf::new()
-        .with("status", "READY")
+    let mut state = DocumentBuf::new()
+        .with("status", status)
         .with("queryable", true)
         .with("definitionVersion", &version)
         .with("definition", &index.sent);
+    if standing == SearchIndexStanding::NoRoom {
+        state.append("message", "The index finds no room in memory: each search looks at all documents.");
+    }
     let mut detail = DocumentBuf::new();
-    detail.append("hostname", host).append("status", "READY").append("queryable", true).append("mainIndex", &state);
+    detail.append("hostname", host).append("status", status).append("queryable", true).append("mainIndex", &state);
     let mut details = ArrayBuf::new();
     details.push(&detail);
     DocumentBuf::new()
         .with("id", index.id.to_string().as_str())
         .with("name", index.name.as_str())
         .with("type", index.definition.kind())
-        .with("status", "READY")
+        .with("status", status)
         .with("queryable", true)
         .with("latestVersion", index.version as i32)
         .with("latestDefinitionVersion", &version)

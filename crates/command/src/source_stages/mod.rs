@@ -6,6 +6,7 @@ mod coll_stats;
 mod current_op;
 mod index_stats;
 mod list_cluster_catalog;
+mod list_sampled_queries;
 mod list_search_indexes;
 mod list_sessions;
 mod plan_cache_stats;
@@ -26,6 +27,7 @@ static STAGES: &[SourceStage] = &[
     current_op::STAGE,
     index_stats::STAGE,
     list_cluster_catalog::STAGE,
+    list_sampled_queries::STAGE,
     list_search_indexes::STAGE,
     list_sessions::ALL,
     list_sessions::LOCAL,

@@ -44,10 +44,13 @@ pub(crate) fn insert(
 ) -> Inserted {
     let mut inserted = Inserted::default();
     let mut sources: Vec<OfSource<'_>> = Vec::new();
-    let statements = RetryableWrite::of(invocation).map(RetryableWrite::inserts).unwrap_or_default();
+    let statements = RetryableWrite::of(invocation).map(RetryableWrite::inserts);
     for (position, document) in documents.iter().enumerate() {
         match Measurement::of(DocumentRef::trusted(document), &series.options) {
-            Ok(measurement) => add(&mut sources, measurement, statements.get(position)),
+            Ok(measurement) => {
+                let statement = statements.as_ref().and_then(|statements| statements.at(position));
+                add(&mut sources, measurement, statement);
+            }
             Err(failure) => {
                 inserted.failures.push((position, failure));
                 if order == Order::Ordered {
@@ -71,7 +74,7 @@ pub(crate) fn insert(
     inserted
 }
 
-fn add<'d>(sources: &mut Vec<OfSource<'d>>, measurement: Measurement<'d>, statement: Option<&i32>) {
+fn add<'d>(sources: &mut Vec<OfSource<'d>>, measurement: Measurement<'d>, statement: Option<i32>) {
     let source = measurement.source();
     match sources.iter_mut().find(|of_source| of_source.source == source) {
         Some(of_source) => {
@@ -81,7 +84,7 @@ fn add<'d>(sources: &mut Vec<OfSource<'d>>, measurement: Measurement<'d>, statem
         None => sources.push(OfSource {
             source,
             measurements: vec![measurement],
-            statements: statement.copied().into_iter().collect(),
+            statements: statement.into_iter().collect(),
         }),
     }
 }
@@ -98,7 +101,7 @@ fn store(
     let (source, measurements) = (of_source.source.as_slice(), &of_source.measurements[next..]);
     let begin = |taken: usize| {
         if let Some(write) = RetryableWrite::of(invocation) {
-            write.begin_some(of_source.statements.get(next..next + taken).unwrap_or_default().to_vec());
+            write.begin_some(of_source.statements.get(next..next + taken).unwrap_or_default().iter().copied());
         }
     };
     let open = service.open_buckets.get(series.buckets.uuid, source);

@@ -11,7 +11,7 @@ pub(crate) fn describe_idle(service: &Service, entry: &Entry) -> DocumentBuf {
         .with("type", "idleSession")
         .with("host", &service.facts.host)
         .with("desc", "inactive transaction")
-        .with("client", &entry.client)
+        .with("client", entry.client.to_string().as_str())
         .with("connectionId", entry.connection)
         .with("lsid", &id)
         .with("transaction", &describe_running(service, entry))

@@ -1,6 +1,6 @@
 //! How transactions end that are not committed.
 
-use super::open::Open;
+use super::open::{Entry, Open};
 use crate::service::Service;
 use crate::sessions::SessionId;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
@@ -57,9 +57,9 @@ impl Service {
         self.cursors.end_transaction(session, open.unit.number());
     }
 
-    /// Aborts the open transactions of the chosen sessions; those that a command works with when it ends.
-    pub(crate) fn abort_transactions(&self, is_chosen: impl Fn(SessionId) -> bool) {
-        for entry in self.transactions.all().into_iter().filter(|entry| is_chosen(entry.session.id)) {
+    /// Aborts the open transactions that are chosen; those that a command works with when it ends.
+    pub(crate) fn abort_transactions(&self, mut is_chosen: impl FnMut(&Entry) -> bool) {
+        for entry in self.transactions.all().into_iter().filter(|entry| is_chosen(entry)) {
             if let Some(open) = entry.session.abort(entry.number) {
                 self.end_transaction(entry.session.id, &open);
             }

@@ -21,3 +21,9 @@ pub(crate) use description::{describe_idle, describe_running};
 pub(crate) use ending::{Fate, fate_by_reply};
 pub(crate) use open::{Entry, Open, Transactions};
 pub(crate) use writes::check_writes;
+
+use std::time::Duration;
+
+/// How long a statement that meets another transaction waits for the end of that. The first one of its transaction begins anew
+/// then, and any other has failed already: it is its reply that waits, since to try again before would be in vain.
+pub(crate) const CONFLICT_WAIT_MAX: Duration = Duration::from_millis(100);

@@ -1,5 +1,7 @@
 //! The transactions that are open, and how many there were.
 
+use crate::authorization::cursors::Owner;
+use crate::connection::Peer;
 use crate::sessions::{Session, SessionId};
 use bunko_bson::DocumentBuf;
 use bunko_catalog::Transaction;
@@ -27,7 +29,9 @@ pub(crate) struct Entry {
     pub read_concern: Option<DocumentBuf>,
     /// Who began it: a connection, and its client.
     pub connection: i32,
-    pub client: String,
+    pub client: Peer,
+    /// For whom it was begun, with what they may do; `None` on a server that asks for no privileges.
+    pub owner: Option<Owner>,
 }
 
 /// All open transactions of a server.
@@ -54,6 +58,15 @@ impl Transactions {
     pub fn note_begin(&self, entry: Entry) {
         self.started.fetch_add(1, Ordering::Relaxed);
         self.open.lock().insert(entry.session.id, entry);
+    }
+
+    /// What somebody may do has grown: what their transactions do from now on may follow from that.
+    pub fn renew_owner(&self, now: &Owner) {
+        for entry in self.open.lock().values_mut() {
+            if entry.owner.as_ref().is_some_and(|owner| owner.name() == now.name()) {
+                entry.owner = Some(now.clone());
+            }
+        }
     }
 
     /// One that had begun has not after all: its first command begins anew elsewhere.

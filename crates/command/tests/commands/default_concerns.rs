@@ -18,7 +18,7 @@ fn connection(id: i32) -> ClientConnection {
 fn run(server: &Server, connection: &mut ClientConnection, command: &str) -> DocumentBuf {
     let body = shell::parse_document(command).expect("a command");
     let mut reply = Vec::new();
-    let request = Request { database: "admin", body: body.as_ref(), message: None };
+    let request = Request::new("admin", body.as_ref(), None);
     server.service.run(connection, request, RunOn::OwnThread, &mut reply).expect("an answer");
     let reply = DocumentBuf::parse(reply).expect("a reply");
     let ok = reply.as_ref().get("ok").and_then(number::as_i64_exact);

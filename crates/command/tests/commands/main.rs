@@ -1,5 +1,6 @@
 //! Commands against real stores on every engine.
 
+mod conflicts;
 mod cursor_room;
 mod default_concerns;
 mod id_join;
@@ -7,5 +8,6 @@ mod lost_history;
 mod memory_limit;
 mod scripts;
 mod server;
+mod shared_streams;
 mod snapshot_reads;
 mod sync_latencies;

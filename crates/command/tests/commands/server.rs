@@ -3,7 +3,7 @@
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::Catalog;
 use bunko_command::{
-    Acknowledgement, ClientConnection, Facts, Halt, LogLines, Peer, Process, Request, RunOn, Service, World,
+    Acknowledgement, Answer, ClientConnection, Facts, Halt, LogLines, Peer, Process, Request, RunOn, Service, World,
 };
 use bunko_engines::{EngineOptions, Entry};
 use bunko_operation::MemoryLimits;
@@ -97,12 +97,27 @@ impl Server {
         self.was_shut_down.swap(false, Ordering::Relaxed)
     }
 
+    pub fn connection(&mut self, number: i32) -> &mut ClientConnection {
+        connected(&mut self.connections, number)
+    }
+
+    /// Runs a command once, on a shared thread; its reply where it gives one.
+    pub fn attempt(
+        &mut self,
+        connection: i32,
+        database: &str,
+        body: DocumentRef<'_>,
+    ) -> Result<(Answer, DocumentBuf), Halt> {
+        let connection = connected(&mut self.connections, connection);
+        let mut reply = Vec::new();
+        let answer =
+            self.service.run(connection, Request::new(database, body, None), RunOn::SharedThread, &mut reply)?;
+        Ok((answer, DocumentBuf::parse(reply).expect("the reply is well formed")))
+    }
+
     pub fn run(&mut self, connection: i32, database: &str, body: DocumentRef<'_>) -> DocumentBuf {
-        let connection = self.connections.entry(connection).or_insert_with(|| {
-            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 50_000 + connection as u16));
-            ClientConnection::new(connection, Peer::Tcp(address))
-        });
-        let request = Request { database, body, message: None };
+        let connection = connected(&mut self.connections, connection);
+        let request = Request::new(database, body, None);
         let mut reply = Vec::new();
         // As the server has it: what refuses to be short runs again where it may be long.
         let mut run_on = RunOn::SharedThread;
@@ -121,4 +136,11 @@ impl Server {
         }
         DocumentBuf::parse(reply).expect("the reply is well formed")
     }
+}
+
+fn connected(connections: &mut BTreeMap<i32, ClientConnection>, number: i32) -> &mut ClientConnection {
+    connections.entry(number).or_insert_with(|| {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 50_000 + number as u16));
+        ClientConnection::new(number, Peer::Tcp(address))
+    })
 }

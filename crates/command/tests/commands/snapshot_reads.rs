@@ -47,14 +47,31 @@ impl Client {
             None => reply.get("values"),
             Some(cursor) => cursor.get("firstBatch"),
         };
-        let number_of = |value: ValueRef<'_>| {
-            let value = value.as_document().and_then(|document| document.get("n")).unwrap_or(value);
-            number::as_i64_exact(value).expect("a number")
-        };
-        let mut found: Vec<_> = values.and_then(ValueRef::as_array).expect("values").iter().map(number_of).collect();
-        found.sort_unstable();
-        (found, told)
+        (numbers(values), told)
     }
+
+    /// The values of `n` in the next batch that a command gets.
+    fn batch(&mut self, command: &str) -> Vec<i64> {
+        let reply = self.run(command);
+        let cursor = reply.as_ref().get("cursor").and_then(ValueRef::as_document);
+        numbers(cursor.unwrap_or_else(|| panic!("{command}: {reply:?}")).get("nextBatch"))
+    }
+}
+
+/// Numbers, or those that are `n` of documents, in order.
+fn numbers(values: Option<ValueRef<'_>>) -> Vec<i64> {
+    let number_of = |value: ValueRef<'_>| {
+        let value = value.as_document().and_then(|document| document.get("n")).unwrap_or(value);
+        number::as_i64_exact(value).expect("a number")
+    };
+    let mut found: Vec<_> = values.and_then(ValueRef::as_array).expect("values").iter().map(number_of).collect();
+    found.sort_unstable();
+    found
+}
+
+fn cursor_id(reply: &DocumentBuf) -> i64 {
+    let cursor = reply.as_ref().get("cursor").and_then(ValueRef::as_document);
+    cursor.and_then(|cursor| cursor.get("id")).and_then(number::as_i64_exact).expect("a cursor")
 }
 
 fn text(at: Timestamp) -> String {
@@ -94,16 +111,39 @@ fn all_reads_of_a_time_see_one_state() {
         assert_eq!(client.found("find: 't', filter: {_id: 1}", Some(at)).0, [1]);
         assert_eq!(client.found("aggregate: 't', pipeline: [{$count: 'n'}], cursor: {}", Some(at)).0, [2]);
         assert_eq!(client.found("find: 't'", None).0, [3, 10], "who names no time reads the present");
-        let rest = client.run(&format!(
-            "{{find: 't', batchSize: 1, readConcern: {{level: 'snapshot', atClusterTime: {}}}}}",
-            text(at)
-        ));
-        let id = rest.as_ref().get("cursor").and_then(ValueRef::as_document).and_then(|cursor| cursor.get("id"));
-        let id = id.and_then(number::as_i64_exact).expect("a cursor");
-        let rest = client.run(&format!("{{getMore: NumberLong('{id}'), collection: 't'}}"));
-        let batch =
-            rest.as_ref().get("cursor").and_then(ValueRef::as_document).and_then(|cursor| cursor.get("nextBatch"));
-        assert_eq!(batch.and_then(ValueRef::as_array).map(|batch| batch.iter().count()), Some(1), "{rest:?}");
+    });
+}
+
+#[test]
+fn cursors_keep_their_state() {
+    const OPENED: [&str; 5] = [
+        "find: 't', batchSize: 0",
+        "find: 't', batchSize: 0, sort: {n: -1}",
+        "aggregate: 't', pipeline: [{$match: {n: {$gt: 0}}}], cursor: {batchSize: 0}",
+        "aggregate: 't', pipeline: [{$group: {_id: '$n', n: {$first: '$n'}}}], cursor: {batchSize: 0}",
+        "aggregate: 'one', pipeline: [{$lookup: {from: 't', pipeline: [], as: 'all'}}, {$unwind: '$all'}, \
+         {$replaceWith: '$all'}], cursor: {batchSize: 0}",
+    ];
+    Client::each(|client| {
+        client.run("{insert: 'one', documents: [{_id: 1}]}");
+        let (_, at) = client.found("find: 't'", None);
+        let state = format!("level: 'snapshot', atClusterTime: {}", text(at));
+        client.run("{update: 't', updates: [{q: {_id: 1}, u: {$set: {n: 10}}}]}");
+        let ids: Vec<_> = OPENED
+            .iter()
+            .map(|command| cursor_id(&client.run(&format!("{{{command}, readConcern: {{{state}}}}}"))))
+            .collect();
+        client.run("{delete: 't', deletes: [{q: {}, limit: 0}]}");
+        // Drivers repeat the read concern of a snapshot session; whatever one it is, the cursor keeps its own.
+        let said = ["", &state, "level: 'snapshot'", "level: 'majority'", "level: 'local'"];
+        for ((id, command), said) in ids.into_iter().zip(OPENED).zip(said) {
+            let collection = if command.contains("'one'") { "one" } else { "t" };
+            let more = format!("getMore: NumberLong('{id}'), collection: '{collection}'");
+            assert_eq!(client.batch(&format!("{{{more}, readConcern: {{{said}}}}}")), [1, 2], "{command}");
+        }
+        let more = format!("getMore: NumberLong('1'), collection: 't', readConcern: {{atClusterTime: {}}}", text(at));
+        assert_eq!(client.code(&format!("{{{more}}}")), 72, "a time without the level");
+        assert_eq!(client.code("{getMore: NumberLong('1'), collection: 't', readConcern: {level: 'snap'}}"), 2);
     });
 }
 

@@ -23,7 +23,7 @@ pub(super) fn apply(
     let command = command_of(first.name)?;
     let Some(body) = body_of(&invocation.service.catalog, database, command.name, object, uuid)? else { return Ok(()) };
     let database = if command.name == "renameCollection" { "admin" } else { database };
-    let request = Request { database, body: body.as_ref(), message: None };
+    let request = Request::new(database, body.as_ref(), None);
     let mut inner = invocation.inner(command, request)?;
     let outcome = if command.name == "create" {
         create::create(&mut inner, uuid).map_err(Halt::from)

@@ -12,7 +12,7 @@ use crate::time_series;
 use crate::validation_options::ValidationOptions;
 use crate::view_definition;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Writer};
-use bunko_catalog::Conversion;
+use bunko_catalog::{Conversion, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use index::IndexChange;
 
@@ -43,7 +43,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let namespace = invocation.namespace()?;
+    let namespace = namespace(invocation)?;
     let index = invocation.document("index")?.map(IndexChange::parse).transpose()?;
     let validation = ValidationOptions::parse(invocation)?;
     let images = pre_and_post_images(invocation)?;
@@ -124,6 +124,17 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     })?;
     invocation.note_written(lsn);
     Ok(())
+}
+
+/// The collection, which may not be the oplog: that has a command of its own for its size, and nothing else to change.
+fn namespace(invocation: &mut Invocation<'_>) -> Result<Namespace> {
+    let resizes = invocation.field("cappedSize").is_some();
+    invocation.namespace().map_err(|failure| match failure.code() {
+        ErrorCode::COMMAND_NOT_SUPPORTED if resizes => {
+            invalid("Cannot resize the oplog using collMod: a start with another --oplogSize does")
+        }
+        _ => failure,
+    })
 }
 
 fn with_images(options: DocumentRef<'_>, images: bool) -> DocumentBuf {

@@ -8,6 +8,7 @@ use crate::invocation::Invocation;
 use crate::source_stages::describe_search_index;
 use bunko_access::Action;
 use bunko_bson::Writer;
+use std::sync::Arc;
 
 pub(in crate::commands) const COMMAND: Command = Command {
     name: "listSearchIndexes",
@@ -22,9 +23,13 @@ pub(in crate::commands) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let wanted = Wanted::read(invocation)?;
-    let indexes = invocation.collection(&namespace).map(|collection| collection.search_indexes()).unwrap_or_default();
+    let collection = invocation.collection(&namespace);
+    let indexes = collection.iter().flat_map(|collection| {
+        let indexes = collection.search_indexes();
+        (0..indexes.len()).map(move |at| (collection, Arc::clone(&indexes[at])))
+    });
     let host = &invocation.service.facts.host;
-    let shown = indexes.iter().filter(|index| wanted.as_ref().is_none_or(|wanted| wanted.is(index)));
-    let shown = shown.map(|index| describe_search_index(index, host)).collect();
+    let shown = indexes.filter(|(_, index)| wanted.as_ref().is_none_or(|wanted| wanted.is(index)));
+    let shown = shown.map(|(collection, index)| describe_search_index(collection, &index, host)).collect();
     Ok(write_document_list(invocation, reply, namespace, shown)?)
 }

@@ -1,0 +1,369 @@
+//! What a stream reads of the log: alone up to its end, and from there on with others who ask for the same.
+
+use super::Target;
+use super::event::{Event, Events};
+use super::options::{Beginning, Image, Options};
+use super::tail::{Chunk, Member, Tails, Taken};
+use super::token::{self, Token, high_water};
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
+use bunko_catalog::Catalog;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
+use bunko_oplog::{Feed, Reach};
+use bunko_store::Lsn;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// How much work it is to make an event.
+const WORK_PER_EVENT: usize = 32;
+
+/// When documents before a change are shown no more: `preAndPostImages` of the cluster parameter `changeStreamOptions`. They
+/// stay in the log as long as it does.
+pub(super) struct ImageExpiry {
+    /// 0 where all are shown.
+    pub seconds: Arc<AtomicI64>,
+    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl ImageExpiry {
+    fn is_over(&self, at: Timestamp) -> bool {
+        let seconds = self.seconds.load(Ordering::Relaxed);
+        seconds > 0 && i64::from(at.seconds).saturating_add(seconds) < ((self.clock)() / 1000) as i64
+    }
+}
+
+/// How the log is read.
+enum Course {
+    /// By the stream itself.
+    Own(Feed),
+    /// With others, at its end.
+    Together(Member),
+}
+
+/// Where a stream goes on by itself.
+#[derive(Clone, Copy)]
+struct Place {
+    lsn: Lsn,
+    seen: Timestamp,
+    /// Whether the last event that was told comes by again from there on.
+    is_before_last: bool,
+}
+
+/// An event that is to be told.
+pub(super) enum Told {
+    Own(DocumentBuf),
+    Shared(Arc<Chunk>, usize),
+}
+
+impl Told {
+    pub fn document(&self) -> Option<&DocumentBuf> {
+        match self {
+            Self::Own(document) => Some(document),
+            Self::Shared(chunk, index) => chunk.event(*index).map(|(event, _)| &event.document),
+        }
+    }
+
+    pub fn into_document(self) -> Option<DocumentBuf> {
+        match self {
+            Self::Own(document) => Some(document),
+            shared @ Self::Shared(..) => shared.document().cloned(),
+        }
+    }
+}
+
+/// What is read of the log, and how far.
+pub(super) struct Reading {
+    course: Course,
+    /// While it reads with others: where it would go on without them.
+    place: Option<Place>,
+    /// Events that it has of others, and the next of them.
+    chunk: Option<(Arc<Chunk>, usize)>,
+    /// With whom it may read; none where its events depend on when they are read.
+    tails: Option<Tails>,
+    catalog: Arc<Catalog>,
+    target: Target,
+    options: Options,
+    images: ImageExpiry,
+    /// What happened earlier has been told, or was not asked for.
+    from: Timestamp,
+    ahead: VecDeque<Event>,
+    /// That of the last event, or a mark behind it; of events that it has of others, that before them.
+    token: DocumentBuf,
+    token_at: Timestamp,
+    is_over: bool,
+    /// That of the event behind which the stream goes on, as long as this has not come by.
+    sought: Option<Token>,
+    operation: Arc<OperationContext>,
+}
+
+impl Reading {
+    /// # Errors
+    /// `ChangeStreamHistoryLost` where the beginning has been given up; as syncing the log.
+    pub fn begin(
+        catalog: &Arc<Catalog>,
+        target: Target,
+        options: Options,
+        images: ImageExpiry,
+        operation: Arc<OperationContext>,
+    ) -> Result<Self> {
+        let store = catalog.store();
+        let (from, sought) = match &options.beginning {
+            Beginning::Now => (None, None),
+            Beginning::At(time) => (Some(*time), None),
+            Beginning::After(token) if token.is_high_water => (Some(token.at), None),
+            Beginning::After(token) => (Some(token.at), Some(token.clone())),
+        };
+        let feed = match from {
+            None => Feed::from_now(store),
+            Some(time) => {
+                check_history(catalog, time)?;
+                // What was acknowledged before the stream is opened again is in its first batch.
+                store.sync_history().map_err(bunko_catalog::from_storage)?;
+                Feed::from_time(store, time).map_err(lost)?
+            }
+        };
+        let feed = feed.ok_or_else(history_lost)?.following(store.follow_names(target.scope()));
+        let from = from.unwrap_or_else(|| feed.seen());
+        let token = sought.as_ref().map_or_else(|| high_water(from), Token::to_document);
+        Ok(Self {
+            course: Course::Own(feed),
+            place: None,
+            chunk: None,
+            tails: None,
+            catalog: Arc::clone(catalog),
+            target,
+            options,
+            images,
+            from,
+            ahead: VecDeque::new(),
+            token,
+            token_at: from,
+            is_over: false,
+            sought,
+            operation,
+        })
+    }
+
+    /// Lets it read with others, where its events are the same for all who ask for the same, whenever they are read.
+    pub fn read_with_others(&mut self, tails: &Tails) {
+        if (self.options.full_document, self.options.before) == (Image::None, Image::None) {
+            self.tails = Some(tails.clone());
+        }
+    }
+
+    /// That of the last event, or a mark behind it.
+    pub fn token(&self) -> DocumentRef<'_> {
+        let last = self.chunk.as_ref().and_then(|(chunk, next)| chunk.event(next.checked_sub(1)?));
+        last.and_then(|(event, _)| token_of(&event.document)).unwrap_or(self.token.as_ref())
+    }
+
+    /// Whether nothing follows, since what it watches is gone.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Reads up to the event of a token; false where it has not come by yet.
+    ///
+    /// # Errors
+    /// `ChangeStreamFatalError` where a later event comes first, `Overflow` for a token that ends within its event.
+    fn pass(&mut self, token: &Token) -> Result<bool> {
+        let mut options = self.options.clone();
+        if token.fragment.is_none() {
+            // Images are not part of a token, and may be gone.
+            (options.full_document, options.before) = (Image::None, Image::None);
+        }
+        loop {
+            self.operation.work(WORK_PER_EVENT)?;
+            let Self { course: Course::Own(feed), target, .. } = self else { return Ok(true) };
+            let entry = feed.next(&|namespace| target.wants(namespace), Reach::Needed).map_err(lost)?;
+            let Some(entry) = entry else { return Ok(false) };
+            if entry.at < token.at {
+                continue;
+            }
+            // All events of a transaction are of one time.
+            let mut events = Vec::new();
+            Events { catalog: &self.catalog, target: &self.target, options: &options }.of(&entry, &mut events)?;
+            if entry.at > token.at && !events.is_empty() {
+                return Err(unknown_token(token));
+            }
+            let place_of = |is_it: &dyn Fn(DocumentRef<'_>) -> bool| {
+                events.iter().position(|event| token_of(&event.document).is_some_and(is_it))
+            };
+            let Some(place) = place_of(&|own| token.is(own)) else {
+                if place_of(&|own| token.is_cut_from(own)).is_some() {
+                    return Err(token::cut());
+                }
+                continue;
+            };
+            if let Some(own) = token_of(&events[place].document) {
+                self.token = own.to_owned();
+            }
+            // An invalidation that follows is still to be told, and so is what is left of an event in fragments.
+            if !token.is_invalidate {
+                self.ahead.extend(events.into_iter().skip(place + usize::from(token.fragment.is_none())));
+            }
+            return Ok(true);
+        }
+    }
+
+    /// The next event, `None` where there is none yet.
+    /// # Errors
+    /// `ChangeStreamHistoryLost`; as making events, and finding the one of a token.
+    pub fn next(&mut self) -> Result<Option<Told>> {
+        loop {
+            if self.is_over {
+                return Ok(None);
+            }
+            if let Some(Event { document, is_last }) = self.ahead.pop_front() {
+                self.note_told(&document, is_last);
+                return Ok(Some(Told::Own(document)));
+            }
+            if let Some(told) = self.next_shared() {
+                return Ok(Some(told));
+            }
+            self.operation.work(WORK_PER_EVENT)?;
+            let goes_on = match self.course {
+                Course::Own(_) => self.read_alone()?,
+                Course::Together(_) => self.read_together()?,
+            };
+            if !goes_on {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn note_told(&mut self, document: &DocumentBuf, is_last: bool) {
+        self.is_over = is_last;
+        if let Some(token) = token_of(document) {
+            self.token = token.to_owned();
+        }
+    }
+
+    /// The next of the events that others have made.
+    fn next_shared(&mut self) -> Option<Told> {
+        let (chunk, index) = self.chunk.as_mut()?;
+        let Some((event, lsn)) = chunk.event(*index) else {
+            self.token = self.token().to_owned();
+            self.chunk = None;
+            return None;
+        };
+        let (told, is_last) = (Told::Shared(Arc::clone(chunk), *index), event.is_last);
+        *index += 1;
+        // What it has seen does not matter as long as something follows.
+        self.place = Some(Place { lsn, seen: self.token_at, is_before_last: true });
+        self.is_over = is_last;
+        Some(told)
+    }
+
+    /// Takes the next entry; whether there may be events now, or a better way to them.
+    fn read_alone(&mut self) -> Result<bool> {
+        if let Some(token) = self.sought.take()
+            && !self.pass(&token)?
+        {
+            self.sought = Some(token);
+            return Ok(false);
+        }
+        if !self.ahead.is_empty() {
+            return Ok(true);
+        }
+        let Self { course: Course::Own(feed), target, .. } = self else { return Ok(true) };
+        let entry = feed.next(&|namespace| target.wants(namespace), Reach::Needed).map_err(lost)?;
+        let Some(mut entry) = entry else {
+            let seen = feed.seen();
+            if self.join(seen)? {
+                return Ok(true);
+            }
+            self.note_seen(seen);
+            return Ok(false);
+        };
+        if entry.at >= self.from {
+            if entry.before.is_some() && self.images.is_over(entry.at) {
+                entry.before = None;
+            }
+            let events = Events { catalog: &self.catalog, target: &self.target, options: &self.options };
+            events.of(&entry, &mut self.ahead)?;
+        }
+        Ok(true)
+    }
+
+    /// Everything up to that time has been told.
+    fn note_seen(&mut self, seen: Timestamp) {
+        if seen > self.token_at {
+            self.token = high_water(seen);
+            self.token_at = seen;
+        }
+    }
+
+    /// At the end of the log, becomes one of those who read it together; whether it has, or met events before.
+    fn join(&mut self, seen: Timestamp) -> Result<bool> {
+        let Self { course: Course::Own(feed), tails: Some(tails), .. } = self else { return Ok(false) };
+        if self.from > seen {
+            return Ok(false);
+        }
+        let member = tails.join(&self.catalog, &self.target, &self.options, feed, &mut self.ahead).map_err(lost)?;
+        let Some(member) = member else { return Ok(!self.ahead.is_empty()) };
+        self.place = Some(Place { lsn: feed.position(), seen: feed.seen(), is_before_last: false });
+        self.course = Course::Together(member);
+        Ok(true)
+    }
+
+    /// Takes what others have made, or makes it for them; whether there may be events now.
+    fn read_together(&mut self) -> Result<bool> {
+        let Course::Together(member) = &mut self.course else { return Ok(true) };
+        match member.take() {
+            Taken::Events(chunk) => self.chunk = Some((chunk, 0)),
+            Taken::Nothing(lsn, seen) => {
+                self.place = Some(Place { lsn, seen, is_before_last: false });
+                self.note_seen(seen);
+                return Ok(false);
+            }
+            Taken::Lost => {
+                let place = self.place.take().ok_or_else(history_lost)?;
+                if place.is_before_last {
+                    self.sought = Some(Token::parse(self.token.as_ref())?);
+                }
+                let store = self.catalog.store();
+                let feed = Feed::from_place(store, place.lsn, place.seen);
+                self.course = Course::Own(feed.following(store.follow_names(self.target.scope())));
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The token of an event, where no stage has taken it away.
+pub(super) fn token_of(event: &DocumentBuf) -> Option<DocumentRef<'_>> {
+    event.as_ref().get("_id").and_then(ValueRef::as_document)
+}
+
+fn check_history(catalog: &Catalog, time: Timestamp) -> Result<()> {
+    // Nothing has happened before the set began.
+    if catalog.store().history_is_whole() {
+        return Ok(());
+    }
+    let oldest = catalog.store().oldest_moment().map_err(bunko_catalog::from_storage).map_err(lost)?;
+    if oldest.is_some_and(|oldest| time < oldest.timestamp(0)) {
+        return Err(history_lost());
+    }
+    Ok(())
+}
+
+fn history_lost() -> Failure {
+    let message = "Resume of change stream was not possible, as the resume point may no longer be in the oplog.";
+    Failure::new(ErrorCode::CHANGE_STREAM_HISTORY_LOST, message)
+}
+
+/// A log that was given up before it was read is what a stream calls lost history.
+fn lost(failure: Failure) -> Failure {
+    if failure.code() == ErrorCode::CAPPED_POSITION_LOST { history_lost() } else { failure }
+}
+
+fn unknown_token(token: &Token) -> Failure {
+    let message = format!(
+        "cannot resume stream; the resume token was not found. {}",
+        ValueText(ValueRef::from(&token.to_document()))
+    );
+    Failure::new(ErrorCode::CHANGE_STREAM_FATAL_ERROR, message)
+}

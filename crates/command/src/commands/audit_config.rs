@@ -1,0 +1,62 @@
+//! `getAuditConfig` and `setAuditConfig`: what the cluster parameter `auditConfig` is, by the names that it had before.
+//! Source: MongoDB manual 8.2, "getAuditConfig" and "setAuditConfig".
+
+use super::cluster_parameter::{in_force, keep};
+use crate::authorization::Privileges;
+use crate::cluster_parameters::{self, AUDIT_CONFIG, ClusterParameter};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::invocation::Invocation;
+use bunko_access::Action;
+use bunko_bson::{DocumentBuf, Writer};
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const GET: Command = Command {
+    name: "getAuditConfig",
+    aliases: &[],
+    fields: &[],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::AuditConfigure),
+    run: get,
+};
+
+pub(super) const SET: Command = Command {
+    name: "setAuditConfig",
+    aliases: &[],
+    fields: &["filter", "auditAuthorizationSuccess"],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::AuditConfigure),
+    run: set,
+};
+
+fn parameter() -> &'static ClusterParameter {
+    cluster_parameters::find(AUDIT_CONFIG).expect("a parameter of the table")
+}
+
+fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    if !invocation.service.is_audited() {
+        return Err(Failure::new(
+            ErrorCode::AUDITING_NOT_ENABLED,
+            "there is no audit log: auditLog.destination is not set",
+        )
+        .into());
+    }
+    let shown = in_force(invocation.service, parameter())?;
+    for field in shown.as_ref().iter().filter(|field| field.name != "_id") {
+        reply.append(field.name, field.value);
+    }
+    Ok(())
+}
+
+fn set(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    let mut fields = DocumentBuf::new();
+    for name in SET.fields {
+        let given = invocation.field(name).ok_or_else(|| {
+            let message = format!("BSON field 'setAuditConfig.{name}' is missing but a required field");
+            Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+        })?;
+        fields.append(name, given);
+    }
+    keep(invocation, parameter(), fields.as_ref())
+}

@@ -1,0 +1,40 @@
+//! `$listSampledQueries`: the queries that `configureQueryAnalyzer` had sampled, to choose a shard key by. That samples none
+//! without shards, so there are none.
+//! Source: MongoDB manual, "`$listSampledQueries` (aggregation)".
+
+use super::{Source, SourceStage, Subject};
+use crate::fields::wrong_type;
+use crate::invocation::Invocation;
+use crate::replica_set::Deployment;
+use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_catalog::Namespace;
+use bunko_errors::{ErrorCode, Failure, Result};
+
+const NAME: &str = "$listSampledQueries";
+
+pub(super) const STAGE: SourceStage =
+    SourceStage { name: "$listSampledQueries", subject: Subject::Server, source: Source::Command(documents) };
+
+/// # Errors
+/// `IllegalOperation` on a server that is in no set; `InvalidNamespace` elsewhere than on `admin` with `{aggregate: 1}`;
+/// `TypeMismatch`, `IDLUnknownField`.
+fn documents(invocation: &Invocation<'_>, _: &Namespace, specification: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
+    if invocation.service.deployment() == Deployment::Standalone {
+        let message = format!("{NAME} is not supported on a standalone mongod");
+        return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
+    }
+    if invocation.request.database != "admin" || invocation.argument().as_str().is_some() {
+        let message = format!("{NAME} must be run against the 'admin' database with {{aggregate: 1}}");
+        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
+    }
+    for option in specification.as_document().ok_or_else(|| wrong_type(NAME, specification, "object"))? {
+        if option.name != "namespace" {
+            let message = format!("BSON field '{NAME}.{}' is an unknown field.", option.name);
+            return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+        }
+        let namespace = option.value.as_str();
+        let namespace = namespace.ok_or_else(|| wrong_type(&format!("{NAME}.namespace"), option.value, "string"))?;
+        Namespace::parse(namespace)?;
+    }
+    Ok(Vec::new())
+}

@@ -1,0 +1,144 @@
+//! Change streams that read the log together: each is told all events, once and in order, however slow it is, whoever comes
+//! and goes.
+
+use crate::server::Server;
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_engines::{ENGINES, EngineOptions};
+use bunko_store::LogOptions;
+use std::collections::BTreeMap;
+
+const ROUNDS: u32 = 400;
+const STREAMS_MAX: usize = 12;
+/// Together these are beyond what is kept for streams that are behind.
+const LARGE_BYTES: usize = 300 << 10;
+
+/// A stream, and the number of the document whose event it is told next.
+struct Stream {
+    cursor: i64,
+    next: i64,
+}
+
+struct Streams {
+    server: Server,
+    chance: u64,
+    open: Vec<Stream>,
+    /// Documents that were inserted.
+    inserted: i64,
+    /// The token of each event that was told.
+    tokens: BTreeMap<i64, DocumentBuf>,
+}
+
+impl Streams {
+    /// A number below `end`, the same in every run.
+    fn below(&mut self, end: u64) -> u64 {
+        self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.chance >> 33) % end
+    }
+
+    fn run(&mut self, command: &DocumentBuf) -> DocumentBuf {
+        let reply = self.server.run(1, "test", command.as_ref());
+        let ok = reply.as_ref().get("ok").and_then(number::as_i64_exact);
+        assert_eq!(ok, Some(1), "{command:?}: {reply:?}");
+        reply
+    }
+
+    fn insert(&mut self) {
+        let documents: ArrayBuf = (0..=self.below(5))
+            .map(|_| {
+                let pad = if self.below(12) == 0 { LARGE_BYTES } else { 10 };
+                self.inserted += 1;
+                DocumentBuf::new().with("_id", self.inserted - 1).with("pad", "x".repeat(pad).as_str())
+            })
+            .collect::<Vec<_>>()
+            .iter()
+            .collect();
+        self.run(&DocumentBuf::new().with("insert", "t").with("documents", &documents));
+        self.server.service.catalog.store().sync_history().expect("synced");
+    }
+
+    /// Opens a stream behind what there is, or behind an event that was told.
+    fn open(&mut self) {
+        let behind = (!self.tokens.is_empty() && self.below(2) == 0).then(|| {
+            let place = self.below(self.tokens.len() as u64) as usize;
+            let (number, token) = self.tokens.iter().nth(place).expect("so many");
+            (*number, token.clone())
+        });
+        let mut stage = DocumentBuf::new();
+        let next = match &behind {
+            Some((number, token)) => {
+                stage.append("resumeAfter", token);
+                number + 1
+            }
+            None => self.inserted,
+        };
+        // Half of them have stages behind them.
+        let mut pipeline: ArrayBuf = [&DocumentBuf::new().with("$changeStream", &stage)].into_iter().collect();
+        if self.below(2) == 0 {
+            pipeline.push(&DocumentBuf::new().with("$set", &DocumentBuf::new().with("more", 1)));
+        }
+        let command = DocumentBuf::new().with("aggregate", "t").with("pipeline", &pipeline);
+        let reply = self.run(&command.with("cursor", &DocumentBuf::new().with("batchSize", 0)));
+        let cursor = reply.as_ref().get("cursor").and_then(ValueRef::as_document).expect("a cursor");
+        let cursor = cursor.get("id").and_then(number::as_i64_exact).expect("an id");
+        self.open.push(Stream { cursor, next });
+    }
+
+    /// Reads a batch of a stream; how many events there were.
+    fn read(&mut self, place: usize, documents: i32) -> usize {
+        let cursor = self.open[place].cursor;
+        let more = DocumentBuf::new().with("getMore", cursor).with("collection", "t").with("maxTimeMS", 0);
+        let reply = self.run(&more.with("batchSize", documents));
+        let cursor = reply.as_ref().get("cursor").and_then(ValueRef::as_document).expect("a cursor");
+        let batch = cursor.get("nextBatch").and_then(ValueRef::as_array).expect("a batch");
+        let events: Vec<DocumentRef<'_>> = batch.iter().filter_map(ValueRef::as_document).collect();
+        for event in &events {
+            let key = event.get("documentKey").and_then(ValueRef::as_document).expect("a key");
+            let number = key.get("_id").and_then(number::as_i64_exact).expect("a number");
+            assert_eq!(number, self.open[place].next, "one after the other");
+            self.open[place].next += 1;
+            let token = event.get("_id").and_then(ValueRef::as_document).expect("a token");
+            let known = self.tokens.entry(number).or_insert_with(|| token.to_owned());
+            assert_eq!(known.as_ref().as_bytes(), token.as_bytes(), "of one event, the same");
+        }
+        events.len()
+    }
+
+    fn close(&mut self, place: usize) {
+        let cursor = self.open.swap_remove(place).cursor;
+        let cursors: ArrayBuf = [cursor].into_iter().collect();
+        self.run(&DocumentBuf::new().with("killCursors", "t").with("cursors", &cursors));
+    }
+}
+
+#[test]
+fn streams_that_read_together_are_told_all_events_in_order() {
+    let engine = ENGINES.iter().find(|entry| entry.name == "lsm").expect("an engine");
+    let log = LogOptions { history_bytes_max: Some(4 << 30), ..LogOptions::default() };
+    let server = Server::start_as_member(engine, &EngineOptions::default(), log);
+    let mut streams = Streams { server, chance: 11, open: Vec::new(), inserted: 0, tokens: BTreeMap::new() };
+    streams.insert();
+    let mut told = 0;
+    for _ in 0..ROUNDS {
+        match streams.below(10) {
+            0..4 => streams.insert(),
+            4 if streams.open.len() < STREAMS_MAX => streams.open(),
+            5 if streams.open.len() > 6 => {
+                let place = streams.below(streams.open.len() as u64) as usize;
+                streams.close(place);
+            }
+            _ if streams.open.is_empty() => {}
+            _ => {
+                // The first ones are read most, the last hardly ever.
+                let all = streams.open.len() as u64;
+                let place = streams.below(all).min(streams.below(all)) as usize;
+                let documents = 1 + streams.below(9) as i32;
+                told += streams.read(place, documents);
+            }
+        }
+    }
+    for place in 0..streams.open.len() {
+        while streams.read(place, 1000) > 0 {}
+        assert_eq!(streams.open[place].next, streams.inserted, "it has been told all");
+    }
+    assert!(streams.open.len() > 3 && told > 300, "{} streams, {told} events", streams.open.len());
+}
