@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: bunko_heap::Mimalloc = bunko_heap::Mimalloc;
 
 const RECORDS: KeyspaceId = KeyspaceId(1);
 const PRIMARY_KEYS: KeyspaceId = KeyspaceId(2);

@@ -1,12 +1,13 @@
 //! The memory allocator of the whole program.
 #![allow(unsafe_code)]
 
+use bunko_heap::{Counting, Mimalloc};
 use libmimalloc_sys::{mi_collect, mi_option_set, mi_option_t};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::time::Duration;
 
 #[global_allocator]
-static ALLOCATOR: bunko_heap::Counting<mimalloc::MiMalloc> = bunko_heap::Counting(mimalloc::MiMalloc);
+static ALLOCATOR: Counting<Mimalloc> = Counting(Mimalloc);
 
 /// `mi_option_purge_delay` of mimalloc.h, for which the bindings have no name: for how many milliseconds memory is free
 /// before it goes back to the system; below 0 it never does.

@@ -4,7 +4,7 @@ use crate::configuration::{AuditDestination, AuditFormat, AuditSettings};
 use crate::log_file::LogOutput;
 use crate::serve::now_ms;
 use bunko_bson::{DocumentRef, ValueRef, extended_json};
-use bunko_command::{AuditOptions, Service};
+use bunko_command::{AuditConfiguration, AuditOptions, Service};
 use std::io::{self, Write};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,11 @@ pub fn begin(settings: &AuditSettings, service: &mut Service) -> Result<(), Stri
     let (sink, of_rotation) = (Arc::new(sink), name.clone());
     let rotated = Arc::clone(&sink);
     let options = AuditOptions {
-        filter: settings.filter.clone(),
+        configuration: if settings.is_configurable {
+            AuditConfiguration::AtRunTime
+        } else {
+            AuditConfiguration::Fixed(settings.filter.clone())
+        },
         write: Box::new(move |event| {
             // Nobody finds out otherwise that events are missing.
             if let Err(error) = sink.write(event, format) {

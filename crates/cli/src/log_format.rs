@@ -143,12 +143,25 @@ fn json_line(time: &str, severity: &str, component: &str, fields: &Fields) -> St
 }
 
 fn text_line(time: &str, severity: &str, component: &str, fields: &Fields) -> String {
-    let mut line = format!("{time} {severity} {component:<8} [{}] {}", fields.context, fields.message);
+    let mut line = format!("{time} {severity} {component:<8} [{}] ", fields.context);
+    put_on_line(&mut line, &fields.message);
     for (name, value) in &fields.attributes {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        line.extend([" ", name, "=", &text]);
+        line.extend([" ", name, "="]);
+        match value.as_str() {
+            Some(text) => put_on_line(&mut line, text),
+            None => put_on_line(&mut line, &value.to_string()),
+        }
     }
     line
+}
+
+/// Appends a text without leaving the line: a name that a client made up must not look like a line of its own, nor tell the
+/// operator's terminal anything.
+fn put_on_line(line: &mut String, text: &str) {
+    for character in text.chars() {
+        let leaves_line = character.is_control() || matches!(character, '\u{2028}' | '\u{2029}');
+        if leaves_line { line.extend(character.escape_default()) } else { line.push(character) }
+    }
 }
 
 impl<S: Subscriber> Layer<S> for LogLayer {
@@ -194,6 +207,21 @@ mod tests {
         let fields = Fields { tag: Some(STARTUP_WARNING.into()), ..fields() };
         let line = json_line("T", "W", "CONTROL", &fields);
         assert!(line.ends_with(r#""attr":{"remote":"127.0.0.1:5"},"tags":["startupWarnings"]}"#), "{line}");
+    }
+
+    /// Names come from clients, also from those that have not logged in.
+    #[test]
+    fn a_line_stays_one_line() {
+        let mut fields = fields();
+        fields
+            .attributes
+            .insert("user".into(), json!("x\n2026-01-01T00:00:00.000Z I ACCESS [conn1] forged\u{1b}[2K\u{2028}"));
+        fields.message = "one\r\ntwo".into();
+        for line in [text_line("T", "I", "ACCESS", &fields), json_line("T", "I", "ACCESS", &fields)] {
+            assert!(!line.contains(|character: char| character.is_control()), "{line}");
+        }
+        let line = text_line("T", "I", "ACCESS", &fields);
+        assert!(line.ends_with(r"user=x\n2026-01-01T00:00:00.000Z I ACCESS [conn1] forged\u{1b}[2K\u{2028}"), "{line}");
     }
 
     #[test]

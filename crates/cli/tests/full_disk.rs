@@ -175,10 +175,15 @@ fn a_sort_that_finds_no_room_on_its_way_fails_alone() {
     sh("fallocate", &["-l", &ballast_bytes.to_string(), text(&ballast)]);
     let free = free_bytes(&mounted.0);
     assert!(free > LEFT_BYTES + (20 << 20), "{free} bytes are free");
-    let refused = peer.run("test", sort);
-    assert_eq!(code(refused.as_ref()), OUT_OF_DISK_SPACE, "{:?}", refused.as_ref());
-    assert_eq!(server.open_files_in("scratch"), 0, "files are left open");
-    assert!(free_bytes(&mounted.0) + (1 << 20) > free, "their room is not free again");
+    let window = "{aggregate: 'sorted', pipeline: [{$setWindowFields: {output: {n: {$sum: 1}}}}, {$project: {n: 1}}, \
+                  {$limit: 1}], cursor: {}}";
+    peer.run("admin", "{setParameter: 1, internalDocumentSourceSetWindowFieldsMaxMemoryBytes: 4000000}");
+    for pipeline in [sort, window] {
+        let refused = peer.run("test", pipeline);
+        assert_eq!(code(refused.as_ref()), OUT_OF_DISK_SPACE, "{:?}", refused.as_ref());
+        assert_eq!(server.open_files_in("scratch"), 0, "files are left open");
+        assert!(free_bytes(&mounted.0) + (1 << 20) > free, "their room is not free again");
+    }
     // Everything else goes on.
     assert_eq!(peer.text("test", "{count: 'sorted', query: {k: {$lt: 50}}}"), "{n: 50, ok: 1.0}");
     insert_noise(&mut peer, 101);
@@ -186,5 +191,7 @@ fn a_sort_that_finds_no_room_on_its_way_fails_alone() {
     std::fs::remove_file(&ballast).expect("removed");
     let sorted = peer.text("test", sort);
     assert!(sorted.contains("{_id: null, n: 102, first: 0, noise: 524288}"), "{sorted}");
+    let counted = peer.text("test", window);
+    assert!(counted.contains("n: 102}"), "{counted}");
     assert_eq!(server.open_files_in("scratch"), 0);
 }

@@ -108,6 +108,11 @@ pub fn assert_nowhere(directory: &std::path::Path, words: &str) {
 fn conversations_cannot_be_forged() {
     let running = Running::start();
     let mut peer = running.peer();
+    // Who logs in by what there is not is told so in the log.
+    for (begin, mechanism) in [("saslStart: 1, payload: ''", "GSSAPI"), ("authenticate: 1", "MONGODB-CR")] {
+        peer.run("admin", &format!("{{{begin}, mechanism: '{mechanism}'}}"));
+        running.assert_logged(&format!("\"mechanism\":\"{mechanism}\",\"reason\":\"the mechanism is unknown"));
+    }
     let start = |payload: &str| {
         let payload = bunko_bson::base64::encode(payload.as_bytes());
         format!("{{saslStart: 1, mechanism: 'SCRAM-SHA-256', payload: '{payload}'}}")

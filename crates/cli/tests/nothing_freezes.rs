@@ -271,6 +271,8 @@ fn the_lock_of_fsync_waits_for_what_writes_and_for_nothing_else() {
     ] {
         let mut slow = start(&running, &text);
         until("it runs", || running_operations(&running).len() == 1);
+        // It gives up after a millisecond, without having changed anything, and begins anew on a thread of its own.
+        std::thread::sleep(Duration::from_millis(300));
         let mut peer = running.peer();
         let locked = peer.run("admin", "{fsync: 1, lock: true, fsyncLockAcquisitionTimeoutMillis: 100}");
         if is_writing {

@@ -87,13 +87,21 @@ fn what_a_pipeline_put_on_disk_goes_with_a_kill() {
     let with_little_memory = |server: &Server| {
         let mut peer = Peer::connect(server.address());
         let limits = "{setParameter: 1, internalQueryMaxBlockingSortMemoryUsageBytes: 50000, \
-                      internalDocumentSourceGroupMaxMemoryBytes: 50000}";
+                      internalDocumentSourceGroupMaxMemoryBytes: 50000, \
+                      internalDocumentSourceSetWindowFieldsMaxMemoryBytes: 50000}";
         peer.run("admin", limits);
         // The sort is on its way: its runs are merged while the cursor is read. It keeps the field that is read behind it.
         let sort = "{aggregate: 't', pipeline: [{$sort: {k: -1}}, {$project: {k: 1, padded: {$gt: ['$pad', null]}}}], \
                     cursor: {batchSize: 2}}";
         let first = peer::first_batch(&peer.run("test", sort));
         assert_eq!(first, ["{_id: \"last\", k: 500, padded: false}", "{_id: 357, k: 499, padded: true}"]);
+        // The partition is read back while the cursor is read.
+        let before = server.open_files_in("scratch");
+        let window = "{aggregate: 't', pipeline: [{$setWindowFields: {sortBy: {k: 1}, output: {n: {$sum: 1, \
+                      window: {documents: [-1, 200]}}}}}, {$project: {n: 1}}], cursor: {batchSize: 2}}";
+        let first = peer::first_batch(&peer.run("test", window));
+        assert_eq!(first, ["{_id: 0, n: 201}", "{_id: 143, n: 202}"]);
+        assert!(server.open_files_in("scratch") > before, "the partition is not on disk");
         let group =
             "{aggregate: 't', pipeline: [{$group: {_id: '$k', pads: {$push: '$pad'}}}, {$count: 'n'}], cursor: {}}";
         assert_eq!(peer::first_batch(&peer.run("test", group)), ["{n: 501}"]);

@@ -161,12 +161,12 @@ enum Arrived {
 struct Pass {
     consumed: usize,
     acknowledgement: Acknowledgement,
-    stop: Stop,
+    /// None where no whole frame is left, or enough replies wait. In a box: it is rare, and a pass is handed on with each
+    /// frame.
+    stop: Option<Box<Stop>>,
 }
 
 enum Stop {
-    /// No whole frame is left, or enough replies wait.
-    Pause,
     /// A frame whose reply, which begins at `start`, is held back; maybe it is run again and again then.
     Hold { answer: Answer, header: Header, frame: Vec<u8>, start: usize },
     /// A frame whose reply is followed by others: the next batches of a cursor.
@@ -301,10 +301,10 @@ impl Session {
 
     /// Executes whole frames, in order, until one needs the others to wait.
     fn pass(&mut self, bytes: &[u8], codec: &mut Codec, mut out: Vec<u8>) -> (Vec<u8>, Pass) {
-        let mut pass = Pass { consumed: 0, acknowledgement: Acknowledgement::None, stop: Stop::Pause };
+        let mut pass = Pass { consumed: 0, acknowledgement: Acknowledgement::None, stop: None };
         if !self.has_spoken && !self.stream.is_encrypted() {
             if let Some(foreign) = first_bytes::recognise(bytes, self.plain_clients()) {
-                pass.stop = Stop::Foreign(foreign);
+                pass.stop = Some(Box::new(Stop::Foreign(foreign)));
                 return (out, pass);
             }
             if first_bytes::is_undecided(bytes) {
@@ -322,7 +322,7 @@ impl Session {
                 Ok(Some((header, _, length))) => (header, length),
                 Ok(None) => break,
                 Err(error) => {
-                    pass.stop = Stop::Malformed(error);
+                    pass.stop = Some(Box::new(Stop::Malformed(error)));
                     break;
                 }
             };
@@ -330,40 +330,29 @@ impl Session {
             pass.consumed += length;
             self.service.counters.note_network(length as u64, 0, 1);
             if length > LARGE_FRAME_BYTES {
-                pass.stop = Stop::Long(header, frame.to_vec());
+                pass.stop = Some(Box::new(Stop::Long(header, frame.to_vec())));
                 break;
             }
             let start = out.len();
-            match execute(&self.service, client, codec, &header, frame, RunOn::SharedThread, &mut out) {
-                Ok(Executed::Done(answer)) if answer.delay.is_some() => {
-                    pass.stop = Stop::Hold { answer, header, frame: frame.to_vec(), start };
-                    break;
+            let stop = match execute(&self.service, client, codec, &header, frame, RunOn::SharedThread, &mut out) {
+                Ok(Executed::Done(answer)) if answer.delay.is_some() || answer.is_held => {
+                    Stop::Hold { answer, header, frame: frame.to_vec(), start }
                 }
                 Ok(Executed::Done(answer)) => {
                     pass.acknowledgement = stronger(pass.acknowledgement, answer.acknowledgement);
-                    if let Some(cursor) = answer.next_of {
-                        pass.stop = Stop::Stream(header, frame.to_vec(), cursor);
-                        break;
-                    }
+                    let Some(cursor) = answer.next_of else { continue };
+                    Stop::Stream(header, frame.to_vec(), cursor)
                 }
-                Ok(Executed::TooLong) => {
-                    pass.stop = Stop::Long(header, frame.to_vec());
-                    break;
-                }
-                Ok(Executed::Awaits(wait)) => {
-                    pass.stop = Stop::Await(header, frame.to_vec(), wait);
-                    break;
-                }
-                Ok(Executed::ClosesConnection) => {
-                    pass.stop = Stop::Close;
-                    break;
-                }
+                Ok(Executed::TooLong) => Stop::Long(header, frame.to_vec()),
+                Ok(Executed::Awaits(wait)) => Stop::Await(header, frame.to_vec(), wait),
+                Ok(Executed::ClosesConnection) => Stop::Close,
                 Err(error) => {
                     out.truncate(start);
-                    pass.stop = Stop::Malformed(error);
-                    break;
+                    Stop::Malformed(error)
                 }
-            }
+            };
+            pass.stop = Some(Box::new(stop));
+            break;
         }
         (out, pass)
     }
@@ -373,11 +362,11 @@ impl Session {
         let mut ended = None;
         let mut held = None;
         let mut more = None;
-        match std::mem::replace(&mut pass.stop, Stop::Pause) {
-            Stop::Pause => {}
-            Stop::Malformed(error) => ended = Some(error.into()),
-            Stop::Close => ended = Some(Ended::FailPoint),
-            Stop::Foreign(foreign) => {
+        match pass.stop.take().map(|stop| *stop) {
+            None => {}
+            Some(Stop::Malformed(error)) => ended = Some(error.into()),
+            Some(Stop::Close) => ended = Some(Ended::FailPoint),
+            Some(Stop::Foreign(foreign)) => {
                 if let (Foreign::Tls, Some(tls)) = (foreign, self.tls.clone()) {
                     return self.encrypt(&tls).await;
                 }
@@ -386,9 +375,9 @@ impl Session {
                 }
                 return Err(Ended::Foreign(foreign));
             }
-            Stop::Hold { answer, header, frame, start } => held = Some((answer, header, frame, start)),
-            Stop::Stream(header, frame, cursor) => more = Some((header, frame, More::Batch(cursor))),
-            Stop::Long(header, frame) => {
+            Some(Stop::Hold { answer, header, frame, start }) => held = Some((answer, header, frame, start)),
+            Some(Stop::Stream(header, frame, cursor)) => more = Some((header, frame, More::Batch(cursor))),
+            Some(Stop::Long(header, frame)) => {
                 let (frame, replies, executed) = self.apart(header, frame, out).await;
                 out = replies;
                 match executed? {
@@ -401,7 +390,7 @@ impl Session {
                     Executed::TooLong => {}
                 }
             }
-            Stop::Await(header, frame, wait) => more = Some((header, frame, More::Later(wait))),
+            Some(Stop::Await(header, frame, wait)) => more = Some((header, frame, More::Later(wait))),
         }
         let peers = self.executor.connections();
         wait(&self.service, pass.acknowledgement, peers).await.map_err(|_| Ended::Storage)?;
@@ -521,7 +510,10 @@ impl Session {
         mut header: Header,
         mut frame: Vec<u8>,
     ) -> Result<(), Ended> {
-        self.pause(answer.delay.unwrap_or_default()).await?;
+        match self.client.as_mut().and_then(ClientConnection::take_hold).filter(|_| answer.is_held) {
+            Some(wait) => self.wait_for_news(wait).await,
+            None => self.pause(answer.delay.unwrap_or_default()).await?,
+        }
         let mut repeat_after = answer.repeat_after;
         while let Some(period) = repeat_after {
             let flags = HEADER_BYTES..HEADER_BYTES + 4;

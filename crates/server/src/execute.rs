@@ -80,7 +80,7 @@ fn message(
     let Some(database) = message.body.get("$db").and_then(ValueRef::as_str) else {
         return refuse(frame, &Failure::new(ErrorCode(40571), "OP_MSG requests require a $db argument"), out);
     };
-    let request = Request { database, body: message.body, message: Some(&message) };
+    let request = Request::new(database, message.body, Some(&message));
     let is_streaming_allowed = message.flags.contains(MessageFlags::EXHAUST_ALLOWED);
     let begin = out.len();
     let start = begin_message(out, reply_id(&message.header), message.header.request_id, MessageFlags::NONE);

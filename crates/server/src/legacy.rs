@@ -26,7 +26,7 @@ pub(crate) fn query(
         _ => query.query,
     };
     let mut reply = Vec::new();
-    match service.run(connection, Request { database, body, message: None }, run_on, &mut reply) {
+    match service.run(connection, Request::new(database, body, None), run_on, &mut reply) {
         Ok(answer) => {
             let head = ReplyHead::COMMAND;
             write_reply(out, query.request_id, query.request_id, head, |out| out.extend_from_slice(&reply))?;
@@ -119,7 +119,7 @@ fn run_cursor(
     out: &mut Vec<u8>,
 ) -> Result<Executed, WireError> {
     let mut reply = Vec::new();
-    let request = Request { database, body: body.as_ref(), message: None };
+    let request = Request::new(database, body.as_ref(), None);
     let answer = match service.run(connection, request, run_on, &mut reply) {
         // These clients ask for each batch.
         Ok(answer) => Answer { next_of: None, ..answer },

@@ -12,7 +12,7 @@ const SHARDS: &str = "there are no shards";
 const AUDIT: &str = "the audit log takes destination, path, format and filter";
 const ENCRYPTION: &str = "data are not encrypted at rest";
 const PARAMETERS: &str = "at the start only those that docs/running.md names can be set";
-const PROFILER: &str = "there is no profiler";
+const PROFILER: &str = "at the start the profiler is off: the command profile turns it on";
 
 /// Keys and sections of a configuration file. Any other that there is no setting for is called unknown.
 pub const KEYS: &[(&str, &str)] = &[

@@ -5,12 +5,13 @@ use super::in_force::Configuration;
 use super::query_text::parse_query;
 use super::setting::{Effect, Setting, Value};
 use super::table::{
-    AUDIT_DESTINATION, AUDIT_FILTER, AUDIT_FORMAT, AUDIT_PATH, AUTHORIZATION, BIND_IP, BIND_IP_ALL, BLOCK_COMPRESSOR,
-    CACHE_SIZE_GB, COMPRESSION_LEVEL, CONNECTIONS_BY_ADDRESS, CONNECTIONS_OVERRIDE, DB_PATH, ENGINE, FILE_PERMISSIONS,
-    IN_MEMORY_SIZE_GB, INSECURE, IPV6, JAVASCRIPT, JOURNAL, JOURNAL_COMMIT_INTERVAL, LOG_APPEND, LOG_DESTINATION,
-    LOG_FORMAT, LOG_PATH, LOG_ROTATE, LOGIN_TIMEOUT_MS, MAX_CONNECTIONS, OPLOG_SIZE_MB, PARAMETERS, PID_FILE_PATH,
-    PORT, REDACT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SYNC_DELAY, TEST_COMMANDS, TLS_MODE, TRANSACTION_LIFETIME,
-    TRANSACTION_MEMORY, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions, parse_range,
+    AUDIT_DESTINATION, AUDIT_FILTER, AUDIT_FORMAT, AUDIT_PATH, AUDIT_RUNTIME, AUDIT_SUCCESSES, AUTHORIZATION, BIND_IP,
+    BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, CONNECTIONS_BY_ADDRESS, CONNECTIONS_OVERRIDE,
+    DB_PATH, ENGINE, FILE_PERMISSIONS, IN_MEMORY_SIZE_GB, INSECURE, IPV6, JAVASCRIPT, JOURNAL, JOURNAL_COMMIT_INTERVAL,
+    LOG_APPEND, LOG_DESTINATION, LOG_FORMAT, LOG_PATH, LOG_ROTATE, LOGIN_TIMEOUT_MS, MAX_CONNECTIONS, OPLOG_SIZE_MB,
+    PARAMETERS, PID_FILE_PATH, PORT, REDACT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SYNC_DELAY, TEST_COMMANDS,
+    TLS_MODE, TRANSACTION_LIFETIME, TRANSACTION_MEMORY, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions,
+    parse_range,
 };
 use super::tls;
 use crate::log_format::LogFormat;
@@ -97,6 +98,8 @@ pub struct AuditSettings {
     pub destination: AuditDestination,
     pub format: AuditFormat,
     pub filter: Option<DocumentBuf>,
+    /// Whether clients may say which events are kept.
+    pub is_configurable: bool,
 }
 
 /// Where events go.
@@ -314,7 +317,8 @@ fn log_file(configuration: &Configuration) -> Result<Option<LogFile>, String> {
 fn audit(configuration: &Configuration) -> Result<Option<AuditSettings>, String> {
     if configuration.given(&AUDIT_DESTINATION).is_none() {
         let given = [AUDIT_PATH, AUDIT_FILTER, AUDIT_FORMAT].into_iter().find(|one| configuration.given(one).is_some());
-        return match given {
+        let turned_on = configuration.is_on(&AUDIT_RUNTIME).then_some(AUDIT_RUNTIME);
+        return match given.or(turned_on) {
             Some(given) => Err(format!("{} needs {}", configuration.name_of(&given), AUDIT_DESTINATION.key())),
             None => Ok(None),
         };
@@ -341,7 +345,16 @@ fn audit(configuration: &Configuration) -> Result<Option<AuditSettings>, String>
         _ => AuditDestination::Syslog,
     };
     let filter = configuration.text(&AUDIT_FILTER).map(|text| parse_query(&text)).transpose()?;
-    Ok(Some(AuditSettings { destination, format, filter }))
+    let is_configurable = configuration.is_on(&AUDIT_RUNTIME);
+    let fixed = [AUDIT_FILTER, AUDIT_SUCCESSES].into_iter().find(|one| configuration.given(one).is_some());
+    if let Some(fixed) = fixed.filter(|_| is_configurable) {
+        return Err(format!(
+            "{} cannot be set with {}: clients set the cluster parameter auditConfig",
+            configuration.name_of(&fixed),
+            AUDIT_RUNTIME.key()
+        ));
+    }
+    Ok(Some(AuditSettings { destination, format, filter, is_configurable }))
 }
 
 fn idle(configuration: &Configuration, survival: Survival) -> Vec<String> {

@@ -1,8 +1,10 @@
 //! All settings: one table for files, flags, `--print-config` and `getCmdLineOpts`. docs/running.md lists the same.
 
+mod logging;
 mod network;
 mod security;
 
+pub use logging::*;
 pub use network::*;
 pub use security::*;
 
@@ -12,7 +14,6 @@ use super::setting::{Effect, Kind, Setting, Value};
 use super::tls;
 use bunko_command::TRANSACTION_MEMORY_BYTES;
 use bunko_engines::{Compression, ENGINES, EngineOptions};
-use std::io::IsTerminal;
 
 /// Where a setting says nothing else.
 const PLAIN: Setting = Setting {
@@ -155,69 +156,6 @@ pub const REPL_SET_HOST: Setting = Setting {
     kind: Kind::Text(check_set_host),
     ..PLAIN
 };
-pub const LOG_DESTINATION: Setting = Setting {
-    keys: &["systemLog.destination"],
-    flag: "log-destination",
-    help: "Where the log goes: file, with --log-path [default: standard error without --log-path]",
-    value_name: "NAME",
-    kind: Kind::OneOf(&["file"]),
-    ..PLAIN
-};
-pub const LOG_PATH: Setting = Setting {
-    keys: &["systemLog.path"],
-    flag: "log-path",
-    mongod_flag: Some("logpath"),
-    help: "File for the log [default: standard error]",
-    value_name: "FILE",
-    ..PLAIN
-};
-pub const LOG_APPEND: Setting = Setting {
-    keys: &["systemLog.logAppend"],
-    flag: "log-append",
-    mongod_flag: Some("logappend"),
-    help: "Append to a log that exists; otherwise that stops the start [default: false]",
-    value_name: "true|false",
-    kind: Kind::Switch,
-    default: |_| Some(Value::Switch(false)),
-    ..PLAIN
-};
-pub const LOG_ROTATE: Setting = Setting {
-    keys: &["systemLog.logRotate"],
-    flag: "log-rotate",
-    mongod_flag: Some("logRotate"),
-    help: "What SIGUSR1 and logRotate do with the log file: rename it, or reopen what was renamed [default: rename]",
-    value_name: "HOW",
-    kind: Kind::OneOf(&["rename", "reopen"]),
-    default: |configuration| configuration.given(&LOG_PATH).map(|_| Value::Text("rename".into())),
-    ..PLAIN
-};
-pub const LOG_FORMAT: Setting = Setting {
-    keys: &["systemLog.format"],
-    flag: "log-format",
-    help: "How log lines look, json or text [default: text on a terminal, json elsewhere]",
-    value_name: "FORMAT",
-    kind: Kind::OneOf(&["json", "text"]),
-    default: |_| Some(Value::Text(if std::io::stderr().is_terminal() { "text" } else { "json" }.into())),
-    ..PLAIN
-};
-pub const SLOW_MS: Setting = Setting {
-    keys: &["operationProfiling.slowOpThresholdMs"],
-    flag: "slow-ms",
-    mongod_flag: Some("slowms"),
-    help: "Operations that take that many milliseconds are logged [default: 100]",
-    value_name: "MS",
-    kind: Kind::Whole(0..=i32::MAX as i64),
-    default: |_| Some(Value::Whole(100)),
-    ..PLAIN
-};
-pub const PID_FILE_PATH: Setting = Setting {
-    keys: &["processManagement.pidFilePath"],
-    flag: "pid-file-path",
-    mongod_flag: Some("pidfilepath"),
-    help: "File for the process id, removed by an orderly end",
-    value_name: "FILE",
-    ..PLAIN
-};
 
 pub const TEST_COMMANDS: Setting = Setting {
     keys: &["setParameter.enableTestCommands"],
@@ -312,6 +250,7 @@ pub static SETTINGS: &[Setting] = &[
     AUDIT_FORMAT,
     AUDIT_PATH,
     AUDIT_FILTER,
+    AUDIT_RUNTIME,
     JAVASCRIPT,
     LOG_DESTINATION,
     LOG_PATH,
@@ -323,7 +262,7 @@ pub static SETTINGS: &[Setting] = &[
     TEST_COMMANDS,
     TRANSACTION_LIFETIME,
     TRANSACTION_MEMORY,
-    parameter(&["setParameter.auditAuthorizationSuccess"], "audit-authorization-success", Kind::Truth),
+    AUDIT_SUCCESSES,
     parameter(&["setParameter.authFailedDelayMs"], "auth-failed-delay-ms", Kind::Whole(0..=5_000)),
     parameter(
         &["setParameter.ingressConnectionEstablishmentRateLimiterEnabled"],
@@ -402,7 +341,13 @@ pub static SETTINGS: &[Setting] = &[
     ),
     only(&["net.tls.FIPSMode"], "tls-fips-mode", Some("tlsFIPSMode"), "false", "the cryptography is not certified"),
     only(&["net.wireObjectCheck"], "obj-check", Some("objcheck"), "true", "documents are always checked"),
-    only(&["operationProfiling.mode"], "profiling-mode", None, "off", "there is no profiler"),
+    only(
+        &["operationProfiling.mode"],
+        "profiling-mode",
+        None,
+        "off",
+        "at the start the profiler is off: the command profile turns it on",
+    ),
     only(&["processManagement.fork"], "fork", None, "false", "let a service manager start it in the background"),
     only(&["systemLog.quiet"], "quiet", None, "false", "the log says little as it is"),
     only(&["systemLog.verbosity"], "verbosity", None, "0", "there are no lines for debugging"),

@@ -94,7 +94,7 @@ impl Link for Call {
         let body = command.body.to_owned().with("$db", command.database);
         let message = Message::of_parts(body.as_ref(), command.documents);
         let message = message.map_err(|error| self.violation(error.to_string()))?;
-        let request = Request { database: command.database, body: message.body, message: Some(&message) };
+        let request = Request::new(command.database, message.body, Some(&message));
         let mut reply = Vec::new();
         let answer = self.service.run(&mut self.connection, request, RunOn::OwnThread, &mut reply);
         let answer = answer.map_err(|_| self.violation("a command found itself too long to be run".into()))?;

@@ -135,10 +135,24 @@ fn next(stream: &mut Stream, random: &mut Random) -> Vec<String> {
         }
         13 | 14 => lookup(stream, random),
         15 if stream.is_ordered => {
-            let window = random.pick(&["[-2, 1]", "['unbounded', 'current']"]);
-            stream.is_ordered = stream.has_unique_ids;
+            let field = random.pick(&[
+                "$sum: '$k', window: {documents: [-2, 1]}",
+                "$sum: '$k', window: {documents: ['unbounded', 'current']}",
+                "$sum: '$other', window: {documents: [-200, -190]}",
+                "$max: '$t', window: {documents: ['current', 40]}",
+                "$stdDevPop: '$n', window: {documents: [-60, 60]}",
+                "$avg: '$n'",
+                "$shift: {output: '$t', by: 333}",
+                "$shift: {output: '$k', by: -70, default: 0}",
+                "$locf: '$n'",
+                "$covariancePop: ['$k', '$n'], window: {documents: [-30, 'current']}",
+                "$denseRank: {}",
+                "$documentNumber: {}",
+            ]);
+            let part = random.pick(&["", "partitionBy: '$k', ", "partitionBy: {$mod: ['$other', 3]}, "]);
+            stream.is_ordered = stream.has_unique_ids && part.is_empty();
             vec![format!(
-                "{{$setWindowFields: {{sortBy: {{_id: 1}}, output: {{w: {{$sum: '$k', window: {{documents: {window}}}}}}}}}}}"
+                "{{$setWindowFields: {{{part}sortBy: {{_id: 1}}, output: {{w: {{{field}}}, v: {{$sum: '$k'}}}}}}}}"
             )]
         }
         15 => vec![sort(stream, random)],

@@ -20,10 +20,10 @@ const PIPELINES_PER_STATE: u64 = 40;
 
 const MUCH_BYTES: i64 = 100 << 20;
 const LITTLE_BYTES: i64 = 16 << 10;
-/// Not that of `$setWindowFields`, which keeps each partition in memory.
-const LIMITS: [&str; 4] = [
+const LIMITS: [&str; 5] = [
     "internalQueryMaxBlockingSortMemoryUsageBytes",
     "internalDocumentSourceGroupMaxMemoryBytes",
+    "internalDocumentSourceSetWindowFieldsMaxMemoryBytes",
     "internalDocumentSourceLookupCacheSizeBytes",
     "internalQueryFacetBufferSizeBytes",
 ];
@@ -212,12 +212,14 @@ const PIPELINES_OVER_MANY: u64 = 40;
 /// A filter of values, and what is done with what it finds.
 fn pipeline_over_many(random: &mut Random) -> String {
     let (least, most) = (random.below(900), 100 + random.below(900));
-    let filter = match random.below(6) {
+    let filter = match random.below(8) {
         0 => format!("{{v: {{$gte: {least}, $lt: {}}}}}", least + most),
         1 => format!("{{w: {{$in: [{}, {}]}}}}", least % 13, most % 13),
         2 => format!("{{$or: [{{v: {{$lt: {least}}}}}, {{w: {}}}]}}", most % 13),
         3 => format!("{{t: {{$regex: '{}$'}}}}", least % 100),
         4 => format!("{{v: {{$gte: {least}}}, w: {{$ne: {}}}}}", most % 13),
+        5 => format!("{{$jsonSchema: {{required: ['e'], properties: {{v: {{minimum: {least}}}}}}}}}"),
+        6 => format!("{{g: {{$geoWithin: {{$box: [[{}, 3], [11, {}]]}}}}}}", least % 13, most % 80),
         _ => format!("{{e: {{$exists: {}}}}}", random.one_in(2)),
     };
     let behind = match random.below(8) {
@@ -241,7 +243,7 @@ fn two_workers_show_what_one_shows_in_its_order() {
     world.succeed(DATABASE, &parsed("{insert: 'one', documents: [{_id: 1}]}"));
     let fill = format!(
         "{{aggregate: 'one', cursor: {{}}, pipeline: [{{$set: {{i: {{$range: [0, {MANY}]}}}}}}, {{$unwind: '$i'}}, {{$project: {{
-            _id: '$i', v: {{$mod: [{{$multiply: ['$i', 7919]}}, 1000]}}, w: {{$mod: ['$i', 13]}}, t: {{$concat: ['t', {{$toString: '$i'}}]}},
+            _id: '$i', v: {{$mod: [{{$multiply: ['$i', 7919]}}, 1000]}}, w: {{$mod: ['$i', 13]}}, t: {{$concat: ['t', {{$toString: '$i'}}]}}, g: ['$w', {{$mod: ['$i', 80]}}],
             e: {{$cond: [{{$eq: [{{$mod: ['$i', 3]}}, 0]}}, 7, '$$REMOVE']}}}}}}, {{$out: 'many'}}]}}"
     );
     world.succeed(DATABASE, &parsed(&fill.replace('\n', " ")));

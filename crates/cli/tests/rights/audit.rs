@@ -72,6 +72,10 @@ fn events_are_kept_and_no_password_is_shown_anywhere() {
         "createIndex",
         r#""param":{"ns":"test.c","indexName":"a_1","indexSpec":{"key":{"a":1},"name":"a_1"}},"result":0}"#,
     );
+    // Nobody asked for the collections of users and of documents by themselves.
+    for made in ["admin.system.users", "test.c"] {
+        one("createCollection", &format!(r#""param":{{"ns":"{made}"}},"result":0}}"#));
+    }
     one("dropCollection", r#""param":{"ns":"test.c"},"result":0}"#);
     one("dropUser", r#""param":{"user":"u","db":"test"},"result":0}"#);
     one("logout", r#""param":{"reason":"#);
@@ -88,7 +92,10 @@ fn events_are_kept_and_no_password_is_shown_anywhere() {
 #[test]
 fn an_audit_log_is_filtered_and_rotated() {
     let dbpath = temporary_dbpath();
-    let filter = ["--auditFilter", "{atype: {$in: ['createCollection', 'rotateLog']}, 'param.ns': {$ne: 'test.b'}}"];
+    let filter = [
+        "--auditFilter",
+        "{atype: {$in: ['createCollection', 'rotateLog']}, 'param.ns': {$nin: ['test.b', 'admin.system.users', 'admin.system.version']}}",
+    ];
     let server = start(dbpath.path(), &filter);
     let mut anyone = open(&server, "", "");
     run(&mut anyone, "admin", super::ROOT);
@@ -127,7 +134,7 @@ fn an_audit_log_is_filtered_and_rotated() {
 #[test]
 fn an_audit_log_may_be_bson_and_its_filter_have_patterns() {
     let dbpath = temporary_dbpath();
-    let filter = r"{atype: /^(create|drop)Coll/, 'param.ns': {$not: /\.HIDDEN$/i}}";
+    let filter = r"{atype: /^(create|drop)Coll/, 'param.ns': {$not: /\.HIDDEN$|^admin\./i}}";
     let mut server = start(dbpath.path(), &["--auditFormat", "BSON", "--auditFilter", filter]);
     run(&mut open(&server, "", ""), "admin", super::ROOT);
     let mut root = open(&server, "root:secret@", "");
@@ -167,4 +174,121 @@ fn an_audit_log_may_be_standard_output() {
     assert!(line.starts_with(r#"{"atype":"startup","ts":{"$date":"#), "{line}");
     server.kill().expect("killed");
     server.wait().expect("it ends");
+}
+
+#[test]
+fn what_makes_a_collection_is_noted_with_who_did() {
+    let dbpath = temporary_dbpath();
+    let server = start(dbpath.path(), &["--auditFilter", "{atype: 'createCollection', 'param.ns': /^test/}"]);
+    run(&mut open(&server, "", ""), "admin", super::ROOT);
+    let mut root = open(&server, "root:secret@", "");
+    for (command, made) in [
+        ("{insert: 'inserted', documents: [{_id: 1}]}", &["inserted"][..]),
+        ("{insert: 'inserted', documents: [{_id: 2}]}", &[]),
+        ("{update: 'missing', updates: [{q: {}, u: {$set: {a: 1}}}]}", &[]),
+        ("{update: 'upserted', updates: [{q: {_id: 1}, u: {$set: {a: 1}}, upsert: true}]}", &["upserted"]),
+        ("{findAndModify: 'found', query: {_id: 1}, update: {a: 1}, upsert: true}", &["found"]),
+        ("{createIndexes: 'indexed', indexes: [{key: {a: 1}, name: 'a'}]}", &["indexed"]),
+        ("{aggregate: 'inserted', pipeline: [{$out: 'out'}], cursor: {}}", &["out"]),
+        ("{aggregate: 'inserted', pipeline: [{$out: 'out'}], cursor: {}}", &[]),
+        ("{aggregate: 'inserted', pipeline: [{$merge: 'merged'}], cursor: {}}", &["merged"]),
+        ("{create: 'asked'}", &["asked"]),
+    ] {
+        let before = read(dbpath.path()).len();
+        run(&mut root, "test", command);
+        let lines = read(dbpath.path()).split_off(before);
+        let expected: Vec<_> =
+            made.iter().map(|name| format!(r#""param":{{"ns":"test.{name}"}},"result":0}}"#)).collect();
+        assert_eq!(events(&lines, "createCollection"), expected, "{command}");
+        assert!(lines.iter().all(|line| line.contains(r#""users":[{"user":"root","db":"admin"}]"#)), "{lines:?}");
+    }
+    let bulk = "{bulkWrite: 1, ops: [{insert: 0, document: {}}, {insert: 1, document: {}}], nsInfo: [{ns: 'test.x'}, {ns: 'test.y'}]}";
+    let before = read(dbpath.path()).len();
+    run(&mut root, "admin", bulk);
+    assert_eq!(read(dbpath.path()).len(), before + 2);
+}
+
+#[test]
+fn clients_say_which_events_are_written_where_they_may() {
+    let dbpath = temporary_dbpath();
+    let mut server = start(dbpath.path(), &["--auditRuntimeConfiguration"]);
+    run(&mut open(&server, "", ""), "admin", super::ROOT);
+    let mut root = open(&server, "root:secret@", "");
+    run(&mut root, "admin", "{createUser: 'u', pwd: 'p', roles: ['readWriteAnyDatabase']}");
+    let set = "{setClusterParameter: {auditConfig: {filter: {atype: {$in: ['createCollection', 'authCheck']}}, auditAuthorizationSuccess: true}}}";
+    let get = "{getClusterParameter: 'auditConfig'}";
+    let shown = shell::print((&run(&mut root, "admin", get)).into());
+    assert!(shown.contains("{_id: \"auditConfig\", filter: {}, auditAuthorizationSuccess: false}"), "{shown}");
+    run(&mut root, "admin", set);
+    // The new filter would leave it out, but nobody silences the log unnoticed.
+    assert_eq!(events(&read(dbpath.path()), "auditConfigure").len(), 1);
+    let silent = "{setClusterParameter: {auditConfig: {filter: {atype: 'nothing'}}}}";
+    run(&mut root, "admin", silent);
+    run(&mut root, "admin", set);
+    assert_eq!(
+        events(&read(dbpath.path()), "auditConfigure").len(),
+        1,
+        "neither the filter before nor the new one has it"
+    );
+    // Who may not set it, and what cannot be set.
+    let mut user = open(&server, "u:p@", "");
+    for command in
+        [set, get, "{getAuditConfig: 1}", "{setAuditConfig: 1, filter: {}, auditAuthorizationSuccess: false}"]
+    {
+        assert_refused(&mut user, "admin", command);
+    }
+    for (wrong, code) in [
+        ("{setClusterParameter: {auditConfig: {filter: {$nonsense: 1}}}}", 2),
+        ("{setClusterParameter: {auditConfig: {filter: 1}}}", 14),
+        ("{setClusterParameter: {auditConfig: {filter: {}, other: 1}}}", 40415),
+        ("{setAuditConfig: 1, filter: {}}", 40414),
+        ("{setParameter: 1, auditAuthorizationSuccess: false}", 2),
+    ] {
+        let (found, message) = super::attempt(&mut root, "admin", wrong);
+        assert_eq!(found, code, "{wrong}: {message}");
+    }
+    let before = read(dbpath.path()).len();
+    run(&mut root, "test", "{find: 'c'}");
+    run(&mut root, "test", "{insert: 'c', documents: [{}]}");
+    run(&mut root, "test", "{drop: 'c'}");
+    let lines = read(dbpath.path()).split_off(before);
+    let made = events(&lines, "createCollection");
+    assert_eq!((made.len(), events(&lines, "dropCollection").len()), (1, 0), "{lines:?}");
+    assert!(events(&lines, "authCheck").iter().any(|event| event.contains("\"command\":\"find\"")), "{lines:?}");
+    // It holds after a restart.
+    server.terminate();
+    let server = start(dbpath.path(), &["--auditRuntimeConfiguration"]);
+    let mut root = open(&server, "root:secret@", "");
+    let shown = shell::print((&run(&mut root, "admin", "{getAuditConfig: 1}")).into());
+    assert!(shown.contains("clusterParameterTime") && shown.contains("auditAuthorizationSuccess: true"), "{shown}");
+    let before = read(dbpath.path()).len();
+    run(&mut root, "test", "{drop: 'nothing'}");
+    assert!(events(&read(dbpath.path()).split_off(before), "dropCollection").is_empty());
+    run(&mut root, "admin", "{setAuditConfig: 1, filter: {}, auditAuthorizationSuccess: false}");
+    let changed = events(&read(dbpath.path()), "auditConfigure").split_off(1);
+    let [event] = &changed[..] else { panic!("{changed:?}") };
+    assert!(event.starts_with(r#""param":{"previous":{"filter":{"atype""#), "{event}");
+    let config = r#""config":{"filter":{},"auditAuthorizationSuccess":false}},"result":0}"#;
+    assert!(event.ends_with(config), "{event}");
+    // Where the options say it, it is shown and cannot be set; where there is no audit log, it is not there.
+    let directory = temporary_dbpath();
+    let server = start(directory.path(), &["--auditFilter", "{atype: 'logout'}"]);
+    run(&mut open(&server, "", ""), "admin", super::ROOT);
+    let mut root = open(&server, "root:secret@", "");
+    assert_eq!(super::attempt(&mut root, "admin", set).0, 345);
+    let shown = shell::print((&run(&mut root, "admin", get)).into());
+    assert!(shown.contains("filter: {atype: \"logout\"}"), "{shown}");
+    let mut guarded = super::Guarded::start();
+    for (command, code) in [(set, 4), (get, 4), ("{getAuditConfig: 1}", 344)] {
+        let (found, message) = super::attempt(&mut guarded.root, "admin", command);
+        assert_eq!(found, code, "{command}: {message}");
+    }
+    assert!(
+        !shell::print((&run(&mut guarded.root, "admin", "{getClusterParameter: '*'}")).into()).contains("auditConfig")
+    );
+    let mut serve = std::process::Command::new(binary());
+    serve.args(["serve", "--port", "0", "--no-unix-socket", "--dbpath"]).arg(directory.path());
+    serve.args(["--auditDestination", "console", "--auditRuntimeConfiguration", "--auditFilter", "{}"]);
+    let refused = serve.output().expect("run");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("cannot be set with auditLog.runtimeConfiguration"));
 }

@@ -42,7 +42,21 @@ pub(super) fn of_target(run: &Run<'_>, target: &Target) -> Vec<DocumentBuf> {
     if run.options.indexes == Indexes::Skip || target.role.is_temporary() {
         return Vec::new();
     }
-    wanted(&target.metadata.indexes, run.options.index_version)
+    let wanted = wanted(&target.metadata.indexes, run.options.index_version);
+    with_collations(wanted, &target.metadata.options)
+}
+
+/// An index of a collection with a collation has that one where nothing is said; in a dump nothing means the simple one.
+fn with_collations(indexes: Vec<DocumentBuf>, options: &DocumentBuf) -> Vec<DocumentBuf> {
+    if options.as_ref().get("collation").is_none() {
+        return indexes;
+    }
+    let simple = DocumentBuf::new().with("locale", "simple");
+    let told = |index: DocumentBuf| match index.as_ref().get("collation") {
+        Some(_) => index,
+        None => index.with("collation", &simple),
+    };
+    indexes.into_iter().map(told).collect()
 }
 
 /// Builds indexes of one collection; those that the server refuses are noted unless the first error ends the run.
@@ -152,5 +166,22 @@ mod tests {
         ];
         assert_eq!(shown(IndexVersion::ChosenByServer), expected);
         assert!(shown(IndexVersion::Keep)[2].starts_with(r#"{"v":1,"#));
+    }
+
+    #[test]
+    fn no_collation_of_an_index_is_the_simple_one() {
+        let shown = |options: &str| {
+            let metadata = format!(
+                r#"{{"options":{options},"indexes":[{{"key":{{"a":1}},"name":"a"}},
+                   {{"key":{{"b":1}},"name":"b","collation":{{"locale":"sv"}}}}]}}"#
+            );
+            let metadata = Metadata::parse(&metadata).expect("metadata");
+            let indexes = with_collations(wanted(&metadata.indexes, IndexVersion::Keep), &metadata.options);
+            indexes.iter().map(|index| to_relaxed(index.into())).collect::<Vec<_>>()
+        };
+        let collated = r#"{"key":{"b":1},"name":"b","collation":{"locale":"sv"}}"#;
+        let simple = r#"{"key":{"a":1},"name":"a","collation":{"locale":"simple"}}"#;
+        assert_eq!(shown(r#"{"collation":{"locale":"fr"}}"#), [simple, collated]);
+        assert_eq!(shown("{}"), [r#"{"key":{"a":1},"name":"a"}"#, collated]);
     }
 }

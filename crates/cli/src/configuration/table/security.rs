@@ -1,6 +1,6 @@
 //! Who may do what, what is noted of it, and what clients may have run.
 
-use super::{Kind, PLAIN, Setting, Value};
+use super::{Kind, PLAIN, Setting, Value, parameter};
 use crate::configuration::query_text::parse_query;
 
 pub const AUTHORIZATION: Setting = Setting {
@@ -66,6 +66,18 @@ pub const AUDIT_FILTER: Setting = Setting {
     kind: Kind::Text(|text| parse_query(text).map(drop)),
     ..PLAIN
 };
+pub const AUDIT_RUNTIME: Setting = Setting {
+    keys: &["auditLog.runtimeConfiguration"],
+    flag: "audit-runtime-configuration",
+    mongod_flag: Some("auditRuntimeConfiguration"),
+    help: "Let clients say which events are written, by the cluster parameter auditConfig [default: false]",
+    value_name: "true|false",
+    kind: Kind::Switch,
+    default: |_| Some(Value::Switch(false)),
+    ..PLAIN
+};
+pub const AUDIT_SUCCESSES: Setting =
+    parameter(&["setParameter.auditAuthorizationSuccess"], "audit-authorization-success", Kind::Truth);
 pub const JAVASCRIPT: Setting = Setting {
     keys: &["security.javascriptEnabled"],
     flag: "scripting",

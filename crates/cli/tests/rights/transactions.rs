@@ -1,0 +1,69 @@
+//! Transactions belong to who began them, and do not outlive the rights by which they wrote.
+
+use super::{ROOT, assert_refused, attempt, open};
+use crate::{binary, run};
+use bunko_testkit::process::{Server, temporary_dbpath};
+
+const DIRECT: &str = "?directConnection=true";
+
+const SESSION: &str = "lsid: {id: UUID('00112233-4455-4677-8899-aabbccddeeff')}, autocommit: false";
+
+/// A command of the transaction with that number.
+fn inside(command: &str, number: i64, more: &str) -> String {
+    format!("{{{command}, {SESSION}, txnNumber: NumberLong('{number}'){more}}}")
+}
+
+#[test]
+fn what_a_transaction_wrote_by_a_right_that_is_gone_is_not_committed() {
+    let options = ["--auth", "--replSet", "rs0", "--replSetHost", "localhost:27017"];
+    let dbpath = temporary_dbpath();
+    let server = Server::start(&binary(), dbpath.path(), &options).expect("started");
+    run(&mut open(&server, "", DIRECT), "admin", ROOT);
+    let mut root = open(&server, "root:secret@", DIRECT);
+    run(&mut root, "own", "{create: 'c'}");
+    run(&mut root, "admin", "{createRole: 'lent', privileges: [], roles: []}");
+    for (name, more) in [("writer", ", 'lent'"), ("other", "")] {
+        let roles = format!("[{{role: 'readWrite', db: 'own'}}{more}]");
+        run(&mut root, "admin", &format!("{{createUser: '{name}', pwd: 'p', roles: {roles}}}"));
+    }
+    let mut user = open(&server, "writer:p@", DIRECT);
+    let mut other = open(&server, "other:p@", DIRECT);
+    let commit = |number| inside("commitTransaction: 1", number, "");
+    let lent = "[{resource: {db: 'own', collection: 'd'}, actions: ['find']}]";
+    let cases = [
+        // Nothing is taken away, so that it goes on.
+        ("{invalidateUserCache: 1}".to_owned(), 0),
+        (format!("{{grantPrivilegesToRole: 'lent', privileges: {lent}}}"), 0),
+        (format!("{{revokePrivilegesFromRole: 'lent', privileges: {lent}}}"), 251),
+        ("{revokeRolesFromUser: 'writer', roles: [{role: 'readWrite', db: 'own'}]}".to_owned(), 251),
+    ];
+    for (number, (change, expected)) in (1..).zip(cases) {
+        let insert = format!("insert: 'c', documents: [{{_id: {number}}}]");
+        assert_eq!(attempt(&mut user, "own", &inside(&insert, number, ", startTransaction: true")).0, 0);
+        // Nobody else has anything to do with it.
+        assert_refused(&mut other, "own", &inside("insert: 'c', documents: [{_id: 'other'}]", number, ""));
+        for end in ["commitTransaction: 1", "abortTransaction: 1"] {
+            assert_refused(&mut other, "admin", &inside(end, number, ""));
+        }
+        run(&mut root, "admin", &change);
+        let (code, message) = attempt(&mut user, "admin", &commit(number));
+        assert_eq!(code, expected, "{change}: {message}");
+    }
+    // A right that came after the beginning, and went before the end.
+    run(&mut root, "admin", "{grantRolesToUser: 'other', roles: ['lent']}");
+    assert_eq!(attempt(&mut other, "own", "{find: 'c'}").0, 0);
+    let mut begun = |database: &str, command: &str, more: &str| {
+        let command = inside(command, 1, more).replace("ccddeeff", "ccddee00");
+        attempt(&mut other, database, &command)
+    };
+    let first = begun("own", "insert: 'c', documents: [{_id: 'begun'}]", ", startTransaction: true");
+    assert_eq!(first, (0, String::new()));
+    let grown = "[{resource: {db: 'own', collection: 'system.js'}, actions: ['find']}, \
+                 {resource: {db: 'more', collection: 'd'}, actions: ['find']}]";
+    run(&mut root, "admin", &format!("{{grantPrivilegesToRole: 'lent', privileges: {grown}}}"));
+    assert_eq!(begun("own", "insert: 'c', documents: [{_id: 'after'}]", ""), (0, String::new()));
+    run(&mut root, "admin", &format!("{{revokePrivilegesFromRole: 'lent', privileges: {grown}}}"));
+    assert_eq!(begun("admin", "commitTransaction: 1", "").0, 251);
+    let kept = run(&mut root, "own", "{find: 'c', sort: {_id: 1}}");
+    assert_eq!(crate::peer::first_batch(&kept), ["{_id: 1}", "{_id: 2}"]);
+}
