@@ -97,7 +97,7 @@ fn run(
     let mut reply = Vec::new();
     let mut run_on = RunOn::SharedThread;
     loop {
-        match service.run(connection, Request { database, body, message }, run_on, &mut reply) {
+        match service.run(connection, Request::new(database, body, message), run_on, &mut reply) {
             Ok(_) => break,
             Err(Halt::TooLong) => run_on = RunOn::OwnThread,
             // Nobody does here what it waits for.

@@ -10,4 +10,5 @@
 pub mod check;
 pub mod model;
 pub mod server;
+pub mod transaction;
 pub mod workload;

@@ -108,7 +108,7 @@ impl Server {
     /// # Panics
     /// Where a reply is malformed.
     pub fn reply(&self, database: &str, body: DocumentRef<'_>) -> Option<DocumentBuf> {
-        let request = Request { database, body, message: None };
+        let request = Request::new(database, body, None);
         let mut reply = Vec::new();
         let mut connection = ClientConnection::new(1, Peer::Unix);
         let answer = self.service.run(&mut connection, request, RunOn::OwnThread, &mut reply);

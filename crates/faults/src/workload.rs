@@ -1,6 +1,8 @@
 //! Steps over everything that touches files.
 
 use crate::model::{Collection, Content, Model, document, pad};
+use crate::server::{Outcome, Server};
+use crate::transaction::Transaction;
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_faulty_files::Random;
 use std::ops::Range;
@@ -14,7 +16,7 @@ pub enum Journal {
     Synced,
 }
 
-/// One command, or the end and the next start of a server. Each is carried out whole or not at all.
+/// One command, one transaction, or the end and the next start of a server. Each is carried out whole or not at all.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Step {
@@ -45,6 +47,8 @@ pub enum Step {
         id: i32,
         journal: Journal,
     },
+    /// Several statements that count together.
+    Transaction(Transaction),
     CreateIndex {
         collection: &'static str,
         field: &'static str,
@@ -72,6 +76,8 @@ pub const COLLECTIONS: [(&str, &str); 3] = [("trees", "lsm"), ("mapped", "mmap")
 
 /// How long a shuffled workload is.
 const STEPS: i32 = 30;
+/// Which of these are transactions that are chains of records, whatever the seed.
+const CHAINED_STEPS: [i32; 2] = [9, 21];
 
 /// Any collection will do to have all of them compacted.
 const COMPACTED: &str = "fleeting";
@@ -94,6 +100,15 @@ pub fn everything() -> Vec<Step> {
         steps.push(Step::Insert { collection, ids: 100..104, pad_bytes: 300_000, journal: Written });
     }
     steps.push(Step::BulkInsert { collection: "trees", ids: 200..204, pad_bytes: 300_000 });
+    // More than a segment as well: its chain goes on in the next one.
+    steps.push(Step::Transaction(Transaction {
+        number: 1,
+        collections: ["trees", "mapped"],
+        ids: 400..404,
+        pad_bytes: 300_000,
+        updated: 2,
+        journal: Synced,
+    }));
     for (collection, _) in COLLECTIONS {
         steps.push(Step::Delete { collection, id: 101, journal: Synced });
         steps.push(Step::DropIndex { collection, field: "v" });
@@ -105,6 +120,14 @@ pub fn everything() -> Vec<Step> {
     for (collection, _) in COLLECTIONS {
         steps.push(Step::Insert { collection, ids: 300..302, pad_bytes: 10, journal: Synced });
     }
+    steps.push(Step::Transaction(Transaction {
+        number: 2,
+        collections: ["mapped", "trees"],
+        ids: 410..412,
+        pad_bytes: 300_000,
+        updated: 400,
+        journal: Written,
+    }));
     steps.push(Step::Rename { from: "trees", to: "woods" });
     steps.push(Step::Drop { collection: "mapped" });
     steps.push(Step::Create { collection: "mapped", engine: "mmap" });
@@ -132,7 +155,8 @@ pub fn shuffled(seed: u64) -> Vec<Step> {
         let journal = if below(2) == 0 { Journal::Written } else { Journal::Synced };
         let id = below(next[which].max(1) as u64) as i32;
         let last = next[which];
-        let step = match below(20) {
+        let kind = if CHAINED_STEPS.contains(&number) { 20 } else { below(21) };
+        let step = match kind {
             0..8 => {
                 let count = 1 + below(4) as i32;
                 next[which] += count;
@@ -164,6 +188,21 @@ pub fn shuffled(seed: u64) -> Vec<Step> {
             }
             16..18 => Step::Checkpoint,
             18 => Step::Compact,
+            20 => {
+                let other = (which + 1) % COLLECTIONS.len();
+                let first = last.max(next[other]);
+                let count = 2 + below(3) as i32;
+                next[which] = first + count;
+                next[other] = first + count;
+                Step::Transaction(Transaction {
+                    number: i64::from(number) + 1,
+                    collections: [collection, COLLECTIONS[other].0],
+                    ids: first..first + count,
+                    pad_bytes: 300_000,
+                    updated: id,
+                    journal,
+                })
+            }
             _ => Step::Look,
         };
         steps.push(step);
@@ -178,25 +217,27 @@ impl Step {
             Self::Insert { journal, .. } | Self::Update { journal, .. } | Self::Delete { journal, .. } => {
                 *journal == Journal::Synced
             }
+            Self::Transaction(transaction) => transaction.journal == Journal::Synced,
             Self::Checkpoint | Self::Compact | Self::Reopen => true,
             _ => false,
         }
     }
 
+    /// Carries it out; what a client knows of it then. `None` for what is no command.
+    pub fn send(&self, server: &Server) -> Option<Outcome> {
+        if let Self::Transaction(transaction) = self {
+            return Some(transaction.send(server));
+        }
+        self.command().map(|command| server.run(self.database(), command.as_ref()))
+    }
+
     /// The database that the command runs against.
-    pub fn database(&self) -> &'static str {
+    fn database(&self) -> &'static str {
         if matches!(self, Self::Rename { .. } | Self::Checkpoint) { "admin" } else { "test" }
     }
 
-    /// The command; `None` for what is none.
-    pub fn command(&self) -> Option<DocumentBuf> {
-        let list = |items: &[DocumentBuf]| {
-            let mut list = ArrayBuf::new();
-            for item in items {
-                list.push(item);
-            }
-            list
-        };
+    /// The command; `None` for what is none, or several.
+    fn command(&self) -> Option<DocumentBuf> {
         let command = |name: &str, collection: &str| DocumentBuf::new().with(name, collection);
         Some(match self {
             Self::Create { collection, engine } => {
@@ -204,21 +245,13 @@ impl Step {
                 command("create", collection).with("storageEngine", &engine)
             }
             Self::Insert { collection, ids, pad_bytes, journal } => {
-                let documents: Vec<_> = ids.clone().map(|id| document(id, inserted(id, *pad_bytes))).collect();
-                journal.concern(command("insert", collection).with("documents", &list(&documents)))
+                journal.concern(insert(collection, ids, *pad_bytes))
             }
             Self::BulkInsert { collection, ids, pad_bytes } => {
                 let documents: Vec<_> = ids.clone().map(|id| document(id, inserted(id, *pad_bytes))).collect();
                 command("bunkoBulkInsert", collection).with("documents", &list(&documents))
             }
-            Self::Update { collection, id, content, journal } => {
-                let pad = pad(*id, *content);
-                let set = DocumentBuf::new().with("v", content.value).with("pad", pad.as_str());
-                let update = DocumentBuf::new()
-                    .with("q", &DocumentBuf::new().with("_id", *id))
-                    .with("u", &DocumentBuf::new().with("$set", &set));
-                journal.concern(command("update", collection).with("updates", &list(&[update])))
-            }
+            Self::Update { collection, id, content, journal } => journal.concern(update(collection, *id, *content)),
             Self::Delete { collection, id, journal } => {
                 let delete = DocumentBuf::new().with("q", &DocumentBuf::new().with("_id", *id)).with("limit", 1);
                 journal.concern(command("delete", collection).with("deletes", &list(&[delete])))
@@ -235,7 +268,7 @@ impl Step {
             Self::Drop { collection } => command("drop", collection),
             Self::Checkpoint => DocumentBuf::new().with("fsync", 1),
             Self::Compact => command("compact", COMPACTED),
-            Self::Look | Self::Reopen => return None,
+            Self::Transaction(_) | Self::Look | Self::Reopen => return None,
         })
     }
 
@@ -252,6 +285,7 @@ impl Step {
             Self::DropIndex { collection, field } => {
                 model.collections.get(collection).is_some_and(|collection| collection.indexes.contains(field))
             }
+            Self::Transaction(transaction) => transaction.collections.into_iter().all(has),
             Self::Create { collection, .. } => !has(collection),
             Self::Rename { from, to } => has(from) && !has(to),
             Self::Compact => has(COMPACTED),
@@ -282,6 +316,11 @@ impl Step {
             Self::Delete { collection, id, .. } => change(collection, &|collection| {
                 collection.documents.remove(id);
             }),
+            Self::Transaction(transaction) => {
+                for collection in transaction.collections {
+                    change(collection, &|collection| transaction.apply(collection));
+                }
+            }
             Self::CreateIndex { collection, field } => change(collection, &|collection| {
                 collection.indexes.insert(field);
             }),
@@ -301,11 +340,32 @@ impl Step {
 }
 
 impl Journal {
-    fn concern(self, command: DocumentBuf) -> DocumentBuf {
+    /// The command, with its write concern.
+    pub(crate) fn concern(self, command: DocumentBuf) -> DocumentBuf {
         command.with("writeConcern", &DocumentBuf::new().with("w", 1).with("j", self == Self::Synced))
     }
 }
 
-fn inserted(id: i32, pad_bytes: usize) -> Content {
+fn list(items: &[DocumentBuf]) -> ArrayBuf {
+    items.iter().collect()
+}
+
+/// An insert of documents with these `_id`.
+pub(crate) fn insert(collection: &str, ids: &Range<i32>, pad_bytes: usize) -> DocumentBuf {
+    let documents: Vec<_> = ids.clone().map(|id| document(id, inserted(id, pad_bytes))).collect();
+    DocumentBuf::new().with("insert", collection).with("documents", &list(&documents))
+}
+
+/// An update of the document with that `_id`.
+pub(crate) fn update(collection: &str, id: i32, content: Content) -> DocumentBuf {
+    let set = DocumentBuf::new().with("v", content.value).with("pad", pad(id, content).as_str());
+    let update = DocumentBuf::new()
+        .with("q", &DocumentBuf::new().with("_id", id))
+        .with("u", &DocumentBuf::new().with("$set", &set));
+    DocumentBuf::new().with("update", collection).with("updates", &list(&[update]))
+}
+
+/// What an insert makes of an `_id`.
+pub(crate) fn inserted(id: i32, pad_bytes: usize) -> Content {
     Content { value: id * 2, pad_bytes }
 }

@@ -53,7 +53,7 @@ impl Here {
             Step::Create { collection: "mapped", engine: "memory" },
         ];
         for step in steps {
-            let outcome = here.server.run(step.database(), step.command().expect("a command").as_ref());
+            let outcome = step.send(&here.server).expect("a command");
             assert!(matches!(outcome, Outcome::Acknowledged(_)), "{outcome:?}");
             step.apply(&mut model);
         }

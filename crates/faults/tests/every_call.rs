@@ -67,26 +67,23 @@ impl Run<'_> {
                     server = self.open_again()?;
                 }
                 Step::Look => self.look(&server).map_err(|found| format!("while it runs: {found}"))?,
-                _ => {
-                    let command = step.command().expect("a step that is a command");
-                    match server.run(step.database(), command.as_ref()) {
-                        Outcome::Acknowledged(_) => step.apply(&mut self.model),
-                        Outcome::Refused(message) if self.watch.hit().is_none() => {
-                            return Err(format!("{step:?} without a fault: {message}"));
-                        }
-                        Outcome::Refused(message) => {
-                            if is_told() {
-                                println!("{step:?} was refused");
-                            }
-                            self.messages.push(message);
-                        }
-                        Outcome::Unknown => {
-                            let mut alternative = self.model.clone();
-                            step.apply(&mut alternative);
-                            self.alternative = Some(alternative);
-                        }
+                _ => match step.send(&server).expect("a step that is a command") {
+                    Outcome::Acknowledged(_) => step.apply(&mut self.model),
+                    Outcome::Refused(message) if self.watch.hit().is_none() => {
+                        return Err(format!("{step:?} without a fault: {message}"));
                     }
-                }
+                    Outcome::Refused(message) => {
+                        if is_told() {
+                            println!("{step:?} was refused");
+                        }
+                        self.messages.push(message);
+                    }
+                    Outcome::Unknown => {
+                        let mut alternative = self.model.clone();
+                        step.apply(&mut alternative);
+                        self.alternative = Some(alternative);
+                    }
+                },
             }
             self.messages.extend(server.messages());
             if server.log_has_failed() {
@@ -205,7 +202,7 @@ fn recovered(mut run: Run<'_>) -> Result<(), String> {
         journal: workload::Journal::Synced,
     }));
     for step in more.into_iter().filter(|step| step.makes_sense(&run.model)).collect::<Vec<_>>() {
-        match server.run(step.database(), step.command().expect("a command").as_ref()) {
+        match step.send(&server).expect("a command") {
             Outcome::Acknowledged(_) => step.apply(&mut run.model),
             other => return Err(format!("a promise is broken: {step:?} without a fault: {other:?}")),
         }

@@ -166,7 +166,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn run(server: &Server, step: &Step) {
-    match server.run(step.database(), step.command().expect("a command").as_ref()) {
+    match step.send(server).expect("a command") {
         Outcome::Acknowledged(_) => {}
         other => panic!("{step:?}: {other:?}"),
     }
@@ -384,5 +384,30 @@ fn a_duplicate_between_a_builds_last_step_and_its_commit_is_in_one_index_at_most
         }
         meeting.look();
         meeting.survives_a_kill();
+    }
+}
+
+#[test]
+fn a_query_between_the_end_of_an_index_and_the_collections_knowing_of_it_waits() {
+    let _turn = take_turns();
+    for engine in bunko_engines::ENGINES {
+        let meeting = Meeting::begin(engine);
+        let held = hold(Failpoint::IndexesCommitted);
+        let dropping = meeting.begin_step(&Step::DropIndex { collection: NAME, field: "v" });
+        held.wait();
+        let range = DocumentBuf::new().with("v", &DocumentBuf::new().with("$gte", i32::MIN));
+        let count = DocumentBuf::new().with("count", NAME).with("query", &range);
+        match meeting.server.run("test", count.clone().with("maxTimeMS", 20).as_ref()) {
+            Outcome::Refused(message) => assert!(message.contains("time limit"), "{message}"),
+            other => panic!("{}: counted by an index that is gone: {other:?}", engine.name),
+        }
+        let server = Arc::clone(&meeting.server);
+        let counting = std::thread::spawn(move || server.run("test", count.as_ref()));
+        sleep(WATCHED);
+        assert!(!counting.is_finished(), "{}: counted by an index that is gone", engine.name);
+        drop(held);
+        dropping.join().expect("the drop");
+        let Outcome::Acknowledged(reply) = counting.join().expect("the count") else { panic!("no count") };
+        assert!(matches!(reply.as_ref().get("n"), Some(ValueRef::Int32(6))), "{}: {reply:?}", engine.name);
     }
 }

@@ -50,11 +50,9 @@ fn record(engine: &'static Entry, seed: u64) -> Recording {
         step.apply(&mut model);
         recording.states.push(model);
         watch.note(Mark::Begun(number + 1).number());
-        match step.command() {
-            Some(command) => match server.run(step.database(), command.as_ref()) {
-                Outcome::Acknowledged(_) => {}
-                other => panic!("{step:?}: {other:?}"),
-            },
+        match step.send(&server) {
+            Some(Outcome::Acknowledged(_)) => {}
+            Some(other) => panic!("{step:?}: {other:?}"),
             None => {
                 if matches!(step, Step::Reopen) {
                     server.close().expect("closes");
@@ -124,8 +122,7 @@ fn case(recording: &Recording, engine: &'static Entry, random: &mut Random) -> R
     for step in
         [Step::Compact, Step::Checkpoint].into_iter().filter(|step| step.makes_sense(&model)).collect::<Vec<_>>()
     {
-        let command = step.command().expect("a command");
-        match server.run(step.database(), command.as_ref()) {
+        match step.send(&server).expect("a command") {
             Outcome::Acknowledged(_) => step.apply(&mut model),
             other => return Err(broken(format!("{step:?}: {other:?}"))),
         }

@@ -101,10 +101,13 @@ impl Workload for Recorder {
         let part = self.requests.part(request.tag);
         let answer = match reply {
             Ok(reply) => self.requests.on_reply(request.tag, reply),
-            Err(error) => {
-                self.requests.on_failure(request.tag);
-                Err(error.to_string())
-            }
+            Err(error) => match self.requests.again(request.tag, &error) {
+                Some(step) => Ok(Answer::More { documents: 0, step }),
+                None => {
+                    self.requests.on_failure(request.tag);
+                    Err(error.to_string())
+                }
+            },
         };
         match answer {
             Ok(Answer::More { documents, step }) => {

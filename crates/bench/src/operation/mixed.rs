@@ -1,7 +1,7 @@
 //! Several operations at once, each with a weight: YCSB's workloads.
 
 use super::{Answer, Assignment, Effect, Moves, Operation, OperationSettings, Requests};
-use bunko_client::Reply;
+use bunko_client::{CommandError, Reply};
 use bunko_dataset::Dataset;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, SeedableRng};
@@ -121,6 +121,13 @@ impl Requests for MixedRequests {
 
     fn sent(&mut self, _tag: u64) -> u64 {
         unreachable!("a plan refuses a mix of unacknowledged writes")
+    }
+
+    fn again(&mut self, tag: u64, error: &CommandError) -> Option<u64> {
+        let (part, own) = self.open[tag as usize];
+        let step = self.parts[part].1.again(own, error)?;
+        self.recall(tag);
+        Some(self.remember(part, step))
     }
 
     fn on_failure(&mut self, tag: u64) {

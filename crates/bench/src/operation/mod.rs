@@ -16,6 +16,7 @@ mod reply_cursor;
 mod restore;
 mod scan;
 mod template;
+mod transaction;
 mod transfer;
 mod update;
 mod verify;
@@ -29,7 +30,7 @@ pub(crate) use transfer::{ArchiveCache, BulkSetting, CompressionSetting, Form, T
 
 use crate::database::Collections;
 use bunko_client::frame::ReplyMode;
-use bunko_client::{Reply, WriteConcern};
+use bunko_client::{CommandError, Reply, WriteConcern};
 use bunko_dataset::Dataset;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -71,6 +72,7 @@ operations! {
     Update(update::Update) = "update", "set a field of one document found by _id";
     Increment(increment::Increment) = "increment", "add 1 to a field of one document found by _id";
     ReadModifyWrite(read_modify_write::ReadModifyWrite) = "read-modify-write", "find one document by _id, then set a field of it";
+    Transaction(transaction::Transaction) = "transaction", "change and insert a few documents in one transaction";
     Aggregate(aggregate::Aggregate) = "aggregate", "run an aggregation pipeline";
     Verify(verify::Verify) = "verify", "read every document back and compare it with what was generated";
     Dump(Dump) = "dump", "dump all collections to files";
@@ -222,6 +224,13 @@ pub(crate) trait Requests: Send {
     fn sent(&mut self, tag: u64) -> u64 {
         let _ = tag;
         1
+    }
+
+    /// Says by which step the operation of a request begins anew that failed for a reason that passes; `None` where the
+    /// failure stands.
+    fn again(&mut self, tag: u64, error: &CommandError) -> Option<u64> {
+        let _ = (tag, error);
+        None
     }
 
     /// Forgets a request that failed.

@@ -36,6 +36,11 @@ impl Template {
         Self { bytes, ids_at, value_at: None }
     }
 
+    /// A command that names no document.
+    pub fn without_ids(command: DocumentBuf) -> Self {
+        Self { bytes: command.into_bytes(), ids_at: Vec::new(), value_at: None }
+    }
+
     /// Adds the place of a value whose payload in the command is `payload`.
     /// # Panics
     /// When it is not there exactly once.

@@ -34,6 +34,7 @@ builtin! {
     "churn"
     "larger-than-memory"
     "point-operations"
+    "transactions"
     "analytics"
     "events"
     "ycsb-a"

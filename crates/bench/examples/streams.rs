@@ -1,0 +1,230 @@
+//! How soon change streams see what is inserted: many of them on one collection, and one writer at a given rate.
+//!
+//! ```text
+//! bunko serve --replSet rs0 --port 27017
+//! cargo run --release -p bunko-bench --example streams -- --port 27017 --streams 100 --rate 20000
+//! ```
+//! One thread reads all streams, another writes. Told is the time from before the insert of a document is sent to the end of
+//! the batch that has its event: that of the first event of each batch, which has waited longest.
+#![forbid(unsafe_code)]
+
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+use bunko_wire::{HEADER_BYTES, MAX_FRAME_BYTES, Message, MessageFlags, needed_bytes, split_frame, write_message};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use std::error::Error;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const DATABASE: &str = "streams";
+const COLLECTION: &str = "watched";
+const SCRATCH_BYTES: usize = 1 << 20;
+/// The field that has the time, as it stands in an event.
+const SENT: &[u8] = b"\x12sent\0";
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+struct Options {
+    port: u16,
+    streams: usize,
+    /// Documents a second.
+    rate: u64,
+    /// Documents of one insert.
+    at_once: u64,
+    seconds: u64,
+    /// Of which the first are not counted.
+    warming_seconds: u64,
+}
+
+fn parse_options() -> Outcome<Options> {
+    let mut options =
+        Options { port: 27_017, streams: 100, rate: 20_000, at_once: 20, seconds: 10, warming_seconds: 2 };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(name) = arguments.next() {
+        let value = arguments.next().ok_or_else(|| format!("{name} has no value"))?;
+        match name.as_str() {
+            "--port" => options.port = value.parse()?,
+            "--streams" => options.streams = value.parse()?,
+            "--rate" => options.rate = value.parse()?,
+            "--at-once" => options.at_once = value.parse()?,
+            "--seconds" => options.seconds = value.parse()?,
+            "--warming-seconds" => options.warming_seconds = value.parse()?,
+            _ => return Err(format!("unknown option {name}").into()),
+        }
+    }
+    Ok(options)
+}
+
+fn connect(port: u16) -> io::Result<TcpStream> {
+    let socket = TcpStream::connect(("127.0.0.1", port))?;
+    socket.set_nodelay(true)?;
+    Ok(socket)
+}
+
+fn request(body: DocumentBuf) -> Outcome<Vec<u8>> {
+    let body = body.with("$db", DATABASE);
+    let mut frame = Vec::new();
+    write_message(&mut frame, 1, 0, MessageFlags::NONE, |out| out.extend_from_slice(body.as_ref().as_bytes()))?;
+    Ok(frame)
+}
+
+/// The reply to a command, which must have gone well.
+fn run(socket: &mut TcpStream, body: DocumentBuf) -> Outcome<DocumentBuf> {
+    socket.write_all(&request(body)?)?;
+    let mut frame = vec![0; HEADER_BYTES];
+    socket.read_exact(&mut frame)?;
+    frame.resize(needed_bytes(&frame).ok_or("a reply without a length")?, 0);
+    socket.read_exact(&mut frame[HEADER_BYTES..])?;
+    let reply = Message::parse(&frame)?.body.to_owned();
+    if is_ok(reply.as_ref()) { Ok(reply) } else { Err(format!("{reply:?}").into()) }
+}
+
+fn is_ok(reply: DocumentRef<'_>) -> bool {
+    matches!(reply.get("ok"), Some(ValueRef::Double(1.0))) && reply.get("writeErrors").is_none()
+}
+
+fn insert(documents: &ArrayBuf) -> DocumentBuf {
+    let concern = DocumentBuf::new().with("w", 1);
+    DocumentBuf::new().with("insert", COLLECTION).with("documents", documents).with("writeConcern", &concern)
+}
+
+/// Inserts documents at the rate until it is told to stop; how many.
+fn write(options: &Options, begun: Instant, is_over: &AtomicBool) -> Outcome<u64> {
+    let mut socket = connect(options.port)?;
+    let text = "x".repeat(100);
+    let mut done = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        let due = Duration::from_secs_f64(done as f64 / options.rate as f64);
+        std::thread::sleep(due.saturating_sub(begun.elapsed()));
+        let sent = begun.elapsed().as_nanos() as i64;
+        let document = |n: u64| DocumentBuf::new().with("n", n as i64).with("sent", sent).with("text", text.as_str());
+        let documents: Vec<_> = (done..done + options.at_once).map(document).collect();
+        let documents: ArrayBuf = documents.iter().collect();
+        run(&mut socket, insert(&documents))?;
+        done += options.at_once;
+    }
+    Ok(done)
+}
+
+/// A change stream.
+struct Stream {
+    socket: TcpStream,
+    /// What has come of the next reply.
+    partial: Vec<u8>,
+    more: Vec<u8>,
+}
+
+impl Stream {
+    fn open(port: u16) -> Outcome<Self> {
+        let mut socket = connect(port)?;
+        let stage = DocumentBuf::new().with("$changeStream", &DocumentBuf::new());
+        let pipeline: ArrayBuf = [&stage].into_iter().collect();
+        let command = DocumentBuf::new().with("aggregate", COLLECTION).with("pipeline", &pipeline);
+        let reply = run(&mut socket, command.with("cursor", &DocumentBuf::new()))?;
+        let cursor = reply.as_ref().get("cursor").and_then(ValueRef::as_document).and_then(|cursor| cursor.get("id"));
+        let Some(ValueRef::Int64(id)) = cursor else { return Err("no cursor".into()) };
+        let more = DocumentBuf::new().with("getMore", id).with("collection", COLLECTION).with("maxTimeMS", 1000);
+        let mut stream = Self { socket, partial: Vec::new(), more: request(more)? };
+        stream.socket.write_all(&stream.more)?;
+        stream.socket.set_nonblocking(true)?;
+        Ok(stream)
+    }
+
+    /// Takes what has come, and asks for more once it is a whole batch; the first event's time in that, where it has any.
+    fn take(&mut self, scratch: &mut [u8], seen: &mut Seen) -> Outcome<Option<i64>> {
+        let received = match self.socket.read(scratch) {
+            Ok(0) => return Err("the server closed the connection".into()),
+            Ok(received) => received,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        seen.bytes += received as u64;
+        let is_whole = self.partial.is_empty() && split_frame(&scratch[..received], MAX_FRAME_BYTES)?.is_some();
+        if !is_whole {
+            self.partial.extend_from_slice(&scratch[..received]);
+            if split_frame(&self.partial, MAX_FRAME_BYTES)?.is_none() {
+                return Ok(None);
+            }
+        }
+        let frame = if is_whole { &scratch[..received] } else { &self.partial[..] };
+        let place = frame.windows(SENT.len()).position(|bytes| bytes == SENT);
+        let sent = place.and_then(|place| frame[place + SENT.len()..].first_chunk().copied()).map(i64::from_le_bytes);
+        if sent.is_none() && !is_ok(Message::parse(frame)?.body) {
+            return Err("a stream failed".into());
+        }
+        seen.batches += 1;
+        self.partial.clear();
+        self.socket.write_all(&self.more)?;
+        Ok(sent)
+    }
+}
+
+/// What all streams got.
+#[derive(Default)]
+struct Seen {
+    batches: u64,
+    bytes: u64,
+    latencies_ns: Vec<i64>,
+}
+
+fn read(options: &Options, streams: &mut [Stream], begun: Instant) -> Outcome<Seen> {
+    let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for (number, stream) in streams.iter().enumerate() {
+        epoll::add(&epoll, &stream.socket, EventData::new_u64(number as u64), EventFlags::IN)?;
+    }
+    let (mut scratch, mut events) = (vec![0; SCRATCH_BYTES], Vec::with_capacity(256));
+    let (warm, end) = (Duration::from_secs(options.warming_seconds), Duration::from_secs(options.seconds));
+    let mut seen = Seen::default();
+    while begun.elapsed() < end {
+        let timeout = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
+        epoll::wait(&epoll, spare_capacity(&mut events), Some(&timeout))?;
+        for event in events.drain(..) {
+            let sent = streams[event.data.u64() as usize].take(&mut scratch, &mut seen)?;
+            let now = begun.elapsed();
+            if now > warm {
+                seen.latencies_ns.extend(sent.map(|sent| now.as_nanos() as i64 - sent));
+            }
+        }
+    }
+    seen.latencies_ns.sort_unstable();
+    Ok(seen)
+}
+
+fn main() -> Outcome<()> {
+    let options = parse_options()?;
+    // A stream follows what is there.
+    let first: ArrayBuf = [&DocumentBuf::new().with("n", -1)].into_iter().collect();
+    run(&mut connect(options.port)?, insert(&first))?;
+    let mut streams = (0..options.streams).map(|_| Stream::open(options.port)).collect::<Outcome<Vec<_>>>()?;
+    let (begun, is_over) = (Instant::now(), AtomicBool::new(false));
+    let (written, seen) = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| write(&options, begun, &is_over).map_err(|error| error.to_string()));
+        let seen = read(&options, &mut streams, begun);
+        is_over.store(true, Ordering::Relaxed);
+        (writer.join().expect("no panic"), seen)
+    });
+    let (written, seen, seconds) = (written?, seen?, begun.elapsed().as_secs_f64());
+    let at = |part: f64| {
+        let place = (seen.latencies_ns.len() as f64 * part) as usize;
+        seen.latencies_ns
+            .get(place.min(seen.latencies_ns.len().saturating_sub(1)))
+            .map_or(f64::NAN, |ns| *ns as f64 / 1e6)
+    };
+    println!(
+        "{} streams; {:.0} documents inserted a second, {} at a time; {:.0} batches and {:.0} MB a second",
+        options.streams,
+        written as f64 / seconds,
+        options.at_once,
+        seen.batches as f64 / seconds,
+        seen.bytes as f64 / seconds / 1e6
+    );
+    println!(
+        "the first event of a batch comes after {:.1} ms at the median, {:.1} ms at p99, {:.1} ms at most",
+        at(0.5),
+        at(0.99),
+        at(1.0)
+    );
+    Ok(())
+}
