@@ -1,10 +1,14 @@
 """What a driver's suite says, beside the list of what may fail: judge.py go|pymongo LOG EXCEPTIONS
 
 An exception is a line that begins with the beginning of a test's name; a line that begins with '#' says why those below it fail.
+One behind 'not run:' is not run at all, because it ends the whole suite or waits for long: judge.py left_out EXCEPTIONS
+prints these as a pattern for `go test -skip`.
 """
 
 import re
 import sys
+
+NOT_RUN = "not run: "
 
 
 def go(text):
@@ -12,10 +16,13 @@ def go(text):
     found = re.findall(r"^ *--- (PASS|FAIL|SKIP): (\S+)", text, re.M)
     names = [name for _, name in found]
     inner = {name.rsplit("/", 1)[0] for name in names if "/" in name}
-    outcomes = {name: outcome for outcome, name in found if name not in inner}
-    # A package that panics says nothing of the tests behind.
-    if re.search(r"^panic: ", text, re.M):
-        outcomes["panic"] = "FAIL"
+    # What runs on several servers fails where it does on one.
+    weight = {"SKIP": 0, "PASS": 1, "FAIL": 2}.get
+    outcomes = {name: outcome for outcome, name in sorted(found, key=lambda each: weight(each[0])) if name not in inner}
+    # A package that panics, or is not built, says nothing of its other tests.
+    for sign in (r"^panic: ", r"\[build failed\]", r"\[setup failed\]"):
+        if re.search(sign, text, re.M):
+            outcomes[sign] = "FAIL"
     return outcomes
 
 
@@ -28,21 +35,34 @@ def pymongo(text):
     return failed
 
 
+def lines_of(exceptions):
+    with open(exceptions) as lines:
+        return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def left_out(exceptions):
+    names = [line.removeprefix(NOT_RUN) for line in lines_of(exceptions) if line.startswith(NOT_RUN)]
+    return "|".join("/".join(f"^{re.escape(part)}$" for part in name.split("/")) for name in names)
+
+
 def main():
+    if sys.argv[1] == "left_out":
+        print(left_out(sys.argv[2]))
+        return
     kind, log, exceptions = sys.argv[1:]
     with open(log, errors="replace") as lines:
         outcomes = {"go": go, "pymongo": pymongo}[kind](lines.read())
-    with open(exceptions) as lines:
-        excepted = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    excepted = [line for line in lines_of(exceptions) if not line.startswith(NOT_RUN)]
     failed = sorted(name for name, outcome in outcomes.items() if outcome == "FAIL")
     unexpected = [name for name in failed if not any(name.startswith(prefix) for prefix in excepted)]
     count = {wanted: sum(outcome == wanted for outcome in outcomes.values()) for wanted in ("PASS", "FAIL", "SKIP")}
-    print(f"{kind}: {count['PASS']} passed, {count['SKIP']} skipped by the suite, {count['FAIL']} failed, "
+    not_run = len(lines_of(exceptions)) - len(excepted)
+    print(f"{kind}: {count['PASS']} passed, {count['SKIP']} skipped by the suite, {not_run} not run, {count['FAIL']} failed, "
           f"{len(unexpected)} of them unexpected")
     for name in unexpected:
         print(f"  {name}")
     for prefix in excepted:
-        if not any(name.startswith(prefix) for name in failed):
+        if any(name.startswith(prefix) for name in outcomes) and not any(name.startswith(prefix) for name in failed):
             print(f"  no longer fails: {prefix}")
     # Where nothing passed nothing was tried.
     sys.exit(bool(unexpected) or not count["PASS"])

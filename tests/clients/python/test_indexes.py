@@ -88,3 +88,45 @@ def test_drop_index_errors(things, code, name):
     with pytest.raises(OperationFailure) as caught:
         things.drop_index(name)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("options, code", [
+    ({"storageEngine": {"rocksdb": {}}}, 72),
+    ({"storageEngine": {"wiredTiger": 1}}, 2),
+    ({"name": "a\0b"}, 67),
+    ({"key": {"$**": 1}, "wildcardProjection": {"a": {"$slice": 1}}}, 51271),
+    ({"key": {"$**": 1}, "wildcardProjection": {"a": 1, "a.b": 1}}, 31249),
+    ({"key": {"$**": 1}, "wildcardProjection": {"a..b": 1}}, 15998),
+    ({"v": 3}, 67),
+    ({"v": "2"}, 14),
+    ({"v": 1, "collation": {"locale": "en"}}, 67),
+])
+def test_hostile_options_are_refused_and_leave_nothing(things, options, code):
+    index = {"key": {"a": 1}, "name": "hostile", **options}
+    with pytest.raises(OperationFailure) as refused:
+        things.database.command("createIndexes", things.name, indexes=[index])
+    assert refused.value.code == code
+    assert things.name not in things.database.list_collection_names()
+
+
+def test_what_dropIndexes_takes_as_names(things):
+    drop = lambda index: things.database.command("dropIndexes", things.name, index=index)
+    things.create_indexes([IndexModel("a"), IndexModel("b")])
+    assert drop([])["nIndexesWas"] == 3
+    with pytest.raises(OperationFailure) as refused:
+        drop(["*", "a_1"])
+    assert refused.value.code == 27
+    assert len(things.index_information()) == 3
+    assert drop(["*"])["nIndexesWas"] == 3
+    assert list(things.index_information()) == ["_id_"]
+
+
+def test_keys_of_id_answer_alone_while_they_tell_the_type(things):
+    things.insert_many({"_id": i, "pad": "x" * 100} for i in range(100))
+    explained = things.find({"_id": {"$gte": 90}}, {"_id": 1}).explain()
+    assert [stage["stage"] for stage in winning_stages(explained)] == ["PROJECTION_COVERED", "IXSCAN"]
+    assert explained["executionStats"]["totalDocsExamined"] == 0
+    assert things.distinct("_id", {"_id": {"$lt": 3}}) == [0, 1, 2]
+    things.replace_one({"_id": 95}, {"_id": 95.0})
+    found = [document["_id"] for document in things.find({"_id": {"$gte": 94, "$lte": 96}}, {"_id": 1})]
+    assert list(map(type, found)) == [int, float, int]

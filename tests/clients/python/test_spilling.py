@@ -89,6 +89,48 @@ def test_what_must_not_spill_is_refused(spilling, limit, name):
     assert refused.value.code == 292
 
 
+WINDOWS = {
+    "a sum to here": {"sortBy": {"k": 1, "_id": 1}, "output": {"w": {
+        "$sum": "$_id", "window": {"documents": ["unbounded", "current"]}}}},
+    "two far ends": {"sortBy": {"_id": 1}, "output": {
+        "w": {"$sum": "$k", "window": {"documents": [-600, -500]}}, "v": {"$shift": {"output": "$pad", "by": 700}}}},
+    "a range": {"sortBy": {"k": 1}, "output": {"w": {"$avg": "$_id", "window": {"range": [-20, 20]}}}},
+    "what cannot be taken back": {"sortBy": {"_id": 1}, "output": {
+        "w": {"$max": "$pad", "window": {"documents": [-9, 9]}}}},
+    "all of it": {"output": {"w": {"$avg": "$k"}}},
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_a_partition_beyond_memory_goes_to_disk(database, spilling, limit, name):
+    pipeline = [{"$setWindowFields": WINDOWS[name]}, {"$project": {"w": 1, "v": 1, "pad": 1}}]
+    in_memory = list(spilling.aggregate(pipeline))
+    assert len(in_memory) == COUNT
+    limit(100_000)
+    assert list(spilling.aggregate(pipeline)) == in_memory
+    assert list(spilling.aggregate(pipeline, batchSize=7)) == in_memory
+    [stage] = [stage for stage in stages(database, pipeline) if "$setWindowFields" in stage]
+    assert stage["usedDisk"] is True
+    assert all(stage[figure] > 0 for figure in FIGURES), stage
+
+
+def test_a_partition_that_must_not_go_to_disk_is_refused(client, spilling, limit):
+    limit(100_000_000)
+    client.admin.command("setParameter", 1, internalDocumentSourceSetWindowFieldsMaxMemoryBytes=100_000)
+    for window in WINDOWS.values():
+        with pytest.raises(OperationFailure) as refused:
+            list(spilling.aggregate([{"$setWindowFields": window}], allowDiskUse=False))
+        assert refused.value.code == 5643011
+
+
+def test_what_a_window_holds_must_fit(spilling, limit):
+    limit(100_000)
+    window = {"sortBy": {"_id": 1}, "output": {"w": {"$push": "$pad", "window": {"documents": [-1000, 0]}}}}
+    with pytest.raises(OperationFailure) as refused:
+        list(spilling.aggregate([{"$setWindowFields": window}]))
+    assert refused.value.code == 5414201
+
+
 def test_scores_go_to_disk_with_their_documents(spilling, limit):
     spilling.create_index([("pad", "text"), ("word", "text")])
     spilling.update_many({"_id": {"$lt": 400}}, [{"$set": {"word": {"$cond": [

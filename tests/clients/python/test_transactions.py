@@ -91,6 +91,22 @@ def test_many_collections_and_databases(set_client, accounts):
     assert other.count_documents({}) == 49 and accounts.count_documents({}) == 3
 
 
+def test_a_cursor_of_a_snapshot_session_reads_on_from_its_moment(set_client, accounts):
+    accounts.insert_many([{"_id": n} for n in range(10)])
+    before = [document["_id"] for document in accounts.find().sort("_id", 1)]
+    with set_client.start_session(snapshot=True) as session:
+        accounts.find_one(session=session)
+        cursors = [
+            accounts.find(session=session, batch_size=2).sort("_id", 1),
+            accounts.aggregate([{"$sort": {"_id": 1}}], session=session, batchSize=2),
+        ]
+        begun = [next(cursor) for cursor in cursors]
+        accounts.delete_many({})
+        for first, cursor in zip(begun, cursors):
+            assert [document["_id"] for document in [first, *cursor]] == before
+    assert list(accounts.find()) == []
+
+
 def test_a_snapshot_does_not_move(set_client, accounts):
     with set_client.start_session() as session, session.start_transaction(read_concern=ReadConcern("snapshot")):
         assert amounts(accounts, session=session)["a"] == 100
