@@ -8,8 +8,8 @@ import pymongo
 import pytest
 from pymongo.errors import NetworkTimeout, OperationFailure
 
-# A test waits for the end no longer than that; the server's own part is far less, also on a machine with ten times to do.
-END_S = 1.0
+# A test waits for the end no longer than that. The server's own part is far less: the rest is for a machine with other things to do.
+END_S = 5.0
 MAX_TIME_MS_EXPIRED = 50
 INTERRUPTED = 11601
 COUNT = 100_000
@@ -21,7 +21,7 @@ QUICK = 20_000
 LIST = [{"x": number} for number in range(8)]
 SLOW = {"$or": [{"a": 1}, *({f"list.none{number}": number} for number in range(1_000))]}
 # Time enough until two threads are at it, and far from enough for them to come to the end.
-LIMIT_S = 3.0
+LIMIT_S = 6.0
 WINDOW = [
     {"$setWindowFields": {"sortBy": {"v": 1}, "output": {"w": {
         "$max": "$v", "window": {"documents": [-200, 200]}}}}},

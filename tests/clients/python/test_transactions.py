@@ -242,10 +242,10 @@ def test_a_change_stream_goes_on_after_an_error(set_client, accounts):
 
 
 def test_a_command_that_is_held_up_times_out(set_client, accounts):
-    with failing(set_client, "alwaysOn", failCommands=["find"], blockConnection=True, blockTimeMS=300):
+    with failing(set_client, "alwaysOn", failCommands=["find"], blockConnection=True, blockTimeMS=2000):
         began = time.monotonic()
         with pytest.raises(pymongo.errors.ExecutionTimeout):
             list(accounts.find({}, max_time_ms=50))
-        assert time.monotonic() - began < 0.3
+        assert time.monotonic() - began < 2
         list(accounts.find({}))
-        assert time.monotonic() - began >= 0.3
+        assert time.monotonic() - began >= 2
