@@ -143,7 +143,7 @@ impl Evaluation {
     /// What a text of the query searches for in a field, cut.
     pub fn cut_searched(&self, field: &StringField, text: &str) -> Result<Arc<Searched>> {
         let name = field.search_analyzer.as_ref().or(field.analyzer.as_ref()).cloned().unwrap_or_default();
-        self.searched(text, Some(name), || Ok(self.schema.of_searches(field)?.analyze(text)))
+        self.searched(text, Some(name), || self.schema.of_searches(field)?.analyze(text, &self.operation))
     }
 
     /// The same for a text of the query that is one word.
@@ -230,7 +230,7 @@ impl Evaluation {
         }
         let there = self.words(key);
         self.operation.work(1 + there.len())?;
-        let found = Arc::new(fuzzy.chosen(word, there.into_iter().map(|(word, _)| word)));
+        let found = Arc::new(fuzzy.chosen(word, there.into_iter().map(|(word, _)| word), &self.operation)?);
         self.expansions.borrow_mut().insert(known, Arc::clone(&found));
         Ok(found)
     }
@@ -274,7 +274,7 @@ pub(crate) fn cut_texts<'t>(
     for text in texts.filter(|text| field.ignore_above.is_none_or(|most| text.len() <= most)) {
         operation.work(1 + text.len() / 64)?;
         let next = tokens.last().map_or(0, |last| last.position + POSITIONS_BETWEEN_VALUES + 1);
-        let own = analyzer.analyze(text).into_iter();
+        let own = analyzer.analyze(text, operation)?.into_iter();
         tokens.extend(own.map(|token| Token { position: token.position + next, ..token }));
     }
     Ok(tokens)

@@ -6,7 +6,7 @@ use crate::unit::Unit;
 use crate::{FieldType, NormalizerName, Reader, Refusal};
 use bunko_bson::{ArrayBuf, DocumentBuf, Value, ValueRef, number, order};
 use bunko_errors::{Failure, Result};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Most values of one facet, and most bounds.
 const BUCKETS_MAX: usize = 1_000;
@@ -54,7 +54,8 @@ pub(crate) fn parse(reader: &Reader<'_>) -> Result<(Option<Clause>, Vec<Facet>)>
     let named = reader.required(reader.inner("facets")?, "facets")?;
     let mut facets = Vec::new();
     for field in named.document() {
-        let facet = named.required(named.inner(field.name)?, field.name)?;
+        // By its value: to look for each name would go over all of them again and again.
+        let facet = Reader::of_value(field.value, named.at(field.name), named.refusal())?;
         facets.push(Facet::parse(field.name, &facet)?);
     }
     reader.done()?;
@@ -104,7 +105,7 @@ impl Facet {
     /// Counts a document, once for each value or bucket.
     pub fn count(&self, unit: &Unit<'_>, counts: &mut Counts) -> Result<()> {
         let mut seen: HashSet<String> = HashSet::new();
-        let mut buckets: Vec<Option<usize>> = Vec::new();
+        let mut buckets: BTreeSet<Option<usize>> = BTreeSet::new();
         for field in unit.values(&self.path) {
             match (&self.kind, field.value) {
                 (Kind::Strings(_), ValueRef::String(text)) => {
@@ -116,13 +117,9 @@ impl Facet {
                     seen.insert(text);
                 }
                 (Kind::Bounds { bounds, of, .. }, value) if of.is(value) => {
-                    let bucket = bounds.windows(2).position(|ends| {
-                        order::compare(value, ends[0].as_ref()).is_ge()
-                            && order::compare(value, ends[1].as_ref()).is_lt()
-                    });
-                    if !buckets.contains(&bucket) {
-                        buckets.push(bucket);
-                    }
+                    let begun = bounds.partition_point(|bound| order::compare(bound.as_ref(), value).is_le());
+                    // Before the first bound, and from the last one on, there is none.
+                    buckets.insert(begun.checked_sub(1).filter(|bucket| *bucket < bounds.len() - 1));
                 }
                 _ => {}
             }

@@ -2,6 +2,7 @@
 
 use crate::Reader;
 use bunko_errors::Result;
+use bunko_operation::OperationContext;
 use std::collections::HashMap;
 
 /// How different words may be.
@@ -44,43 +45,72 @@ impl Fuzzy {
         if other.len() < prefix || word[..prefix] != other[..prefix] {
             return None;
         }
-        let distance = edits(&word[prefix..], &other[prefix..]);
-        (distance <= self.edits_max).then_some(distance)
+        edits(&word[prefix..], &other[prefix..], self.edits_max)
     }
 
     /// The words among those there are that one stands for: the nearest, and what each is worth.
-    pub fn chosen(&self, word: &str, there: impl Iterator<Item = String>) -> HashMap<String, f32> {
+    /// # Errors
+    /// What the operation says.
+    pub fn chosen(
+        &self,
+        word: &str,
+        there: impl Iterator<Item = String>,
+        operation: &OperationContext,
+    ) -> Result<HashMap<String, f32>> {
         let length = word.chars().count();
-        let mut found: Vec<(f32, String)> = there
-            .filter_map(|other| {
-                let distance = self.distance(word, &other)?;
-                let shorter = length.min(other.chars().count()).max(1);
-                Some(((1.0 - distance as f32 / shorter as f32).max(0.0), other))
-            })
-            .collect();
+        let mut found: Vec<(f32, String)> = Vec::new();
+        for other in there {
+            operation.work(1 + (word.len() + other.len()) / 16)?;
+            let Some(distance) = self.distance(word, &other) else { continue };
+            let shorter = length.min(other.chars().count()).max(1);
+            found.push(((1.0 - distance as f32 / shorter as f32).max(0.0), other));
+        }
         found.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
         found.truncate(self.expansions_max);
-        found.into_iter().map(|(worth, word)| (word, worth)).collect()
+        Ok(found.into_iter().map(|(worth, word)| (word, worth)).collect())
     }
 }
 
-/// How many characters have to be put in, left out, changed, or exchanged with their neighbour.
-fn edits(one: &[char], other: &[char]) -> usize {
-    let width = other.len() + 1;
-    let mut before_last = vec![0; width];
-    let mut last: Vec<usize> = (0..width).collect();
-    for (row, letter) in one.iter().enumerate() {
-        let mut this = vec![row + 1; width];
-        for column in 1..width {
-            let same = usize::from(*letter != other[column - 1]);
-            this[column] = (last[column] + 1).min(this[column - 1] + 1).min(last[column - 1] + same);
-            if row > 0 && column > 1 && *letter == other[column - 2] && one[row - 1] == other[column - 1] {
-                this[column] = this[column].min(before_last[column - 2] + 1);
-            }
+/// How many characters have to be put in, left out, changed, or exchanged with their neighbour; `None` for more than `most`.
+/// Cells further than `most` from the diagonal are worth more than that, so a row has few, however long the words are.
+/// Source: Ukkonen, "Algorithms for Approximate String Matching".
+fn edits(one: &[char], other: &[char], most: usize) -> Option<usize> {
+    let far = most + 1;
+    // The cell of `row` and `column` stands at `column + most - row`; before the first and behind the last one is more room.
+    let width = 2 * most + 1;
+    let mut before_last = vec![far; width + 1];
+    let mut last: Vec<usize> =
+        (0..=width).map(|place| place.checked_sub(most).map_or(far, |edits| edits.min(far))).collect();
+    let mut this = vec![far; width + 1];
+    for row in 1..=one.len() {
+        let mut least = far;
+        for place in 0..width {
+            let cell = match (row + place).checked_sub(most) {
+                Some(0) => row,
+                Some(column) if column <= other.len() => {
+                    let same = usize::from(one[row - 1] != other[column - 1]);
+                    let left = if place > 0 { this[place - 1] } else { far };
+                    let mut cell = (last[place + 1] + 1).min(left + 1).min(last[place] + same);
+                    let is_exchanged = row > 1 && column > 1 && one[row - 1] == other[column - 2];
+                    if is_exchanged && one[row - 2] == other[column - 1] {
+                        cell = cell.min(before_last[place] + 1);
+                    }
+                    cell
+                }
+                _ => far,
+            };
+            this[place] = cell.min(far);
+            least = least.min(this[place]);
         }
-        before_last = std::mem::replace(&mut last, this);
+        if least > most {
+            return None;
+        }
+        std::mem::swap(&mut before_last, &mut last);
+        std::mem::swap(&mut last, &mut this);
+        this.fill(far);
     }
-    last[width - 1]
+    let end = (other.len() + most).checked_sub(one.len()).filter(|place| *place < width)?;
+    (last[end] <= most).then_some(last[end])
 }
 
 #[cfg(test)]
@@ -94,7 +124,53 @@ mod tests {
         assert_eq!(fuzzy.distance("quick", "qiuck"), Some(1));
         assert_eq!(fuzzy.distance("quick", "buick"), None);
         assert_eq!(fuzzy.distance("quick", "qu"), None);
-        let chosen = fuzzy.chosen("abcd", ["abcx", "abxx", "abcd"].map(str::to_owned).into_iter());
+        let there = ["abcx", "abxx", "abcd"].map(str::to_owned).into_iter();
+        let chosen = fuzzy.chosen("abcd", there, &OperationContext::unlimited()).expect("without limits");
         assert_eq!((chosen.len(), chosen["abcd"], chosen["abcx"]), (2, 1.0, 0.75));
+    }
+
+    /// The whole table, as the definition of the distance has it.
+    fn edits_by_table(one: &[char], other: &[char]) -> usize {
+        let mut table = vec![vec![0; other.len() + 1]; one.len() + 1];
+        for row in 0..=one.len() {
+            for column in 0..=other.len() {
+                table[row][column] = if row == 0 || column == 0 {
+                    row + column
+                } else {
+                    let same = usize::from(one[row - 1] != other[column - 1]);
+                    let mut cell = (table[row - 1][column] + 1).min(table[row][column - 1] + 1);
+                    cell = cell.min(table[row - 1][column - 1] + same);
+                    let exchanged = row > 1 && column > 1;
+                    if exchanged && one[row - 1] == other[column - 2] && one[row - 2] == other[column - 1] {
+                        cell = cell.min(table[row - 2][column - 2] + 1);
+                    }
+                    cell
+                };
+            }
+        }
+        table[one.len()][other.len()]
+    }
+
+    #[test]
+    fn the_narrow_way_counts_as_the_whole_table() {
+        // All words of up to five letters of three.
+        let mut words: Vec<Vec<char>> = vec![Vec::new()];
+        let mut from = 0;
+        for _ in 0..5 {
+            let end = words.len();
+            for word in from..end {
+                let longer = ['a', 'b', 'c'].map(|letter| [words[word].as_slice(), &[letter]].concat());
+                words.extend(longer);
+            }
+            from = end;
+        }
+        for one in &words {
+            for other in &words {
+                let expected = edits_by_table(one, other);
+                for most in [1, 2] {
+                    assert_eq!(edits(one, other, most), (expected <= most).then_some(expected), "{one:?} {other:?}");
+                }
+            }
+        }
     }
 }

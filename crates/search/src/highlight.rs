@@ -44,7 +44,7 @@ impl Highlight {
     /// The passages of a document, by fields.
     pub fn of(&self, unit: &Unit<'_>, clause: &Clause, evaluation: &Evaluation) -> Result<ArrayBuf> {
         let mut told = Vec::new();
-        for field in text_fields(unit, &self.paths) {
+        for field in text_fields(unit, &self.paths, &evaluation.operation)? {
             let texts: Vec<&str> = unit.values(&field.path).filter_map(|field| field.value.as_str()).collect();
             let mut passages = Vec::new();
             for (number, text) in texts.iter().enumerate() {
@@ -68,10 +68,10 @@ impl Highlight {
     ) -> Result<Vec<Passage>> {
         let end = text.char_indices().nth(self.characters_max).map_or(text.len(), |(at, _)| at);
         let text = &text[..end];
-        let cut = Cut::of(evaluation.schema.of_documents(field.string)?.analyze(text));
+        let cut = Cut::of(evaluation.schema.of_documents(field.string)?.analyze(text, &evaluation.operation)?);
         let mut marks = vec![false; cut.tokens.len()];
         clause.operator.mark(field, &cut, evaluation, &mut marks)?;
-        let hits: Vec<(usize, usize)> = cut
+        let mut hits: Vec<(usize, usize)> = cut
             .tokens
             .iter()
             .zip(&marks)
@@ -81,13 +81,17 @@ impl Highlight {
         if hits.is_empty() {
             return Ok(Vec::new());
         }
+        // A text may have as many sentences as hits: each hit is looked at where its sentence is.
+        evaluation.operation.work(hits.len())?;
+        hits.sort_unstable();
+        hits.dedup();
+        let mut hits = hits.into_iter().peekable();
         let mut passages = Vec::new();
         for (start, sentence) in text.split_sentence_bound_indices() {
             let end = start + sentence.len();
-            evaluation.operation.work(1 + hits.len() / 16)?;
-            let mut hits: Vec<(usize, usize)> =
-                hits.iter().copied().filter(|(from, to)| *from >= start && *to <= end).collect();
-            hits.dedup();
+            evaluation.operation.work(1 + sentence.len() / 16)?;
+            let begun = std::iter::from_fn(|| hits.next_if(|(from, _)| *from < end));
+            let hits: Vec<(usize, usize)> = begun.filter(|(from, to)| *from >= start && *to <= end).collect();
             if hits.is_empty() {
                 continue;
             }

@@ -4,6 +4,8 @@ use crate::unit::{Field, Unit};
 use crate::{Reader, StringField};
 use bunko_bson::ValueRef;
 use bunko_errors::Result;
+use bunko_operation::OperationContext;
+use std::collections::HashSet;
 
 /// A path of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,20 +96,30 @@ fn path(reader: &Reader<'_>, value: ValueRef<'_>) -> Result<Path> {
     }
 }
 
-/// The texts of a unit that paths take in.
-pub(crate) fn text_fields<'u>(unit: &'u Unit<'_>, paths: &[Path]) -> Vec<TextField<'u>> {
-    let mut found: Vec<TextField<'u>> = Vec::new();
+/// The texts of a unit that paths take in, each once.
+/// # Errors
+/// What the operation says: both may be very many.
+pub(crate) fn text_fields<'u>(
+    unit: &'u Unit<'_>,
+    paths: &[Path],
+    operation: &OperationContext,
+) -> Result<Vec<TextField<'u>>> {
+    let (mut found, mut known) = (Vec::new(), HashSet::new());
     let fields = unit.text_paths();
+    operation.work(unit.fields.len() / 16)?;
     for path in paths {
+        operation.work(1 + fields.len() / 16)?;
         for field in fields.iter().filter(|field| path.takes(&field.path)) {
             for text in of_field(field, path.multi.as_deref(), path.is_wildcard) {
-                if !found.iter().any(|known| known.key == text.key) {
+                operation.work(1)?;
+                // One path takes in each text once.
+                if paths.len() == 1 || known.insert(text.key.clone()) {
                     found.push(text);
                 }
             }
         }
     }
-    found
+    Ok(found)
 }
 
 /// The texts of a field in one way of cutting, in its own, or in all.

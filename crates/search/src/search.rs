@@ -131,9 +131,9 @@ impl Search {
                 };
                 let Some(score) = score else { continue };
                 count += 1;
-                // Each facet looks for its values among all fields.
-                evaluation.operation.work(query.facets.len() * (1 + unit.fields.len() / 64))?;
                 for (facet, counts) in query.facets.iter().zip(&mut counts) {
+                    // Each looks for its values among all fields, and keeps those of the document.
+                    evaluation.operation.work(1 + unit.fields.len() / 4)?;
                     facet.count(unit, counts)?;
                 }
                 if asked == Asked::Documents {

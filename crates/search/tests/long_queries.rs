@@ -44,8 +44,10 @@ impl Documents for Collection {
 }
 
 fn definition() -> Arc<Definition> {
-    let text =
-        "{mappings: {dynamic: true, fields: {t: [{type: 'string'}, {type: 'autocomplete'}], k: {type: 'token'}}}}";
+    defined("{mappings: {dynamic: true, fields: {t: [{type: 'string'}, {type: 'autocomplete'}], k: {type: 'token'}}}}")
+}
+
+fn defined(text: &str) -> Arc<Definition> {
     let document = parse_document(text).expect("a document");
     match SearchIndexDefinition::parse("search", document.as_ref(), "definition").expect("a definition") {
         SearchIndexDefinition::Search(definition) => definition,
@@ -67,8 +69,21 @@ impl Collection {
         let operation = operation(time);
         let query = SearchQuery::parse(query.as_ref(), Asked::Documents)?;
         let search = Search::new(query, definition, operation)?;
-        Ok(search.run(self, Asked::Documents)?.hits.len())
+        let hits = search.run(self, Asked::Documents)?.hits;
+        for hit in &hits {
+            search.show(hit, self.documents[hit.record as usize].as_ref())?;
+        }
+        Ok(hits.len())
     }
+}
+
+/// Asks for more than a second's work, which stops soon after a tenth of one: a debug build beside other tests.
+fn assert_stops(collection: &mut Collection, name: &str, query: &DocumentBuf, definition: &Arc<Definition>) {
+    let begun = Instant::now();
+    let failure = collection.found(query, definition, Duration::from_millis(100)).map(drop);
+    let code = failure.map_err(|failure| failure.code());
+    assert!(begun.elapsed() < Duration::from_secs(5), "{name}: {:?}", begun.elapsed());
+    assert_eq!(code, Err(ErrorCode::MAX_TIME_MS_EXPIRED), "{name}");
 }
 
 /// `{operator: {query, path: 't', ...}}`
@@ -157,4 +172,138 @@ fn all_stop_soon_after_they_have_to() {
             println!("{name}: {:?}", begun.elapsed());
         }
     }
+}
+
+#[test]
+fn cutting_a_text_stops_soon_after_it_has_to() {
+    let mut mappings = nothing();
+    for number in 0..20_000 {
+        mappings.append(&format!("x{number}"), "y");
+    }
+    let mapped = nothing().with("type", "mapping").with("mappings", &mappings);
+    let mapped = bunko_testkit::shell::print((&mapped).into());
+    let keyword = "tokenizer: {type: 'keyword'}";
+    let letters = "abcdefgh".repeat(25_000);
+    let grams = "{type: 'nGram', minGram: 1, maxGram: 300}";
+    for (parts, text) in [
+        (format!("charFilters: [{mapped}], {keyword}"), letters.clone()),
+        (format!("charFilters: [{{type: 'mapping', mappings: {{a: '{letters}'}}}}], {keyword}"), letters.clone()),
+        ("tokenizer: {type: 'nGram', minGram: 1, maxGram: 1000}".to_owned(), letters.clone()),
+        (format!("tokenizer: {{type: 'nGram', minGram: 300, maxGram: 300}}, tokenFilters: [{grams}]"), letters.clone()),
+        (
+            "tokenizer: {type: 'whitespace'}, tokenFilters: [{type: 'shingle', minShingleSize: 2, maxShingleSize: \
+             100}]"
+                .to_owned(),
+            words("ab", 100_000),
+        ),
+        (
+            format!(
+                "{keyword}, tokenFilters: [{{type: 'regex', pattern: 'a', matches: 'all', replacement: '{letters}'}}]"
+            ),
+            letters.clone(),
+        ),
+    ] {
+        let definition =
+            format!("{{mappings: {{dynamic: true}}, analyzer: 'own', analyzers: [{{name: 'own', {parts}}}]}}");
+        let documents = vec![nothing().with("t", text.as_str())];
+        let definition = defined(&definition);
+        let mut collection = Collection::new(documents, &definition, false);
+        assert_stops(
+            &mut collection,
+            parts.split_at(60.min(parts.len())).0,
+            &asking("text", "a", &nothing()),
+            &definition,
+        );
+    }
+}
+
+#[test]
+fn tags_without_an_end_take_no_longer_than_others() {
+    let definition = defined(
+        "{mappings: {dynamic: true}, analyzer: 'own', analyzers: [{name: 'own', charFilters: [{type: 'htmlStrip'}], \
+         tokenizer: {type: 'whitespace'}}]}",
+    );
+    let documents = vec![nothing().with("t", "<a ".repeat(1_000_000).as_str())];
+    let mut collection = Collection::new(documents, &definition, false);
+    let found = collection.found(&asking("text", "<a", &nothing()), &definition, Duration::from_mins(1));
+    assert_eq!(found.expect("in time"), 1);
+}
+
+#[test]
+fn long_words_are_compared_as_far_as_they_may_differ() {
+    let definition = defined("{mappings: {dynamic: true}, analyzer: 'lucene.keyword'}");
+    let word = "abcdefghij".repeat(50_000);
+    let documents = [word.clone() + "x", word.replacen("e", "y", 3)].map(|word| nothing().with("t", word.as_str()));
+    let fuzzy = nothing().with("fuzzy", &nothing().with("maxEdits", 2));
+    for has_postings in [false, true] {
+        let mut collection = Collection::new(documents.to_vec(), &definition, has_postings);
+        let found = collection.found(&asking("text", &word, &fuzzy), &definition, Duration::from_mins(1));
+        assert_eq!(found.expect("in time"), 1);
+    }
+}
+
+#[test]
+fn many_paths_stop_soon_after_they_have_to() {
+    let definition = defined("{mappings: {dynamic: true, fields: {k: {type: 'number'}}}}");
+    let mut wide = nothing().with("t", "a");
+    for field in 0..100_000 {
+        wide.append(&format!("f{field}"), "a");
+    }
+    let names: Vec<_> = (0..100_000).map(|path| format!("p{path}")).collect();
+    let paths: ArrayBuf = names.iter().map(String::as_str).collect();
+    let mut facets = nothing();
+    for facet in 0..100_000 {
+        facets.append(&format!("f{facet}"), &nothing().with("type", "number"));
+    }
+    let mut collection = Collection::new(vec![wide.clone()], &definition, false);
+    let of = |name: &str, arguments: &DocumentBuf| nothing().with(name, arguments);
+    for query in [
+        of("text", &nothing().with("query", "a").with("path", &paths)),
+        of("range", &nothing().with("gt", 1).with("path", &paths)),
+        of("near", &nothing().with("origin", 1).with("pivot", 1).with("path", &paths)),
+        of("in", &nothing().with("value", 1).with("path", &paths)),
+    ] {
+        let name = query.as_ref().first().expect("an operator").name;
+        assert_stops(&mut collection, name, &query, &definition);
+    }
+    // These come to their end soon, one of them by a refusal.
+    let begun = Instant::now();
+    let like = of("moreLikeThis", &nothing().with("like", &wide));
+    let stopped = collection.found(&like, &definition, Duration::from_millis(100)).is_err();
+    let facets = of("facet", &nothing().with("facets", &facets));
+    assert!(stopped && collection.found(&facets, &definition, Duration::from_millis(100)).is_err());
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn marks_and_sentences_are_as_many_as_there_are_words() {
+    let definition = definition();
+    let documents = vec![nothing().with("t", "A b. ".repeat(100_000).as_str())];
+    let term = nothing().with("term", &nothing().with("query", "a").with("path", "t"));
+    let query = nothing()
+        .with("span", &term)
+        .with("highlight", &nothing().with("path", "t").with("maxCharsToExamine", 1_000_000));
+    let mut collection = Collection::new(documents, &definition, false);
+    assert_stops(&mut collection, "span", &query, &definition);
+    let query = asking("text", "a", &nothing()).with("highlight", &nothing().with("path", "t"));
+    let found = collection.found(&query, &definition, Duration::from_mins(1));
+    assert_eq!(found.expect("in time"), 1);
+}
+
+#[test]
+fn a_facet_finds_the_bucket_of_each_value() {
+    let definition = defined("{mappings: {dynamic: true, fields: {k: {type: 'number'}}}}");
+    let documents = ["1", "2.5", "[1, 9, 3]", "0", "10", "NaN", "4"]
+        .map(|value| parse_document(&format!("{{k: {value}}}")).expect("a document"));
+    let facets = "{facet: {facets: {f: {type: 'number', path: 'k', boundaries: [1, 3, 4, 10], default: 'other'}}}}";
+    let query = parse_document(facets).expect("a query");
+    let query = SearchQuery::parse(query.as_ref(), Asked::Metadata).expect("well formed");
+    let search = Search::new(query, &definition, OperationContext::unlimited()).expect("it fits the index");
+    let mut collection = Collection::new(documents.to_vec(), &definition, false);
+    let found = search.run(&mut collection, Asked::Metadata).expect("nothing fails");
+    let told = bunko_testkit::shell::print((&found.metadata).into()).replace("NumberLong(", "").replace(')', "");
+    assert!(
+        told.contains("{_id: 1, count: 3}, {_id: 3, count: 1}, {_id: 4, count: 2}, {_id: \"other\", count: 3}"),
+        "{told}"
+    );
 }

@@ -1,5 +1,8 @@
 //! What is done to the characters of a text before it is cut.
 
+use super::count_made;
+use bunko_errors::Result;
+use bunko_operation::OperationContext;
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 
 /// A change of characters.
@@ -30,90 +33,103 @@ impl Changed {
 }
 
 /// A text in the making.
-#[derive(Default)]
-struct Making {
+struct Making<'o> {
     text: String,
     origins: Vec<usize>,
+    operation: &'o OperationContext,
 }
 
-impl Making {
-    fn push(&mut self, piece: &str, origin: usize) {
+impl Making<'_> {
+    fn push(&mut self, piece: &str, origin: usize) -> Result<()> {
+        count_made(piece, self.operation)?;
         self.text.push_str(piece);
         self.origins.resize(self.text.len(), origin);
+        Ok(())
     }
 }
 
-pub(super) fn changed(text: &str, filters: &[CharFilter]) -> Changed {
+/// # Errors
+/// What the operation says.
+pub(super) fn changed(text: &str, filters: &[CharFilter], operation: &OperationContext) -> Result<Changed> {
     let mut changed = Changed { text: text.to_owned(), origins: None };
     for filter in filters {
-        let mut making = Making::default();
-        filter.apply(&changed.text, &mut making);
+        let mut making = Making { text: String::new(), origins: Vec::new(), operation };
+        filter.apply(&changed.text, &mut making)?;
         making.origins.push(changed.text.len());
         let origins = making.origins.into_iter().map(|at| changed.before(at)).collect();
         changed = Changed { text: making.text, origins: Some(origins) };
     }
-    changed
+    Ok(changed)
 }
 
 impl CharFilter {
-    fn apply(&self, text: &str, making: &mut Making) {
+    fn apply(&self, text: &str, making: &mut Making<'_>) -> Result<()> {
         match self {
-            Self::HtmlStrip(kept) => strip(text, kept, making),
+            Self::HtmlStrip(kept) => return strip(text, kept, making),
             Self::IcuNormalize => {
                 for (at, letter) in text.char_indices() {
                     let parts: String = DecomposingNormalizerBorrowed::new_nfkd()
                         .normalize(letter.encode_utf8(&mut [0; 4]))
                         .into_owned();
                     let whole = ComposingNormalizerBorrowed::new_nfkc().normalize(&parts).to_lowercase();
-                    making.push(&whole, at);
+                    making.push(&whole, at)?;
                 }
             }
             Self::Mapping(pairs) => {
                 let mut at = 0;
                 while at < text.len() {
+                    making.operation.work(pairs.len() / 8)?;
                     let found = pairs.iter().filter(|(from, _)| text[at..].starts_with(from.as_str()));
                     if let Some((from, to)) = found.max_by_key(|(from, _)| from.len()) {
-                        making.push(to, at);
+                        making.push(to, at)?;
                         at += from.len();
                     } else {
-                        at += copy_letter(text, at, making);
+                        at += copy_letter(text, at, making)?;
                     }
                 }
             }
             Self::Persian => {
                 for (at, letter) in text.char_indices() {
                     let letter = if letter == '\u{200c}' { ' ' } else { letter };
-                    making.push(letter.encode_utf8(&mut [0; 4]), at);
+                    making.push(letter.encode_utf8(&mut [0; 4]), at)?;
                 }
             }
         }
+        Ok(())
     }
 }
 
-fn copy_letter(text: &str, at: usize, making: &mut Making) -> usize {
+fn copy_letter(text: &str, at: usize, making: &mut Making<'_>) -> Result<usize> {
     let length = text[at..].chars().next().map_or(1, char::len_utf8);
-    making.push(&text[at..at + length], at);
-    length
+    making.push(&text[at..at + length], at)?;
+    Ok(length)
 }
 
 /// Entities by their names.
 const ENTITIES: &[(&str, &str)] =
     &[("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&nbsp;", " ")];
 
-fn strip(text: &str, kept: &[String], making: &mut Making) {
+fn strip(text: &str, kept: &[String], making: &mut Making<'_>) -> Result<()> {
     let mut at = 0;
+    // Nothing behind it ends a tag: whoever looked for that at each `<` would go over the rest of the text again and again.
+    let last_end = text.rfind('>').unwrap_or(0);
     while at < text.len() {
         let rest = &text[at..];
-        if let Some(length) = tag(rest, kept) {
-            making.push("\n", at);
+        if rest.starts_with('<') {
+            making.operation.work(kept.len() / 8)?;
+        }
+        let tag = if at <= last_end || rest.starts_with("<!--") { tag(rest, kept) } else { None };
+        if let Some(length) = tag {
+            making.push("\n", at)?;
             at += length;
         } else if let Some((name, letter)) = ENTITIES.iter().find(|(name, _)| rest.starts_with(name)) {
-            making.push(letter, at);
+            making.push(letter, at)?;
             at += name.len();
         } else {
-            at += copy_letter(text, at, making);
+            at += copy_letter(text, at, making)?;
         }
     }
+    Ok(())
 }
 
 /// How long the tag is that a text begins with; `None` where it does not, or that tag is kept.
@@ -137,14 +153,18 @@ fn tag(text: &str, kept: &[String]) -> Option<usize> {
 mod tests {
     use super::*;
 
+    fn changed_by(text: &str, filter: CharFilter) -> Changed {
+        changed(text, &[filter], &OperationContext::unlimited()).expect("without limits")
+    }
+
     #[test]
     fn tags_go_and_places_stay() {
         let text = "<p>a &amp; <b>b</b></p>";
-        let stripped = changed(text, &[CharFilter::HtmlStrip(vec!["b".to_owned()])]);
+        let stripped = changed_by(text, CharFilter::HtmlStrip(vec!["b".to_owned()]));
         assert_eq!(stripped.text, "\na & <b>b</b>\n");
         assert_eq!(&text[stripped.before(1)..stripped.before(2)], "a");
         let mapped =
-            changed("aab", &[CharFilter::Mapping(vec![("a".into(), "x".into()), ("aa".into(), "yyy".into())])]);
+            changed_by("aab", CharFilter::Mapping(vec![("a".into(), "x".into()), ("aa".into(), "yyy".into())]));
         assert_eq!((mapped.text.as_str(), mapped.before(3)), ("yyyb", 2));
     }
 }

@@ -226,6 +226,7 @@ fn stop_words(reader: &Reader<'_>) -> Result<Filter> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bunko_operation::OperationContext;
     use bunko_testkit::shell;
 
     fn analyzers(definition: &str) -> Result<Analyzers> {
@@ -238,7 +239,8 @@ mod tests {
             "{name: 'own', charFilters: [{type: 'htmlStrip'}], tokenizer: {type: 'standard'}, \
              tokenFilters: [{type: 'lowercase'}, {type: 'stopword', tokens: ['the']}]}",
         );
-        let tokens = made.expect("it is well formed").get("own").expect("it is there").analyze("<b>The Cat</b>");
+        let own = made.expect("it is well formed").get("own").expect("it is there");
+        let tokens = own.analyze("<b>The Cat</b>", &OperationContext::unlimited()).expect("without limits");
         assert_eq!(tokens.iter().map(|token| token.text.as_str()).collect::<Vec<_>>(), ["cat"]);
     }
 

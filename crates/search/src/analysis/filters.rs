@@ -1,6 +1,8 @@
 //! What is done to tokens.
 
-use super::{Token, folding, grams};
+use super::{Token, count_made, folding, grams, next_match};
+use bunko_errors::Result;
+use bunko_operation::OperationContext;
 use bunko_pattern::Pattern;
 use rust_stemmers::{Algorithm, Stemmer};
 use std::collections::HashSet;
@@ -44,93 +46,119 @@ pub(super) enum Filter {
 }
 
 impl Filter {
-    pub fn apply(&self, mut tokens: Vec<Token>) -> Vec<Token> {
+    /// # Errors
+    /// What the operation says.
+    pub fn apply(&self, mut tokens: Vec<Token>, operation: &OperationContext) -> Result<Vec<Token>> {
+        operation.work(1 + tokens.len() / 16)?;
+        let each =
+            |tokens: Vec<Token>, change: &dyn Fn(&str) -> String| each(tokens, |text| Ok(change(text)), operation);
         match self {
-            Self::Lowercase => each(tokens, folding::lower),
-            Self::Uppercase => each(tokens, str::to_uppercase),
-            Self::AsciiFolding { keeps_original: false } => each(tokens, folding::plain),
-            Self::AsciiFolding { keeps_original: true } => beside(tokens, folding::plain),
-            Self::IcuFolding => each(tokens, |text| folding::lower(&folding::plain(text))),
-            Self::IcuNormalize => each(tokens, |text| {
+            Self::Lowercase => each(tokens, &folding::lower),
+            Self::Uppercase => each(tokens, &str::to_uppercase),
+            Self::AsciiFolding { keeps_original: false } => each(tokens, &folding::plain),
+            Self::AsciiFolding { keeps_original: true } => beside(tokens, folding::plain, operation),
+            Self::IcuFolding => each(tokens, &|text| folding::lower(&folding::plain(text))),
+            Self::IcuNormalize => each(tokens, &|text| {
                 icu_normalizer::ComposingNormalizerBorrowed::new_nfkc().normalize(text).to_lowercase()
             }),
-            Self::EnglishPossessive => each(tokens, |text| {
+            Self::EnglishPossessive => each(tokens, &|text| {
                 let without = ["'s", "'S", "’s", "’S"].iter().find_map(|end| text.strip_suffix(end));
                 without.unwrap_or(text).to_owned()
             }),
             Self::Stop(words) => {
                 tokens.retain(|token| !words.contains(&token.text));
-                tokens
+                Ok(tokens)
             }
             Self::Stem(algorithm) => {
                 let stemmer = Stemmer::create(*algorithm);
-                each(tokens, |text| stemmer.stem(text).into_owned())
+                each(tokens, &|text| stemmer.stem(text).into_owned())
             }
             Self::Length(least, most) => {
                 tokens.retain(|token| (*least..=*most).contains(&token.text.chars().count()));
-                tokens
+                Ok(tokens)
             }
-            Self::EdgeGram(least, most, keeps) => parts(tokens, *keeps, |text| grams::edges(text, *least, *most)),
-            Self::NGram(least, most, keeps) => parts(tokens, *keeps, |text| grams::all(text, *least, *most)),
-            Self::Trim => each(tokens, |text| text.trim().to_owned()),
-            Self::Reverse => each(tokens, |text| text.chars().rev().collect()),
-            Self::Regex { pattern, by, everywhere } => each(tokens, |text| replaced(text, pattern, by, *everywhere)),
-            Self::Shingle(least, most) => shingles(&tokens, *least, *most),
+            Self::EdgeGram(least, most, keeps) => {
+                parts(tokens, *keeps, |text| Ok(grams::edges(text, *least, *most)), operation)
+            }
+            Self::NGram(least, most, keeps) => {
+                parts(tokens, *keeps, |text| grams::all(text, *least, *most, operation), operation)
+            }
+            Self::Trim => each(tokens, &|text| text.trim().to_owned()),
+            Self::Reverse => each(tokens, &|text| text.chars().rev().collect()),
+            Self::Regex { pattern, by, everywhere } => {
+                self::each(tokens, |text| replaced(text, pattern, by, *everywhere, operation), operation)
+            }
+            Self::Shingle(least, most) => shingles(&tokens, *least, *most, operation),
             Self::RemoveDuplicates => {
                 let mut seen = HashSet::new();
                 tokens.retain(|token| seen.insert((token.position, token.text.clone())));
-                tokens
+                Ok(tokens)
             }
         }
     }
 }
 
-fn each(mut tokens: Vec<Token>, change: impl Fn(&str) -> String) -> Vec<Token> {
+fn each(
+    mut tokens: Vec<Token>,
+    change: impl Fn(&str) -> Result<String>,
+    operation: &OperationContext,
+) -> Result<Vec<Token>> {
     for token in &mut tokens {
-        token.text = change(&token.text);
+        token.text = change(&token.text)?;
+        count_made(&token.text, operation)?;
     }
-    tokens
+    Ok(tokens)
 }
 
 /// Changed tokens with the unchanged ones beside them, where they differ.
-fn beside(tokens: Vec<Token>, change: impl Fn(&str) -> String) -> Vec<Token> {
+fn beside(tokens: Vec<Token>, change: impl Fn(&str) -> String, operation: &OperationContext) -> Result<Vec<Token>> {
     let mut all = Vec::with_capacity(tokens.len());
     for token in tokens {
         let text = change(&token.text);
+        count_made(&text, operation)?;
         if text != token.text {
-            all.push(Token { text, ..token.clone() });
+            all.push(token.with_text(text));
         }
         all.push(token);
     }
-    all
+    Ok(all)
 }
 
 /// Parts of tokens, each at its token's position.
-fn parts(tokens: Vec<Token>, keeps: bool, spans: impl Fn(&str) -> Vec<(usize, usize)>) -> Vec<Token> {
+fn parts(
+    tokens: Vec<Token>,
+    keeps: bool,
+    spans: impl Fn(&str) -> Result<Vec<(usize, usize)>>,
+    operation: &OperationContext,
+) -> Result<Vec<Token>> {
     let mut all = Vec::new();
     for token in tokens {
-        let spans = spans(&token.text);
+        operation.work(1)?;
+        let spans = spans(&token.text)?;
         if spans.is_empty() && keeps {
             all.push(token);
             continue;
         }
-        all.extend(
-            spans.into_iter().map(|(start, end)| Token { text: token.text[start..end].to_owned(), ..token.clone() }),
-        );
+        for (start, end) in spans {
+            let text = &token.text[start..end];
+            count_made(text, operation)?;
+            all.push(token.with_text(text.to_owned()));
+        }
     }
-    all
+    Ok(all)
 }
 
-fn replaced(text: &str, pattern: &Pattern, by: &str, everywhere: bool) -> String {
+fn replaced(text: &str, pattern: &Pattern, by: &str, everywhere: bool, operation: &OperationContext) -> Result<String> {
     let (mut made, mut from) = (String::new(), 0);
     while from <= text.len() {
-        let Ok(Some(groups)) = pattern.find(text, from, |_| Ok::<(), ()>(())) else { break };
+        let Some(groups) = next_match(pattern, text, from, operation)? else { break };
         let Some(Some(whole)) = groups.first().cloned() else { break };
+        count_made(by, operation)?;
         made.push_str(&text[from..whole.start]);
         made.push_str(by);
         from = whole.end;
         if whole.start == whole.end {
-            let Some(letter) = text[from..].chars().next() else { return made };
+            let Some(letter) = text[from..].chars().next() else { return Ok(made) };
             made.push(letter);
             from += letter.len_utf8();
         }
@@ -138,21 +166,22 @@ fn replaced(text: &str, pattern: &Pattern, by: &str, everywhere: bool) -> String
             break;
         }
     }
-    made + &text[from.min(text.len())..]
+    Ok(made + &text[from.min(text.len())..])
 }
 
 /// Each token, and its neighbours with it.
-fn shingles(tokens: &[Token], least: usize, most: usize) -> Vec<Token> {
+fn shingles(tokens: &[Token], least: usize, most: usize, operation: &OperationContext) -> Result<Vec<Token>> {
     let mut all = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         all.push(token.clone());
         for length in least..=most {
             let Some(together) = tokens.get(at..at + length) else { break };
             let text = together.iter().map(|token| token.text.as_str()).collect::<Vec<_>>().join(" ");
-            all.push(Token { text, end: together[length - 1].end, ..token.clone() });
+            count_made(&text, operation)?;
+            all.push(Token { end: together[length - 1].end, ..token.with_text(text) });
         }
     }
-    all
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -166,7 +195,8 @@ mod tests {
             start: 0,
             end: text.len(),
         };
-        filter.apply(texts.iter().enumerate().map(token).collect()).into_iter().map(|token| token.text).collect()
+        let tokens = filter.apply(texts.iter().enumerate().map(token).collect(), &OperationContext::unlimited());
+        tokens.expect("without limits").into_iter().map(|token| token.text).collect()
     }
 
     #[test]

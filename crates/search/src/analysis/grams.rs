@@ -1,5 +1,8 @@
 //! Parts of a text by the number of their characters.
 
+use bunko_errors::Result;
+use bunko_operation::OperationContext;
+
 /// Where each character of a text begins, and where the last one ends.
 fn borders(text: &str) -> Vec<usize> {
     text.char_indices().map(|(at, _)| at).chain([text.len()]).collect()
@@ -19,13 +22,16 @@ pub(crate) fn right_edges(text: &str, least: usize, most: usize) -> Vec<(usize, 
 }
 
 /// All parts of a text with `least` to `most` characters.
-pub(crate) fn all(text: &str, least: usize, most: usize) -> Vec<(usize, usize)> {
+/// # Errors
+/// What the operation says.
+pub(crate) fn all(text: &str, least: usize, most: usize, operation: &OperationContext) -> Result<Vec<(usize, usize)>> {
     let borders = borders(text);
     let mut spans = Vec::new();
     for start in 0..borders.len() {
+        operation.work(1 + most.saturating_sub(least) / 4)?;
         spans.extend((least..=most).map_while(|length| borders.get(start + length)).map(|end| (borders[start], *end)));
     }
-    spans
+    Ok(spans)
 }
 
 #[cfg(test)]
@@ -36,6 +42,7 @@ mod tests {
     fn grams_count_characters() {
         assert_eq!(edges("aéb", 1, 2), [(0, 1), (0, 3)]);
         assert_eq!(right_edges("aéb", 1, 9), [(3, 4), (1, 4), (0, 4)]);
-        assert_eq!(all("abc", 2, 3), [(0, 2), (0, 3), (1, 3)]);
+        let all = all("abc", 2, 3, &OperationContext::unlimited());
+        assert_eq!(all.expect("without limits"), [(0, 2), (0, 3), (1, 3)]);
     }
 }

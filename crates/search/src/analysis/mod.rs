@@ -15,6 +15,9 @@ pub use custom::Analyzers;
 pub(crate) use folding::{lower, plain};
 pub(crate) use grams::{all as all_grams, edges, right_edges};
 
+use bunko_errors::Result;
+use bunko_operation::OperationContext;
+use bunko_pattern::{Groups, Pattern, Stopped};
 use characters::CharFilter;
 use filters::Filter;
 use tokenizers::Tokenizer;
@@ -32,6 +35,13 @@ pub struct Token {
     pub end: usize,
 }
 
+impl Token {
+    /// The same place with another text.
+    fn with_text(&self, text: String) -> Self {
+        Self { text, position: self.position, start: self.start, end: self.end }
+    }
+}
+
 /// A way to make tokens of a text.
 #[derive(Clone, Debug)]
 pub struct Analyzer {
@@ -45,26 +55,47 @@ impl Analyzer {
         Self { characters: Vec::new(), tokenizer, filters }
     }
 
-    /// The tokens of a text, by their positions.
-    pub fn analyze(&self, text: &str) -> Vec<Token> {
+    /// The tokens of a text, by their positions. A short text may have more tokens than fit into memory: parts of parts, or
+    /// parts that become longer ones.
+    /// # Errors
+    /// What the operation says.
+    pub fn analyze(&self, text: &str, operation: &OperationContext) -> Result<Vec<Token>> {
         let mut tokens = if self.characters.is_empty() {
-            self.tokenizer.cut(text)
+            self.tokenizer.cut(text, operation)?
         } else {
-            let changed = characters::changed(text, &self.characters);
-            let mut tokens = self.tokenizer.cut(&changed.text);
+            let changed = characters::changed(text, &self.characters, operation)?;
+            let mut tokens = self.tokenizer.cut(&changed.text, operation)?;
             for token in &mut tokens {
                 (token.start, token.end) = (changed.before(token.start), changed.before(token.end));
             }
             tokens
         };
         for filter in &self.filters {
-            tokens = filter.apply(tokens);
+            tokens = filter.apply(tokens, operation)?;
         }
-        tokens
+        Ok(tokens)
     }
 
     /// Whether texts are left whole.
     pub fn is_keyword(&self) -> bool {
         matches!(self.tokenizer, Tokenizer::Keyword)
+    }
+}
+
+/// What a match is counted for, in steps, before the pattern itself asks.
+const MATCH_STEPS: usize = 16;
+
+/// Counts a text that is made.
+fn count_made(text: &str, operation: &OperationContext) -> Result<()> {
+    operation.work(1 + text.len() / 64)
+}
+
+/// The next match of a pattern of a definition; none where it takes too long.
+fn next_match(pattern: &Pattern, text: &str, from: usize, operation: &OperationContext) -> Result<Option<Groups>> {
+    operation.work(MATCH_STEPS)?;
+    match pattern.find(text, from, |steps| operation.work(steps)) {
+        Ok(found) => Ok(found),
+        Err(Stopped::Told(failure)) => Err(failure),
+        Err(Stopped::Exceeded(_)) => Ok(None),
     }
 }

@@ -108,9 +108,16 @@ fn stop_words(name: &str) -> HashSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bunko_operation::OperationContext;
 
     fn texts(name: &str, text: &str) -> Vec<String> {
-        analyzer(name).expect("an analyzer").analyze(text).into_iter().map(|token| token.text).collect()
+        analyzer(name)
+            .expect("an analyzer")
+            .analyze(text, &OperationContext::unlimited())
+            .expect("without limits")
+            .into_iter()
+            .map(|token| token.text)
+            .collect()
     }
 
     #[test]
@@ -124,7 +131,10 @@ mod tests {
 
     #[test]
     fn a_word_that_is_left_out_keeps_its_place() {
-        let tokens = analyzer("lucene.english").expect("an analyzer").analyze("the cat");
+        let tokens = analyzer("lucene.english")
+            .expect("an analyzer")
+            .analyze("the cat", &OperationContext::unlimited())
+            .expect("without limits");
         assert_eq!(tokens[0].position, 1);
     }
 }

@@ -1,6 +1,8 @@
 //! Where a text is cut.
 
-use super::{Token, grams, words};
+use super::{Token, count_made, grams, next_match, words};
+use bunko_errors::Result;
+use bunko_operation::OperationContext;
 use bunko_pattern::Pattern;
 
 /// What cuts a text.
@@ -25,23 +27,25 @@ pub(super) enum Tokenizer {
 }
 
 impl Tokenizer {
-    pub fn cut(&self, text: &str) -> Vec<Token> {
+    /// # Errors
+    /// What the operation says.
+    pub fn cut(&self, text: &str, operation: &OperationContext) -> Result<Vec<Token>> {
         match self {
-            Self::Standard => words::words(text),
-            Self::Letters => runs(text, char::is_alphabetic),
-            Self::Whitespace => runs(text, |letter| !letter.is_whitespace()),
-            Self::Keyword if text.is_empty() => Vec::new(),
-            Self::Keyword => vec![Token { text: text.to_owned(), position: 0, start: 0, end: text.len() }],
-            Self::RegexSplit(pattern) => between(text, &matches(text, pattern, 0)),
-            Self::RegexGroup(pattern, group) => numbered(text, &matches(text, pattern, *group)),
-            Self::EdgeGram(least, most) => numbered(text, &grams::edges(text, *least, *most)),
-            Self::NGram(least, most) => numbered(text, &grams::all(text, *least, *most)),
+            Self::Standard => words::words(text, operation),
+            Self::Letters => runs(text, char::is_alphabetic, operation),
+            Self::Whitespace => runs(text, |letter| !letter.is_whitespace(), operation),
+            Self::Keyword if text.is_empty() => Ok(Vec::new()),
+            Self::Keyword => Ok(vec![Token { text: text.to_owned(), position: 0, start: 0, end: text.len() }]),
+            Self::RegexSplit(pattern) => between(text, &matches(text, pattern, 0, operation)?, operation),
+            Self::RegexGroup(pattern, group) => numbered(text, &matches(text, pattern, *group, operation)?, operation),
+            Self::EdgeGram(least, most) => numbered(text, &grams::edges(text, *least, *most), operation),
+            Self::NGram(least, most) => numbered(text, &grams::all(text, *least, *most, operation)?, operation),
         }
     }
 }
 
 /// The longest parts all of whose characters are `of`.
-fn runs(text: &str, of: impl Fn(char) -> bool) -> Vec<Token> {
+fn runs(text: &str, of: impl Fn(char) -> bool, operation: &OperationContext) -> Result<Vec<Token>> {
     let mut spans = Vec::new();
     let mut began = None;
     for (at, letter) in text.char_indices() {
@@ -55,28 +59,28 @@ fn runs(text: &str, of: impl Fn(char) -> bool) -> Vec<Token> {
         }
     }
     spans.extend(began.map(|start| (start, text.len())));
-    numbered(text, &spans)
+    numbered(text, &spans, operation)
 }
 
 /// Where a group of each match of a pattern stands; nothing more once the pattern is stopped.
-fn matches(text: &str, pattern: &Pattern, group: usize) -> Vec<(usize, usize)> {
+fn matches(text: &str, pattern: &Pattern, group: usize, operation: &OperationContext) -> Result<Vec<(usize, usize)>> {
     let (mut spans, mut from) = (Vec::new(), 0);
     while from <= text.len() {
-        let Ok(Some(groups)) = pattern.find(text, from, |_| Ok::<(), ()>(())) else { break };
+        let Some(groups) = next_match(pattern, text, from, operation)? else { break };
         let Some(Some(whole)) = groups.first().cloned() else { break };
         if let Some(Some(span)) = groups.get(group) {
             spans.push((span.start, span.end));
         }
         from = if whole.end > whole.start { whole.end } else { next_character(text, whole.end) };
     }
-    spans
+    Ok(spans)
 }
 
 fn next_character(text: &str, at: usize) -> usize {
     text[at..].chars().next().map_or(text.len() + 1, |letter| at + letter.len_utf8())
 }
 
-fn between(text: &str, cuts: &[(usize, usize)]) -> Vec<Token> {
+fn between(text: &str, cuts: &[(usize, usize)], operation: &OperationContext) -> Result<Vec<Token>> {
     let mut spans = Vec::new();
     let mut from = 0;
     for (start, end) in cuts {
@@ -84,18 +88,16 @@ fn between(text: &str, cuts: &[(usize, usize)]) -> Vec<Token> {
         from = *end;
     }
     spans.push((from, text.len()));
-    numbered(text, &spans)
+    numbered(text, &spans, operation)
 }
 
-fn numbered(text: &str, spans: &[(usize, usize)]) -> Vec<Token> {
-    let spans = spans.iter().filter(|(start, end)| start < end).enumerate();
-    let token = |(position, &(start, end)): (usize, &(usize, usize))| Token {
-        text: text[start..end].to_owned(),
-        position: position as u32,
-        start,
-        end,
-    };
-    spans.map(token).collect()
+fn numbered(text: &str, spans: &[(usize, usize)], operation: &OperationContext) -> Result<Vec<Token>> {
+    let mut tokens = Vec::new();
+    for &(start, end) in spans.iter().filter(|(start, end)| start < end) {
+        count_made(&text[start..end], operation)?;
+        tokens.push(Token { text: text[start..end].to_owned(), position: tokens.len() as u32, start, end });
+    }
+    Ok(tokens)
 }
 
 #[cfg(test)]
@@ -103,7 +105,12 @@ mod tests {
     use super::*;
 
     fn cut(tokenizer: &Tokenizer, text: &str) -> Vec<String> {
-        tokenizer.cut(text).into_iter().map(|token| token.text).collect()
+        tokenizer
+            .cut(text, &OperationContext::unlimited())
+            .expect("without limits")
+            .into_iter()
+            .map(|token| token.text)
+            .collect()
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The words of a text by Unicode annex 29, as `lucene.standard` cuts them: what has no letter, digit or picture in it is
 //! none, and letters of scripts without spaces stand alone.
 
-use super::Token;
+use super::{Token, count_made};
+use bunko_errors::Result;
+use bunko_operation::OperationContext;
 use icu_properties::props::{ExtendedPictographic, GeneralCategory, Script};
 use icu_properties::{CodePointMapData, CodePointSetData};
 use unicode_segmentation::UnicodeSegmentation;
@@ -10,25 +12,33 @@ use unicode_segmentation::UnicodeSegmentation;
 const WORD_CHARACTERS_MAX: usize = 255;
 
 /// The words of a text.
-pub(super) fn words(text: &str) -> Vec<Token> {
+/// # Errors
+/// What the operation says.
+pub(super) fn words(text: &str, operation: &OperationContext) -> Result<Vec<Token>> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut push = |start: usize, piece: &str| {
+        count_made(piece, operation)?;
         for (from, part) in parts(piece) {
             let (position, start) = (tokens.len() as u32, start + from);
             tokens.push(Token { text: part.to_owned(), position, start, end: start + part.len() });
         }
+        Ok(())
     };
     if text.is_ascii() {
-        ascii_words(text, &mut push);
+        ascii_words(text, &mut push)?;
     } else {
-        let pieces = text.split_word_bound_indices().filter(|(_, piece)| is_word(piece));
-        pieces.for_each(|(start, piece)| push(start, piece));
+        for (start, piece) in text.split_word_bound_indices() {
+            count_made(piece, operation)?;
+            if is_word(piece) {
+                push(start, piece)?;
+            }
+        }
     }
-    tokens
+    Ok(tokens)
 }
 
 /// What the rules come to where all characters are ASCII.
-fn ascii_words<'t>(text: &'t str, push: &mut impl FnMut(usize, &'t str)) {
+fn ascii_words<'t>(text: &'t str, push: &mut impl FnMut(usize, &'t str) -> Result<()>) -> Result<()> {
     let bytes = text.as_bytes();
     let in_word = |at: usize| bytes.get(at).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
     // A mark between two letters, or between two digits, parts no word.
@@ -58,9 +68,10 @@ fn ascii_words<'t>(text: &'t str, push: &mut impl FnMut(usize, &'t str)) {
             at += 1;
         }
         if bytes[start..at].iter().any(u8::is_ascii_alphanumeric) {
-            push(start, &text[start..at]);
+            push(start, &text[start..at])?;
         }
     }
+    Ok(())
 }
 
 /// A word, or the parts of one that is too long.
@@ -102,7 +113,11 @@ mod tests {
     use super::*;
 
     fn cut(text: &str) -> Vec<String> {
-        words(text).into_iter().map(|token| token.text).collect()
+        words(text, &OperationContext::unlimited())
+            .expect("without limits")
+            .into_iter()
+            .map(|token| token.text)
+            .collect()
     }
 
     #[test]
@@ -128,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_long_word_is_cut() {
-        let lengths: Vec<usize> = words(&"a".repeat(600)).iter().map(|token| token.text.len()).collect();
+        let lengths: Vec<usize> = cut(&"a".repeat(600)).iter().map(String::len).collect();
         assert_eq!(lengths, [255, 255, 90]);
     }
 }

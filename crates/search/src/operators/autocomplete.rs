@@ -46,8 +46,9 @@ fn field(types: &[FieldType]) -> Option<&Autocomplete> {
 fn cut_words(field: &Autocomplete, text: &str, schema: &Schema, operation: &OperationContext) -> Result<Vec<Token>> {
     operation.work(1 + text.len() / 16)?;
     let usual = StringField { analyzer: field.analyzer.clone(), ..StringField::usual() };
-    let mut tokens = schema.of_documents(&usual)?.analyze(text);
+    let mut tokens = schema.of_documents(&usual)?.analyze(text, operation)?;
     for token in &mut tokens {
+        operation.work(1 + token.text.len() / 16)?;
         token.text = crate::analysis::lower(&token.text);
         if field.folds {
             token.text = crate::analysis::plain(&token.text);
@@ -71,10 +72,13 @@ pub(crate) fn words<'f>(
 
 impl Completion {
     /// Whether a word of a text has the part that is searched for.
-    fn has(&self, field: &Autocomplete, word: &str, part: &str) -> bool {
+    /// # Errors
+    /// What the operation says.
+    fn has(&self, field: &Autocomplete, word: &str, part: &str, operation: &OperationContext) -> Result<bool> {
+        operation.work(1 + word.len() / 16 + part.len() / 16)?;
         let length = part.chars().count();
         if length < field.grams_min {
-            return false;
+            return Ok(false);
         }
         // No part of a word that is longer was taken.
         let part: String = part.chars().take(field.grams_max).collect();
@@ -83,20 +87,35 @@ impl Completion {
             Tokenization::RightEdgeGram => word.ends_with(&part),
             Tokenization::NGram => word.contains(&part),
         };
-        is_there || self.fuzzy.as_ref().is_some_and(|fuzzy| Self::nearly(field, word, &part, fuzzy))
+        match &self.fuzzy {
+            Some(fuzzy) if !is_there => Self::nearly(field, word, &part, fuzzy, operation),
+            _ => Ok(is_there),
+        }
     }
 
     /// Whether a part of a word is nearly what is searched for.
-    fn nearly(field: &Autocomplete, word: &str, part: &str, fuzzy: &Fuzzy) -> bool {
+    fn nearly(
+        field: &Autocomplete,
+        word: &str,
+        part: &str,
+        fuzzy: &Fuzzy,
+        operation: &OperationContext,
+    ) -> Result<bool> {
         let length = part.chars().count();
         let (least, most) = (length.saturating_sub(fuzzy.edits_max).max(field.grams_min), length + fuzzy.edits_max);
         let most = most.min(field.grams_max);
         let spans = match field.tokenization {
             Tokenization::EdgeGram => crate::analysis::edges(word, least, most),
             Tokenization::RightEdgeGram => right_edges(word, least, most),
-            Tokenization::NGram => crate::analysis::all_grams(word, least, most),
+            Tokenization::NGram => crate::analysis::all_grams(word, least, most, operation)?,
         };
-        spans.into_iter().any(|(start, end)| fuzzy.distance(part, &word[start..end]).is_some())
+        for (start, end) in spans {
+            operation.work(1 + part.len() / 16)?;
+            if fuzzy.distance(part, &word[start..end]).is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// How many words of a text the words of a string stand for; 0 where one of them stands for none.
@@ -114,20 +133,28 @@ impl Completion {
             TokenOrder::Any => {
                 let mut count = 0;
                 for part in parts {
-                    operation.work(1 + tokens.len() / 4)?;
-                    match tokens.iter().filter(|token| self.has(field, &token.text, &part.text)).count() {
-                        0 => return Ok(0),
-                        hits => count += hits,
+                    let mut hits = 0;
+                    for token in tokens {
+                        hits += usize::from(self.has(field, &token.text, &part.text, operation)?);
                     }
+                    if hits == 0 {
+                        return Ok(0);
+                    }
+                    count += hits;
                 }
                 Ok(count)
             }
             TokenOrder::Sequential => {
                 let mut count = 0;
                 for window in tokens.windows(parts.len()) {
-                    operation.work(1 + parts.len() / 4)?;
-                    let begins = |(token, part): (&Token, &Token)| self.has(field, &token.text, &part.text);
-                    count += usize::from(window.iter().zip(parts).all(begins));
+                    let mut begins = true;
+                    for (token, part) in window.iter().zip(parts) {
+                        begins = self.has(field, &token.text, &part.text, operation)?;
+                        if !begins {
+                            break;
+                        }
+                    }
+                    count += usize::from(begins);
                 }
                 Ok(count)
             }
@@ -154,7 +181,8 @@ impl Operator for Completion {
         for query in &self.queries {
             let mut with_all = None;
             for part in cut_words(field, query, &evaluation.schema, &evaluation.operation)? {
-                let with = postings.words_like(words, evaluation, |word| Ok(self.has(field, word, &part.text)))?;
+                let with = postings
+                    .words_like(words, evaluation, |word| self.has(field, word, &part.text, &evaluation.operation))?;
                 with_all = Some(match with_all {
                     None => with,
                     Some(all) => with.and(all),
@@ -195,9 +223,8 @@ impl Operator for Completion {
         };
         for query in &self.queries {
             for part in cut_words(field, query, &evaluation.schema, &evaluation.operation)? {
-                evaluation.operation.work(1 + cut.tokens.len() / 4)?;
                 for (token, mark) in cut.tokens.iter().zip(marks.iter_mut()) {
-                    *mark |= self.has(field, &token.text, &part.text);
+                    *mark |= self.has(field, &token.text, &part.text, &evaluation.operation)?;
                 }
             }
         }

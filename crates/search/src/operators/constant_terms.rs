@@ -24,19 +24,18 @@ pub(super) struct ConstantTerms {
 }
 
 pub(super) fn parse_wildcard(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
-    parse(reader, of_wildcard)
+    parse(reader, |query| compile(&of_wildcard(query)))
 }
 
 pub(super) fn parse_regex(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
-    parse(reader, of_regex)
+    parse(reader, compile_regex)
 }
 
-fn parse(reader: &Reader<'_>, pattern: fn(&str) -> String) -> Result<Box<dyn Operator>> {
+fn parse(reader: &Reader<'_>, compile: fn(&str) -> Result<Pattern, String>) -> Result<Box<dyn Operator>> {
     let (queries, paths) = (queries(reader)?, paths::parse(reader)?);
     let allows_analyzed = reader.boolean("allowAnalyzedField")?.unwrap_or(false);
-    let compile = |query: &String| {
-        compile(&pattern(query)).map_err(|why| reader.wrong("query", &format!("is not a valid pattern: {why}")))
-    };
+    let compile =
+        |query: &String| compile(query).map_err(|why| reader.wrong("query", &format!("is not a valid pattern: {why}")));
     let patterns = queries.iter().map(compile).collect::<Result<_>>()?;
     Ok(Box::new(ConstantTerms { patterns, paths, allows_analyzed }))
 }
@@ -44,6 +43,13 @@ fn parse(reader: &Reader<'_>, pattern: fn(&str) -> String) -> Result<Box<dyn Ope
 /// A pattern that has to match a word from its beginning to its end.
 pub(super) fn compile(pattern: &str) -> Result<Pattern, String> {
     Pattern::compile(&format!("\\A(?:{pattern})\\z"), "s")
+}
+
+/// The same for a pattern of Lucene's. It has to be one by itself: a parenthesis too many must not end the one around it.
+pub(super) fn compile_regex(query: &str) -> Result<Pattern, String> {
+    let pattern = of_regex(query);
+    Pattern::compile(&pattern, "s")?;
+    compile(&pattern)
 }
 
 /// `?` is any character, `*` any number of them, and what follows `\` is itself.
@@ -70,7 +76,7 @@ fn push_literal(pattern: &mut String, letter: char) {
 }
 
 /// A pattern of Lucene's, which knows no anchors: outside of brackets `^` and `$` are themselves.
-pub(super) fn of_regex(query: &str) -> String {
+fn of_regex(query: &str) -> String {
     let mut pattern = String::new();
     let (mut inside, mut escaped) = (false, false);
     for letter in query.chars() {
@@ -145,7 +151,7 @@ impl Operator for ConstantTerms {
     }
 
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
-        for field in text_fields(unit, &self.paths) {
+        for field in text_fields(unit, &self.paths, &evaluation.operation)? {
             if !self.allows_analyzed && !Self::is_whole(&evaluation.schema, field.string) {
                 continue;
             }
@@ -184,5 +190,6 @@ mod tests {
         assert!(matches(&of_wildcard("a\\*.b"), "a*.b") && !matches(&of_wildcard("a.b"), "axb"));
         assert!(matches(&of_regex("qu[^x]+k"), "quick") && !matches(&of_regex("qui"), "quick"));
         assert!(matches(&of_regex("a$"), "a$"));
+        assert!(compile_regex("a)|(?:b").is_err() && compile_regex("(a|b)").is_ok());
     }
 }

@@ -56,8 +56,15 @@ impl Operator for In {
     }
 
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
-        evaluation.operation.work(self.values.len() / 8)?;
-        let is_there = self.paths.iter().any(|path| unit.values(path).any(|field| self.has(field)));
-        Ok(is_there.then_some(1.0))
+        for path in &self.paths {
+            evaluation.operation.work(1 + unit.fields.len() / 16)?;
+            for field in unit.values(path) {
+                evaluation.operation.work(1 + self.values.len() / 8)?;
+                if self.has(field) {
+                    return Ok(Some(1.0));
+                }
+            }
+        }
+        Ok(None)
     }
 }

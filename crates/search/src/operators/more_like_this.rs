@@ -8,7 +8,7 @@ use crate::unit::Unit;
 use crate::{Mapping, Reader};
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_errors::Result;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Most words that are searched for. Source: Lucene, `MoreLikeThis.DEFAULT_MAX_QUERY_TERMS`.
 const WORDS_MAX: usize = 25;
@@ -52,24 +52,25 @@ impl MoreLikeThis {
         Ok(words)
     }
 
-    fn paths(&self) -> Vec<Path> {
+    fn paths(&self, evaluation: &Evaluation) -> Result<Vec<Path>> {
         let all = Mapping::dynamic();
-        let mut paths: Vec<Path> = Vec::new();
+        let (mut paths, mut known) = (Vec::new(), HashSet::new());
         for document in &self.like {
+            evaluation.operation.work(1 + document.len_bytes() / 16)?;
             let unit = Unit::of(document.as_ref(), &all);
             for field in unit.text_paths() {
-                if !paths.iter().any(|path| path.name == field.path) {
+                if known.insert(field.path.clone()) {
                     paths.push(Path::exactly(&field.path));
                 }
             }
         }
-        paths
+        Ok(paths)
     }
 }
 
 impl Operator for MoreLikeThis {
     fn count(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<()> {
-        for field in text_fields(unit, &self.paths()) {
+        for field in text_fields(unit, &self.paths(evaluation)?, &evaluation.operation)? {
             let words = self.words(&field.path, evaluation)?;
             evaluation.count(unit, &field, |word| Ok(words.contains_key(word)))?;
         }
@@ -82,7 +83,7 @@ impl Operator for MoreLikeThis {
 
     fn candidates(&self, postings: &Postings, evaluation: &Evaluation) -> Result<Rows> {
         let mut rows = Rows::NONE;
-        for (field, _) in postings.texts(&self.paths()) {
+        for (field, _) in postings.texts(&self.paths(evaluation)?) {
             for word in self.words(&field.path, evaluation)?.keys() {
                 rows = rows.or(postings.word(field, word, evaluation)?);
             }
@@ -92,7 +93,7 @@ impl Operator for MoreLikeThis {
 
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
         let mut best: Vec<(f32, String, String)> = Vec::new();
-        for path in self.paths() {
+        for path in self.paths(evaluation)? {
             for (word, count) in self.words(&path.name, evaluation)? {
                 let rarity = evaluation.rarity(&path.name, std::iter::once(word.as_str()));
                 best.push((rarity * count as f32, path.name.clone(), word));
@@ -101,7 +102,7 @@ impl Operator for MoreLikeThis {
         best.sort_by(|one, other| other.0.total_cmp(&one.0).then_with(|| (&one.1, &one.2).cmp(&(&other.1, &other.2))));
         best.truncate(WORDS_MAX);
         let mut score = None;
-        for field in text_fields(unit, &self.paths()) {
+        for field in text_fields(unit, &self.paths(evaluation)?, &evaluation.operation)? {
             let cut = evaluation.cut(unit, &field)?;
             for (_, _, word) in best.iter().filter(|(_, path, _)| *path == field.path) {
                 let Some(frequency) = cut.frequencies.get(word) else { continue };

@@ -65,13 +65,18 @@ impl Operator for Near {
         self.paths.iter().try_for_each(|path| super::geo_within::check_geo(schema, path))
     }
 
-    fn score(&self, unit: &Unit<'_>, _: &Evaluation) -> Result<Option<f32>> {
-        let distances = self.paths.iter().flat_map(|path| unit.values(path).filter_map(|field| self.distance(field)));
+    fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
         let score = |distance: f64| {
             let score = self.pivot / (self.pivot + distance);
             if score.is_nan() { 0.0 } else { score as f32 }
         };
-        Ok(distances.map(score).max_by(f32::total_cmp))
+        let mut best: Option<f32> = None;
+        for path in &self.paths {
+            evaluation.operation.work(1 + unit.fields.len() / 16)?;
+            let scores = unit.values(path).filter_map(|field| self.distance(field)).map(score);
+            best = scores.chain(best).max_by(f32::total_cmp);
+        }
+        Ok(best)
     }
 }
 

@@ -76,7 +76,7 @@ pub(super) fn occurrences(
 
 impl Operator for Phrase {
     fn count(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<()> {
-        for field in text_fields(unit, &self.paths) {
+        for field in text_fields(unit, &self.paths, &evaluation.operation)? {
             for query in &self.queries {
                 let words = evaluation.cut_searched(field.string, query)?;
                 evaluation.count(unit, &field, |word| Ok(words.has(word)))?;
@@ -109,7 +109,9 @@ impl Operator for Phrase {
 
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
         let mut score = None;
-        for field in text_fields(unit, &self.paths).iter().filter(|field| field.string.has_positions) {
+        for field in
+            text_fields(unit, &self.paths, &evaluation.operation)?.iter().filter(|field| field.string.has_positions)
+        {
             let cut = evaluation.cut(unit, field)?;
             for query in &self.queries {
                 let words = evaluation.cut_searched(field.string, query)?;

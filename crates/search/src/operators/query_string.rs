@@ -5,7 +5,7 @@
 //! ```
 
 use super::compound::Compound;
-use super::constant_terms::{ConstantTerms, compile, of_regex, of_wildcard};
+use super::constant_terms::{ConstantTerms, compile, compile_regex, of_wildcard};
 use super::phrase::Phrase;
 use super::text::{Criteria, Form, Text};
 use super::{Clause, Operator, UseOfPostings};
@@ -185,7 +185,7 @@ impl Notation<'_> {
             clause("phrase", Phrase { queries: vec![text], paths, slop })
         } else if self.take("/") {
             let text = self.until('/')?;
-            let patterns = vec![compile(&of_regex(&text))?];
+            let patterns = vec![compile_regex(&text)?];
             clause("regex", ConstantTerms { patterns, paths, allows_analyzed: true })
         } else if self.rest().starts_with(['[', '{']) {
             clause("range", self.range(paths)?)
@@ -361,7 +361,7 @@ impl Operator for WordRange {
     }
 
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
-        for field in text_fields(unit, &self.paths) {
+        for field in text_fields(unit, &self.paths, &evaluation.operation)? {
             let cut = evaluation.cut(unit, &field)?;
             if cut.frequencies.keys().any(|word| self.takes(word)) {
                 return Ok(Some(1.0));

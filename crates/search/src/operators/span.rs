@@ -110,6 +110,7 @@ impl SpanClause {
     fn places(&self, field: &TextField<'_>, cut: &Cut, evaluation: &Evaluation) -> Result<Vec<Place>> {
         let mut places = match self {
             Self::Term { paths, queries } => {
+                evaluation.operation.work(1 + paths.len() / 16)?;
                 if !paths.iter().any(|path| path.takes(&field.path)) {
                     return Ok(Vec::new());
                 }
@@ -131,10 +132,15 @@ impl SpanClause {
             }
             Self::Subtract { include, exclude } => {
                 let excluded = exclude.places(field, cut, evaluation)?;
-                let mut places = include.places(field, cut, evaluation)?;
-                evaluation.operation.work(places.len().saturating_mul(excluded.len()) / 8)?;
-                places.retain(|place| !excluded.iter().any(|other| place.start < other.end && other.start < place.end));
-                places
+                let places = include.places(field, cut, evaluation)?;
+                let mut kept = Vec::new();
+                for place in places {
+                    evaluation.operation.work(1 + excluded.len() / 16)?;
+                    if !excluded.iter().any(|other| place.start < other.end && other.start < place.end) {
+                        kept.push(place);
+                    }
+                }
+                kept
             }
             Self::Contains { little, big, returns } => {
                 let little = little.places(field, cut, evaluation)?;
@@ -183,8 +189,8 @@ fn near(each: &[Vec<Place>], slop: u32, in_order: bool, evaluation: &Evaluation)
             continue;
         }
         let mut next = HashSet::new();
-        evaluation.operation.work(combined.len().saturating_mul(places.len()) / 8)?;
         for (whole, own, last) in &combined {
+            evaluation.operation.work(1 + places.len() / 4)?;
             for place in places {
                 if in_order && place.start < *last {
                     continue;
@@ -210,18 +216,18 @@ fn near(each: &[Vec<Place>], slop: u32, in_order: bool, evaluation: &Evaluation)
 }
 
 impl Span {
-    fn fields<'u>(&self, unit: &'u Unit<'_>) -> Vec<TextField<'u>> {
+    fn fields<'u>(&self, unit: &'u Unit<'_>, evaluation: &Evaluation) -> Result<Vec<TextField<'u>>> {
         let mut terms = Vec::new();
         self.clause.terms(&mut terms);
-        let mut fields: Vec<TextField<'u>> = Vec::new();
+        let (mut fields, mut known) = (Vec::new(), HashSet::new());
         for (paths, _) in terms {
-            for field in text_fields(unit, paths) {
-                if !fields.iter().any(|known| known.key == field.key) {
+            for field in text_fields(unit, paths, &evaluation.operation)? {
+                if known.insert(field.key.clone()) {
                     fields.push(field);
                 }
             }
         }
-        fields
+        Ok(fields)
     }
 
     /// All words that are searched for. Scores sum up over them, in one order.
@@ -238,7 +244,7 @@ impl Span {
 
 impl Operator for Span {
     fn count(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<()> {
-        for field in self.fields(unit) {
+        for field in self.fields(unit, evaluation)? {
             let words = self.words(field.string, evaluation)?;
             evaluation.count(unit, &field, |word| Ok(words.contains(word)))?;
         }
@@ -264,7 +270,7 @@ impl Operator for Span {
 
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
         let mut score = None;
-        for field in self.fields(unit) {
+        for field in self.fields(unit, evaluation)? {
             let cut = evaluation.cut(unit, &field)?;
             let places = self.clause.places(&field, &cut, evaluation)?;
             if places.is_empty() {
@@ -286,6 +292,7 @@ impl Operator for Span {
         }
         let words = self.words(field.string, evaluation)?;
         for (token, mark) in cut.tokens.iter().zip(marks) {
+            evaluation.operation.work(1 + places.len() / 16)?;
             let is_in = places.iter().any(|place| (place.start..place.end).contains(&token.position));
             *mark |= is_in && words.contains(&token.text);
         }

@@ -168,7 +168,7 @@ impl Text {
 impl Operator for Text {
     fn count(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<()> {
         evaluation.operation.work(1 + self.queries.len() / 8)?;
-        for field in text_fields(unit, &self.paths) {
+        for field in text_fields(unit, &self.paths, &evaluation.operation)? {
             let searched = self.searched(field.string, evaluation)?;
             evaluation.count(unit, &field, |word| self.searches(&searched, word, evaluation))?;
         }
@@ -191,7 +191,7 @@ impl Operator for Text {
 
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
         let mut score = None;
-        for field in text_fields(unit, &self.paths) {
+        for field in text_fields(unit, &self.paths, &evaluation.operation)? {
             let cut = evaluation.cut(unit, &field)?;
             if let Some(found) = self.found(&field, &cut, evaluation)? {
                 *score.get_or_insert(0.0) += found.iter().map(|found| found.score).sum::<f32>();
@@ -216,7 +216,7 @@ impl Operator for Text {
 
     fn details(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Vec<Details>> {
         let mut details = Vec::new();
-        for field in text_fields(unit, &self.paths) {
+        for field in text_fields(unit, &self.paths, &evaluation.operation)? {
             let cut = evaluation.cut(unit, &field)?;
             for found in self.found(&field, &cut, evaluation)?.unwrap_or_default() {
                 let (with, all) = evaluation.frequency(&field.key, &found.word);
