@@ -1,6 +1,6 @@
 //! Ways around a check: an option that hides another one, a field that is there twice, a name that is not what is meant.
 
-use super::{Guarded, assert_refused, attempt};
+use super::{Guarded, assert_refused, attempt, shown};
 use crate::run;
 use bunko_bson::ValueRef;
 
@@ -51,6 +51,29 @@ fn a_field_that_is_there_twice_is_no_way_out() {
     assert_ne!(attempt(&mut user, "admin", "{renameCollection: 'own.c', to: 'own.e', to: 'other.e'}").0, 0);
     let names = run(&mut guarded.root, "other", "{listCollections: 1, nameOnly: true}");
     assert_eq!(crate::peer::first_batch(&names), ["{name: \"c\", type: \"collection\"}"]);
+}
+
+/// A check that asks whether an option is there, and a command that reads its first value, must not disagree.
+#[test]
+fn an_option_that_is_there_twice_shows_no_more() {
+    let mut guarded = Guarded::start();
+    run(&mut guarded.root, "own", "{create: 'c', capped: true, size: 4096}");
+    let privilege = "{resource: {db: 'own', collection: 'c'}, actions: ['find']}";
+    run(&mut guarded.root, "admin", &format!("{{createRole: 'narrow', privileges: [{privilege}], roles: []}}"));
+    let mut user = guarded.user("narrow", "['narrow']");
+    let session = "lsid: {id: UUID('00112233-4455-4677-8899-aabbccddeeff')}, txnNumber: NumberLong(1), \
+                   autocommit: false, startTransaction: true";
+    run(&mut guarded.root, "own", &format!("{{find: 'hidden', {session}}}"));
+    for options in ["$ownOps: true", "$ownOps: false, $ownOps: true", "$ownOps: true, $ownOps: false"] {
+        let operations = shown(&run(&mut user, "admin", &format!("{{currentOp: 1, $all: true, {options}}}")));
+        assert!(operations.contains("user: \"narrow\"") && !operations.contains("user: \"root\""), "{operations}");
+        assert!(!operations.contains("idleSession"), "{operations}");
+    }
+    let own = "authorizedCollections: true";
+    for options in ["nameOnly: true", "nameOnly: false, nameOnly: true", "nameOnly: true, nameOnly: false"] {
+        let listed = run(&mut user, "own", &format!("{{listCollections: 1, {options}, {own}}}"));
+        assert_eq!(crate::peer::first_batch(&listed), ["{name: \"c\", type: \"collection\"}"], "{options}");
+    }
 }
 
 /// Who may close the cursors of one collection cannot close another one's by naming it.
@@ -104,5 +127,5 @@ fn no_half_of_a_view_is_changed_alone() {
     assert_eq!(attempt(&mut reader, "own", "{collMod: 'w', pipeline: []}").0, 72);
     assert_refused(&mut changer, "own", &format!("{{collMod: 'v', viewOn: 'mine', {pipeline}}}"));
     assert_eq!(attempt(&mut changer, "own", "{collMod: 'v', viewOn: 'mine', pipeline: []}").0, 0);
-    assert!(!super::shown(&run(&mut changer, "own", "{find: 'v'}")).contains("hidden"));
+    assert!(!shown(&run(&mut changer, "own", "{find: 'v'}")).contains("hidden"));
 }

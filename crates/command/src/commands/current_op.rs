@@ -5,6 +5,7 @@ use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
 use crate::operation_description::{LargeCommands, describe, describe_idle_sessions};
+use bunko_access::Action;
 use bunko_bson::{DocumentBuf, Writer};
 use bunko_errors::Failure;
 use bunko_matcher::Filter;
@@ -21,9 +22,10 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let with_idle = invocation.boolean("$all", false)?;
-    // Without users every operation is the asker's own.
+    // Without users every operation is the asker's own. Who may not see those of others does not, whatever the option says:
+    // it may be there twice.
     let only_own = invocation.boolean("$ownOps", false)?;
-    let asker = invocation.asker().filter(|_| only_own);
+    let asker = invocation.asker().filter(|asker| only_own || !asker.on_cluster(Action::InProg));
     let filter = filter(invocation)?;
     reply.begin_array("inprog");
     let mut index = 0;
@@ -38,8 +40,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             index += 1;
         }
     }
-    // As MongoDB: they hold something, whether or not idle connections are asked for.
-    for described in describe_idle_sessions(invocation.service) {
+    // As MongoDB: they hold something, whether or not idle connections are asked for. They do not say whose they are: who sees
+    // their own alone sees none.
+    let idle = if asker.is_none() { describe_idle_sessions(invocation.service) } else { Vec::new() };
+    for described in idle {
         if filter.try_matches(described.as_ref())? {
             reply.push(index, &described);
             index += 1;
