@@ -9,6 +9,7 @@ use crate::postings::{Postings, Rows};
 use crate::unit::Unit;
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
+use std::collections::HashMap;
 
 /// Phrases that are searched for: any of them.
 #[derive(Debug)]
@@ -54,24 +55,39 @@ pub(super) fn occurrences(
         }
         places.push(places_of_word);
     }
+    // The word before each that is the same: its token has to come first. Any other order of the two is further apart.
+    let mut last_of = HashMap::new();
+    let same_before: Vec<Option<usize>> =
+        words.iter().enumerate().map(|(number, word)| last_of.insert(word.text.as_str(), number)).collect();
     let mut at = vec![0; places.len()];
+    part_same(&same_before, &mut at);
     while let Some(now) =
         places.iter().zip(&at).map(|(places, at)| places.get(*at).copied()).collect::<Option<Vec<_>>>()
     {
         operation.work(1 + now.len() / 4)?;
         let least = now.iter().map(|(begin, _)| *begin).min().unwrap_or(0);
         let most = now.iter().map(|(begin, _)| *begin).max().unwrap_or(0);
-        let mut numbers: Vec<usize> = now.iter().map(|(_, number)| *number).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        if most - least <= slop && numbers.len() == now.len() {
+        if most - least <= slop {
             frequency += 1.0 / (1.0 + (most - least) as f32);
+            let mut numbers: Vec<usize> = now.iter().map(|(_, number)| *number).collect();
+            numbers.sort_unstable();
             found.extend(numbers);
         }
         let behind = now.iter().position(|(begin, _)| *begin == least).unwrap_or(0);
         at[behind] += 1;
+        part_same(&same_before, &mut at);
     }
     Ok((frequency, found))
+}
+
+/// Moves each word behind the one before it that is the same, so that no token stands for both. The places stay the least
+/// that are left, so that none that are near enough are passed over.
+fn part_same(same_before: &[Option<usize>], at: &mut [usize]) {
+    for (word, before) in same_before.iter().enumerate() {
+        if let Some(before) = before {
+            at[word] = at[word].max(at[*before] + 1);
+        }
+    }
 }
 
 impl Operator for Phrase {
@@ -166,5 +182,43 @@ mod tests {
         assert_eq!(occurrences("b a", text, 0).0, 0.0);
         assert_eq!(occurrences("b a", text, 2).0, 1.0 / 2.0 + 1.0 / 3.0);
         assert_eq!(occurrences("a a", "a", 5).0, 0.0);
+    }
+
+    /// How far the words are from their places where they stand nearest, each at a token of its own.
+    fn nearest(words: &[Token], tokens: &[Token], taken: &mut Vec<usize>) -> Option<i64> {
+        let Some(word) = words.get(taken.len()) else {
+            let begins = taken.iter().enumerate().map(|(place, token)| *token as i64 - place as i64);
+            return Some(begins.clone().max()? - begins.min()?);
+        };
+        let mut least = None;
+        for token in (0..tokens.len()).filter(|token| tokens[*token].text == word.text) {
+            if !taken.contains(&token) {
+                taken.push(token);
+                let found = nearest(words, tokens, taken);
+                least = [least, found].into_iter().flatten().min();
+                taken.pop();
+            }
+        }
+        least
+    }
+
+    #[test]
+    fn a_phrase_is_found_wherever_it_is_near_enough() {
+        let operation = OperationContext::unlimited();
+        let all = |count: u32| {
+            (0..3_u32.pow(count)).map(move |number| {
+                let word = |place| ["a", "b", "c"][(number / 3_u32.pow(place) % 3) as usize];
+                (0..count).map(word).collect::<Vec<_>>().join(" ")
+            })
+        };
+        for text in all(6).map(|text| tokens(&text)) {
+            for words in (2..=3).flat_map(all).map(|words| tokens(&words)) {
+                let nearest = nearest(&words, &text, &mut Vec::new());
+                for slop in [0, 1, 2, 4, i64::from(i32::MAX)] {
+                    let found = occurrences(&words, &text, slop, &operation).expect("nothing fails").0 > 0.0;
+                    assert_eq!(found, nearest.is_some_and(|nearest| nearest <= slop), "{words:?} in {text:?}, {slop}");
+                }
+            }
+        }
     }
 }
