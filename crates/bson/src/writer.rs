@@ -54,9 +54,20 @@ impl<'b> Writer<'b> {
         self.begin(0x04, name)
     }
 
+    /// Opens a document under an array index.
+    pub fn begin_document_at(&mut self, index: usize) -> &mut Self {
+        self.buffer.push(0x03);
+        put_index(self.buffer, index);
+        self.open()
+    }
+
     fn begin(&mut self, kind: u8, name: &str) -> &mut Self {
         self.buffer.push(kind);
         put_name(self.buffer, name);
+        self.open()
+    }
+
+    fn open(&mut self) -> &mut Self {
         self.starts.push(self.buffer.len());
         self.buffer.extend_from_slice(&[0; 4]);
         self
@@ -109,6 +120,11 @@ pub(crate) fn put_element(buffer: &mut Vec<u8>, name: &str, value: ValueRef<'_>)
 
 pub(crate) fn put_index_name(buffer: &mut Vec<u8>, index: usize, value: ValueRef<'_>) {
     buffer.push(value.kind() as u8);
+    put_index(buffer, index);
+    put_body(buffer, value);
+}
+
+fn put_index(buffer: &mut Vec<u8>, index: usize) {
     let mut digits = [0; 20];
     let mut start = digits.len();
     let mut rest = index;
@@ -122,7 +138,6 @@ pub(crate) fn put_index_name(buffer: &mut Vec<u8>, index: usize, value: ValueRef
     }
     buffer.extend_from_slice(&digits[start..]);
     buffer.push(0);
-    put_body(buffer, value);
 }
 
 fn put_string(buffer: &mut Vec<u8>, text: &str) {
@@ -182,11 +197,12 @@ mod tests {
         for index in 0..12 {
             writer.push(index, index as i32);
         }
+        writer.begin_document_at(12).append("n", 1).end();
         writer.end().append("id", 0_i64).end().append("ok", 1.0).end();
         let document = DocumentRef::parse(&buffer[1..]).expect("well formed");
         let cursor = document.get("cursor").and_then(ValueRef::as_document).expect("cursor");
         let batch = cursor.get("firstBatch").and_then(ValueRef::as_array).expect("array");
-        assert_eq!(batch.as_document().iter().last().map(|element| element.name), Some("11"));
+        assert_eq!(batch.as_document().iter().last().map(|element| element.name), Some("12"));
         assert_eq!(document.get("ok").map(ValueRef::to_value).map(|v| format!("{v:?}")), Some("Double(1.0)".into()));
         let mut copy = DocumentBuf::new();
         copy.extend(document);

@@ -3,7 +3,7 @@
 use crate::authorization::cursors::Owner;
 use crate::awaiting::{Await, ParkedCursor};
 use crate::counters::Counters;
-use crate::cursor_store::{CursorSource, OpenCursor};
+use crate::cursor_store::{BatchLimits, CursorSource, OpenCursor};
 use crate::dispatch::{Halt, check_reply_bytes};
 use crate::error_labels;
 use crate::invocation::{Examined, Invocation};
@@ -216,6 +216,15 @@ fn fill(
     let source_is_resumable = source.resume_token().is_some();
     // Kept in one place: most batches never need it.
     let mut last_id = Vec::new();
+    if pending.is_none() {
+        let limits = BatchLimits { documents, bytes: BATCH_BYTES_MAX };
+        if let Some((batch, count)) = source.next_batch(limits)? {
+            reply.extend(batch.as_document());
+            check_reply_bytes(reply.len_bytes())?;
+            index = count;
+            last_id.extend(source.resume_token().into_iter().flat_map(DocumentBuf::into_bytes));
+        }
+    }
     let mut note_id = |document: DocumentRef<'_>| {
         last_id.clear();
         if source_is_resumable && let Some(id) = document.get("_id").and_then(ValueRef::as_document) {

@@ -5,7 +5,7 @@ use crate::connection::Peer;
 use crate::invocation::{Context, Examined};
 use crate::sessions::SessionId;
 use bunko_bson::text::ValueText;
-use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{ArrayRef, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::{Bell, Lsn};
@@ -27,10 +27,27 @@ const CLIENT_CURSORS_MAX: usize = 25_000;
 /// Cursors of which it is remembered that they were closed for what they kept.
 const CLOSED_REMEMBERED_MAX: usize = 1_000;
 
+/// Most that a batch may have.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchLimits {
+    /// Documents.
+    pub documents: u64,
+    /// Bytes of all of them.
+    pub bytes: usize,
+}
+
 /// Where a cursor's documents come from; one is lent until the next call.
 pub trait CursorSource: Send {
     /// The next document, or `None` at the end.
     fn next(&mut self) -> Result<Option<DocumentRef<'_>>>;
+
+    /// Documents that are at hand as a whole batch, `limits` at most, and how many they are: told with this. `None` where there
+    /// is no such batch; then documents are asked for one by one.
+    /// # Errors
+    /// As [`Self::next`].
+    fn next_batch(&mut self, _limits: BatchLimits) -> Result<Option<(ArrayRef<'_>, u64)>> {
+        Ok(None)
+    }
 
     /// Whether it is known, without looking for one, that there is no other document.
     fn is_over(&self) -> bool {

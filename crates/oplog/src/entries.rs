@@ -1,6 +1,6 @@
 //! The entries one after the other, from either end.
 
-use crate::entry::{Entry, Telling, put_entries};
+use crate::entry::{Entry, Telling, tell};
 use bunko_bson::{DocumentBuf, Timestamp};
 use bunko_catalog::from_storage;
 use bunko_errors::Result;
@@ -29,7 +29,11 @@ impl Entries {
     fn next_entry(&mut self) -> Result<Option<DocumentBuf>> {
         while self.ahead.is_empty() {
             let Some(record) = self.history.next_record().map_err(from_storage)? else { return Ok(None) };
-            put_entries(record, &|_| true, Telling::Together, &mut self.ahead)?;
+            let ahead = &mut self.ahead;
+            tell(record, &|_| true, Telling::Together, &mut |happening| {
+                ahead.push(happening.into_entry());
+                Ok(())
+            })?;
             if self.direction == Direction::Forward {
                 self.ahead.reverse();
             }

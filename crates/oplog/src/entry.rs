@@ -33,6 +33,67 @@ pub struct Entry {
     pub before: Option<DocumentBuf>,
 }
 
+/// What a record did, one thing after the other.
+pub enum Happening<'h> {
+    /// A document was inserted, changed or deleted, outside of transactions.
+    Change(Change<'h>),
+    /// Anything else.
+    Entry(Entry),
+}
+
+/// What became of a document, as the record says it: whoever needs no entry has nothing copied.
+#[derive(Clone, Copy)]
+pub struct Change<'h> {
+    /// `op` of the entry: `i`, `u` or `d`.
+    pub operation: &'static str,
+    /// The collection, with its database.
+    pub namespace: &'h str,
+    /// That of the collection.
+    pub uuid: &'h [u8; 16],
+    /// When it happened.
+    pub at: Timestamp,
+    /// The same by the wall clock, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// The document after it; of one that is deleted, its `_id` and nothing else.
+    pub document: DocumentRef<'h>,
+    /// `diff` of an update's entry, where it has one.
+    pub delta: Option<DocumentRef<'h>>,
+    /// The document before, where its collection keeps that.
+    pub before: Option<DocumentRef<'h>>,
+}
+
+impl Happening<'_> {
+    /// As an entry.
+    pub fn into_entry(self) -> Entry {
+        match self {
+            Self::Change(change) => change.to_entry(),
+            Self::Entry(entry) => entry,
+        }
+    }
+}
+
+impl Change<'_> {
+    /// As an entry.
+    pub fn to_entry(&self) -> Entry {
+        let Self { operation, document, delta, .. } = *self;
+        let id = document.get("_id").filter(|_| operation != "d");
+        let changed = delta.map(|delta| DocumentBuf::new().with("$v", DELTA_VERSION).with("diff", delta));
+        let o = changed.as_ref().map_or(document, DocumentBuf::as_ref);
+        let entry = DocumentBuf::with_capacity(o.len_bytes() + self.namespace.len() + ENTRY_BYTES)
+            .with("op", operation)
+            .with("ns", self.namespace)
+            .with("ui", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: self.uuid })
+            .with("o", o);
+        let entry = match id {
+            Some(id) => entry.with("o2", &DocumentBuf::new().with("_id", id)),
+            None => entry,
+        };
+        let after = (operation == "u").then(|| document.to_owned());
+        let before = self.before.map(DocumentRef::to_owned);
+        Entry { after, before, ..ended(entry, self.at, self.time_ms) }
+    }
+}
+
 /// How a transaction's operations are told.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Telling {
@@ -50,14 +111,14 @@ pub(crate) enum Told {
     WithoutBeginning,
 }
 
-/// Adds the entries of a record in the namespaces that are wanted; one that changes no document and no collection has none.
+/// Tells what a record did in the namespaces that are wanted; one that changes no document and no collection did nothing.
 /// # Errors
-/// `InternalError` for a note of a program that is not this one.
-pub(crate) fn put_entries(
+/// `InternalError` for a note of a program that is not this one; those of `each`.
+pub(crate) fn tell(
     record: Record<'_>,
     wants: &dyn Fn(&str) -> bool,
     telling: Telling,
-    into: &mut impl Extend<Entry>,
+    each: &mut dyn FnMut(Happening<'_>) -> Result<()>,
 ) -> Result<Told> {
     let Record { moment, effects, chained } = record;
     let mut whole = Told::Whole;
@@ -77,8 +138,9 @@ pub(crate) fn put_entries(
                     Note::Modified(told) => delta = Some(told),
                     Note::Before(document) => before = Some(document),
                     Note::Command(command) => {
-                        let is_wanted = command.get("ns").and_then(ValueRef::as_str).is_some_and(wants);
-                        into.extend(is_wanted.then(|| entry("c").of_command(command)));
+                        if command.get("ns").and_then(ValueRef::as_str).is_some_and(wants) {
+                            each(Happening::Entry(entry("c").of_command(command)))?;
+                        }
                         number += 1;
                     }
                     Note::Transaction(told) => {
@@ -91,18 +153,23 @@ pub(crate) fn put_entries(
                     Note::Operation { entry, after, before } => {
                         let Some(transaction) = &mut transaction else { continue };
                         match telling {
-                            Telling::Together => into.extend(transaction.gather(entry, number)),
+                            Telling::Together => {
+                                let full = transaction.gather(entry, number);
+                                full.map_or(Ok(()), |full| each(Happening::Entry(full)))?;
+                            }
                             Telling::Apart if entry.get("ns").and_then(ValueRef::as_str).is_some_and(wants) => {
                                 let told = transaction.apart(entry, number);
                                 let [after, before] = [after, before].map(|image| image.map(DocumentRef::to_owned));
-                                into.extend([Entry { after, before, ..told }]);
+                                each(Happening::Entry(Entry { after, before, ..told }))?;
                             }
                             Telling::Apart => {}
                         }
                         number += 1;
                     }
                     Note::Started => {
-                        into.extend(wants("").then(|| entry("n").of_nothing()));
+                        if wants("") {
+                            each(Happening::Entry(entry("n").of_nothing()))?;
+                        }
                         number += 1;
                     }
                 }
@@ -123,23 +190,26 @@ pub(crate) fn put_entries(
                     deleted = None;
                     continue;
                 }
-                into.extend(match effect {
-                    Effect::PutRecord { document, replaced: None, .. } => {
-                        Some(entry("i").of_document(uuid, namespace, DocumentRef::trusted(document)))
-                    }
-                    Effect::PutRecord { document, .. } => {
-                        Some(entry("u").of_update(uuid, namespace, DocumentRef::trusted(document), delta, before))
-                    }
-                    _ => {
-                        let id = deleted.take().unwrap_or(DocumentRef::EMPTY);
-                        let entry = entry("d").of_document(uuid, namespace, id);
-                        Some(Entry { before: before.map(DocumentRef::to_owned), ..entry })
-                    }
-                });
+                let (operation, document) = match effect {
+                    Effect::PutRecord { document, replaced: None, .. } => ("i", DocumentRef::trusted(document)),
+                    Effect::PutRecord { document, .. } => ("u", DocumentRef::trusted(document)),
+                    _ => ("d", deleted.take().unwrap_or(DocumentRef::EMPTY)),
+                };
+                each(Happening::Change(Change {
+                    operation,
+                    namespace,
+                    uuid,
+                    at: moment.timestamp(place),
+                    time_ms: moment.time_ms,
+                    document,
+                    delta: delta.filter(|_| operation == "u"),
+                    before: before.filter(|_| operation != "i"),
+                }))?;
             }
         }
     }
-    into.extend(transaction.and_then(Committed::last));
+    let last = transaction.and_then(Committed::last);
+    last.map_or(Ok(()), |last| each(Happening::Entry(last)))?;
     Ok(whole)
 }
 
@@ -252,43 +322,6 @@ struct Draft {
 }
 
 impl Draft {
-    fn of_document(self, uuid: &[u8; 16], namespace: &str, document: DocumentRef<'_>) -> Entry {
-        let id = document.get("_id").filter(|_| self.operation != "d");
-        let entry = self.begin(uuid, namespace, document.len_bytes()).with("o", document);
-        self.end(match id {
-            Some(id) => entry.with("o2", &DocumentBuf::new().with("_id", id)),
-            None => entry,
-        })
-    }
-
-    fn of_update(
-        self,
-        uuid: &[u8; 16],
-        namespace: &str,
-        document: DocumentRef<'_>,
-        delta: Option<DocumentRef<'_>>,
-        before: Option<DocumentRef<'_>>,
-    ) -> Entry {
-        let entry = match delta {
-            None => self.of_document(uuid, namespace, document),
-            Some(delta) => {
-                let id = document.get("_id").unwrap_or(ValueRef::Null);
-                let o = DocumentBuf::new().with("$v", DELTA_VERSION).with("diff", delta);
-                let entry = self.begin(uuid, namespace, o.len_bytes()).with("o", &o);
-                self.end(entry.with("o2", &DocumentBuf::new().with("_id", id)))
-            }
-        };
-        Entry { after: Some(document.to_owned()), before: before.map(DocumentRef::to_owned), ..entry }
-    }
-
-    /// Begins an entry that will have `o` of that many bytes.
-    fn begin(&self, uuid: &[u8; 16], namespace: &str, bytes: usize) -> DocumentBuf {
-        DocumentBuf::with_capacity(bytes + namespace.len() + ENTRY_BYTES)
-            .with("op", self.operation)
-            .with("ns", namespace)
-            .with("ui", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: uuid })
-    }
-
     /// `command` has `ns`, `ui` and `o`.
     fn of_command(self, command: DocumentRef<'_>) -> Entry {
         let mut entry = DocumentBuf::new().with("op", self.operation);
@@ -308,11 +341,13 @@ impl Draft {
     }
 
     fn end_at(self, at: Timestamp, entry: DocumentBuf) -> Entry {
-        let document = entry
-            .with("ts", at)
-            .with("t", TERM)
-            .with("v", VERSION)
-            .with("wall", ValueRef::DateTime(self.moment.time_ms as i64));
-        Entry { document, at, number: 0, after: None, before: None }
+        ended(entry, at, self.moment.time_ms)
     }
+}
+
+/// An entry with what all end with.
+fn ended(entry: DocumentBuf, at: Timestamp, time_ms: u64) -> Entry {
+    let document =
+        entry.with("ts", at).with("t", TERM).with("v", VERSION).with("wall", ValueRef::DateTime(time_ms as i64));
+    Entry { document, at, number: 0, after: None, before: None }
 }

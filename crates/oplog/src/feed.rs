@@ -1,6 +1,6 @@
 //! Entries as they come to stand on disk, for those who follow what is written.
 
-use crate::entry::{Entry, Telling, Told, put_entries};
+use crate::entry::{Entry, Happening, Telling, Told, tell};
 use bunko_bson::Timestamp;
 use bunko_catalog::from_storage;
 use bunko_errors::Result;
@@ -81,33 +81,54 @@ impl Feed {
             if let Some(entry) = self.ahead.pop_front() {
                 return Ok(Some(entry));
             }
+            let mut ahead = std::mem::take(&mut self.ahead);
+            let is_read = self.read(wants, reach, &mut |happening| {
+                ahead.push_back(happening.into_entry());
+                Ok(())
+            });
+            self.ahead = ahead;
+            if !is_read? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads one record and tells what it did in wanted namespaces, which may be nothing; false where there is no record yet.
+    /// Not to be mixed with [`Feed::next`], which may have entries of a record left.
+    /// # Errors
+    /// As [`Feed::next`]; those of `each`.
+    pub fn read(
+        &mut self,
+        wants: &dyn Fn(&str) -> bool,
+        reach: Reach,
+        each: &mut dyn FnMut(Happening<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        loop {
             let Some((history, end)) = &mut self.history else {
                 if reach == Reach::Needed && self.is_quiet() {
-                    return Ok(None);
+                    return Ok(false);
                 }
                 self.history = self.store.durable_history(self.position).map_err(from_storage)?;
                 if self.history.is_none() {
-                    return Ok(None);
+                    return Ok(false);
                 }
                 continue;
             };
-            match history.next_record().map_err(from_storage)? {
-                Some(record) => {
-                    let Record { moment, chained, .. } = record;
-                    if put_entries(record, wants, Telling::Apart, &mut self.ahead)? == Told::WithoutBeginning {
-                        return Err(from_storage(StorageError::HistoryLost));
-                    }
-                    (self.record, self.position) = (moment.lsn, moment.end);
-                    // All of a chain happened when its last record did.
-                    if chained.is_none_or(|Chained { last, .. }| last == moment) {
-                        self.seen = moment.last_timestamp();
-                    }
-                }
-                None => {
-                    self.position = self.position.max(*end);
-                    self.history = None;
-                }
+            let Some(record) = history.next_record().map_err(from_storage)? else {
+                self.position = self.position.max(*end);
+                self.history = None;
+                continue;
+            };
+            let Record { moment, chained, .. } = record;
+            if tell(record, wants, Telling::Apart, each)? == Told::WithoutBeginning {
+                return Err(from_storage(StorageError::HistoryLost));
             }
+            (self.record, self.position) = (moment.lsn, moment.end);
+            // All of a chain happened when its last record did.
+            if chained.is_none_or(|Chained { last, .. }| last == moment) {
+                self.seen = moment.last_timestamp();
+            }
+            return Ok(true);
         }
     }
 

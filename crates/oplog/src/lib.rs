@@ -13,5 +13,5 @@ mod entry;
 mod feed;
 
 pub use entries::Entries;
-pub use entry::Entry;
+pub use entry::{Change, Entry, Happening};
 pub use feed::{Feed, Reach};

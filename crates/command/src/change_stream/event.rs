@@ -3,15 +3,18 @@
 
 use super::delta::{Shown, describe};
 use super::options::{Image, Options};
-use super::token::{Identity, of_event};
+use super::token::{Identity, of_event, put_event_token};
 use super::{SYSTEM_VIEWS, Target};
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Element, ValueRef};
+use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, Element, Timestamp, ValueRef, Writer};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_oplog::Entry;
+use bunko_oplog::{Change, Entry};
 
 /// An image that is required and is not there.
 const NO_MATCHING_DOCUMENT: ErrorCode = ErrorCode(47);
+
+/// What an event has besides what its entry has, about.
+const HEAD_BYTES: usize = 320;
 
 /// An event to be.
 pub(super) struct Events<'e> {
@@ -26,6 +29,85 @@ pub(super) struct Event {
     pub is_last: bool,
 }
 
+/// What became of a document, from wherever it is known.
+struct Changed<'c> {
+    operation: &'static str,
+    /// The collection, with its database.
+    full: &'c str,
+    uuid: Option<&'c [u8]>,
+    at: Timestamp,
+    number: u64,
+    wall: Option<ValueRef<'c>>,
+    /// `lsid` and `txnNumber`, where it was changed in a transaction.
+    session: [Option<ValueRef<'c>>; 2],
+    /// What an insert or a replacement put.
+    document: Option<DocumentRef<'c>>,
+    id: Option<ValueRef<'c>>,
+    delta: Option<DocumentRef<'c>>,
+    /// The document after an update.
+    after: Option<DocumentRef<'c>>,
+    before: Option<DocumentRef<'c>>,
+}
+
+/// Fields of oplog entries that tell of a transaction, and have the same names in events.
+const SESSION_FIELDS: [&str; 2] = ["lsid", "txnNumber"];
+
+impl<'c> Changed<'c> {
+    fn new(op: &str, document: DocumentRef<'c>, delta: Option<DocumentRef<'c>>) -> Self {
+        let operation = match (op, delta) {
+            ("i", _) => "insert",
+            ("d", _) => "delete",
+            (_, None) => "replace",
+            (_, Some(_)) => "update",
+        };
+        Self {
+            operation,
+            full: "",
+            uuid: None,
+            at: Timestamp { seconds: 0, increment: 0 },
+            number: 0,
+            wall: None,
+            session: [None; 2],
+            document: matches!(operation, "insert" | "replace").then_some(document),
+            id: document.get("_id"),
+            delta,
+            after: None,
+            before: None,
+        }
+    }
+
+    fn of_change(change: &'c Change<'_>) -> Self {
+        Self {
+            full: change.namespace,
+            uuid: Some(change.uuid),
+            at: change.at,
+            wall: Some(ValueRef::DateTime(change.time_ms as i64)),
+            after: (change.operation == "u").then_some(change.document),
+            before: change.before,
+            ..Self::new(change.operation, change.document, change.delta)
+        }
+    }
+
+    /// From an entry with that `op` and that `o`.
+    fn of_entry(entry: &'c Entry, op: &str, o: DocumentRef<'c>) -> Self {
+        let document = entry.document.as_ref();
+        let delta = o.get("$v").and(o.get("diff")).and_then(ValueRef::as_document).filter(|_| op == "u");
+        let changed = Self::new(op, o, delta);
+        Self {
+            full: document.get("ns").and_then(ValueRef::as_str).unwrap_or_default(),
+            uuid: uuid(entry),
+            at: entry.at,
+            number: entry.number,
+            wall: document.get("wall"),
+            session: SESSION_FIELDS.map(|name| document.get(name)),
+            id: document.get("o2").and_then(ValueRef::as_document).and_then(|key| key.get("_id")).or(changed.id),
+            after: entry.after.as_ref().map(DocumentBuf::as_ref),
+            before: entry.before.as_ref().map(DocumentBuf::as_ref),
+            ..changed
+        }
+    }
+}
+
 impl Events<'_> {
     /// The events of an entry: none for what does not concern the stream, two where it ends.
     /// # Errors
@@ -35,98 +117,96 @@ impl Events<'_> {
         let text = |name| document.get(name).and_then(ValueRef::as_str).unwrap_or_default();
         let Some(o) = document.get("o").and_then(ValueRef::as_document) else { return Ok(()) };
         match text("op") {
-            "i" | "u" | "d" if text("ns").split_once('.').is_some_and(|(_, name)| name == SYSTEM_VIEWS) => {
+            "i" | "u" | "d" if is_of_views(text("ns")) => {
                 let event = of_view(entry, o, text("op")).filter(|_| self.options.is_expanded);
                 into.extend(event.map(|document| Event { document, is_last: false }));
             }
-            "i" | "u" | "d" => into.extend([self.of_document(entry, o, text("op"), text("ns"))?]),
+            op @ ("i" | "u" | "d") => {
+                let changed = Changed::of_entry(entry, op, o);
+                let mut bytes = Vec::with_capacity(entry.document.len_bytes() + HEAD_BYTES);
+                let mut event = Writer::new(&mut bytes);
+                self.put(&changed, &mut event)?;
+                event.end();
+                into.extend([Event { document: DocumentBuf::from_trusted(bytes), is_last: false }]);
+            }
             "c" => self.of_command(entry, o, text("ns"), into),
             _ => {}
         }
         Ok(())
     }
 
-    fn of_document(&self, entry: &Entry, o: DocumentRef<'_>, op: &str, full: &str) -> Result<Event> {
-        let delta = o.get("$v").and(o.get("diff")).and_then(ValueRef::as_document).filter(|_| op == "u");
-        let operation = match (op, delta) {
-            ("i", _) => "insert",
-            ("d", _) => "delete",
-            (_, None) => "replace",
-            (_, Some(_)) => "update",
-        };
-        let entry_document = entry.document.as_ref();
-        let key = match entry_document.get("o2").and_then(ValueRef::as_document) {
-            Some(key) => key,
-            None => o,
-        };
-        let mut event = self.begin(entry, operation, Some(key));
-        match operation {
-            "insert" | "replace" => {
-                event.append("fullDocument", o);
-            }
-            "update" => self.put_full_document(entry, full, key, &mut event)?,
-            _ => {}
+    /// Writes the fields of the one event of a change, which is not of a view.
+    /// # Errors
+    /// As [`Events::of`].
+    pub fn put_change(&self, change: &Change<'_>, event: &mut Writer<'_>) -> Result<()> {
+        self.put(&Changed::of_change(change), event)
+    }
+
+    fn put(&self, changed: &Changed<'_>, event: &mut Writer<'_>) -> Result<()> {
+        let Changed { operation, number, uuid, id, .. } = *changed;
+        put_event_token(changed.at, Identity { number, uuid, operation, id }, event);
+        event.append("operationType", operation).append("clusterTime", changed.at);
+        if let Some(bytes) = uuid.filter(|_| self.options.is_expanded) {
+            event.append("collectionUUID", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes });
         }
-        put_namespace(&mut event, full);
-        event.append("documentKey", key);
-        if let Some(delta) = delta {
+        let session = SESSION_FIELDS.into_iter().zip(changed.session);
+        for (name, value) in [("wallTime", changed.wall)].into_iter().chain(session) {
+            if let Some(value) = value {
+                event.append(name, value);
+            }
+        }
+        match changed.document {
+            Some(document) => {
+                event.append("fullDocument", document);
+            }
+            None if operation == "update" => self.put_full_document(changed, event)?,
+            None => {}
+        }
+        let (database, collection) = changed.full.split_once('.').unwrap_or((changed.full, ""));
+        event.begin_document("ns").append("db", database).append("coll", collection).end();
+        event.begin_document("documentKey");
+        if let Some(id) = id {
+            event.append("_id", id);
+        }
+        event.end();
+        if let Some(delta) = changed.delta {
             let shown = if self.options.is_expanded { Shown::Expanded } else { Shown::Usual };
             event.append("updateDescription", &describe(delta, shown));
         }
-        if operation != "insert" {
-            self.put_before(entry, &mut event)?;
-        }
-        Ok(Event { document: event, is_last: false })
+        if operation == "insert" { Ok(()) } else { self.put_before(changed, event) }
     }
 
-    fn put_full_document(
-        &self,
-        entry: &Entry,
-        full: &str,
-        key: DocumentRef<'_>,
-        event: &mut DocumentBuf,
-    ) -> Result<()> {
+    fn put_full_document(&self, changed: &Changed<'_>, event: &mut Writer<'_>) -> Result<()> {
         // A collection that keeps the documents before a change keeps those after it as well.
-        let after = entry.after.as_ref().filter(|_| entry.before.is_some());
-        match (self.options.full_document, after) {
-            (Image::None, _) => {}
-            (Image::Lookup, _) => match self.look_up(full, key)? {
-                Some(found) => {
-                    event.append("fullDocument", &found);
-                }
-                None => {
-                    event.append("fullDocument", ValueRef::Null);
-                }
-            },
-            (_, Some(after)) => {
-                event.append("fullDocument", after);
-            }
-            (Image::WhenAvailable, None) => {
-                event.append("fullDocument", ValueRef::Null);
+        let after = changed.after.filter(|_| changed.before.is_some());
+        let found;
+        let shown = match (self.options.full_document, after) {
+            (Image::None, _) => return Ok(()),
+            (Image::Lookup, _) => {
+                found = self.look_up(changed.full, changed.id.unwrap_or(ValueRef::Null))?;
+                found.as_ref().map(DocumentBuf::as_ref)
             }
             (Image::Required, None) => return Err(missing_image("post")),
-        }
+            (_, after) => after,
+        };
+        event.append("fullDocument", shown.map_or(ValueRef::Null, ValueRef::from));
         Ok(())
     }
 
-    fn put_before(&self, entry: &Entry, event: &mut DocumentBuf) -> Result<()> {
-        match (self.options.before, &entry.before) {
+    fn put_before(&self, changed: &Changed<'_>, event: &mut Writer<'_>) -> Result<()> {
+        match (self.options.before, changed.before) {
             (Image::None | Image::Lookup, _) => {}
-            (_, Some(before)) => {
-                event.append("fullDocumentBeforeChange", before);
-            }
-            (Image::WhenAvailable, None) => {
-                event.append("fullDocumentBeforeChange", ValueRef::Null);
-            }
             (Image::Required, None) => return Err(missing_image("pre")),
+            (_, before) => {
+                event.append("fullDocumentBeforeChange", before.map_or(ValueRef::Null, ValueRef::from));
+            }
         }
         Ok(())
     }
 
-    fn look_up(&self, full: &str, key: DocumentRef<'_>) -> Result<Option<DocumentBuf>> {
+    fn look_up(&self, full: &str, id: ValueRef<'_>) -> Result<Option<DocumentBuf>> {
         let Some(collection) = self.catalog.collection(&Namespace::parse(full)?) else { return Ok(None) };
         let mut document = Vec::new();
-        let id = key.get("_id").unwrap_or(ValueRef::Null);
         let found = collection.find_latest(id, &mut document)?.is_some();
         Ok(found.then(|| DocumentRef::trusted(&document).to_owned()))
     }
@@ -140,7 +220,7 @@ impl Events<'_> {
         match name {
             "dropDatabase" => {
                 let is_shown = !matches!(target, Target::Collection { .. });
-                let mut event = self.begin(entry, "dropDatabase", None);
+                let mut event = self.begin(entry, "dropDatabase");
                 event.append("ns", &DocumentBuf::new().with("db", database));
                 into.extend(is_shown.then_some(Event { document: event, is_last: false }));
                 self.invalidate_if(matches!(target, Target::Database { .. }), entry, "dropDatabase", into);
@@ -153,7 +233,7 @@ impl Events<'_> {
                 }
             }
             "drop" if target.watches(&full) => {
-                let mut event = self.begin(entry, "drop", None);
+                let mut event = self.begin(entry, "drop");
                 put_namespace(&mut event, &full);
                 into.extend([Event { document: event, is_last: false }]);
                 self.invalidate_if(matches!(target, Target::Collection { .. }), entry, "drop", into);
@@ -167,7 +247,7 @@ impl Events<'_> {
     }
 
     fn of_rename(&self, entry: &Entry, from: &str, o: DocumentRef<'_>) -> DocumentBuf {
-        let mut event = self.begin(entry, "rename", None);
+        let mut event = self.begin(entry, "rename");
         put_namespace(&mut event, from);
         let to = namespace(o.get("to").and_then(ValueRef::as_str).unwrap_or_default());
         event.append("to", &to);
@@ -205,7 +285,7 @@ impl Events<'_> {
             }
             _ => return None,
         };
-        let mut event = self.begin(entry, operation, None);
+        let mut event = self.begin(entry, operation);
         put_namespace(&mut event, full);
         if operation == "create" {
             event.append("nsType", "collection");
@@ -218,14 +298,15 @@ impl Events<'_> {
         if !is_invalid {
             return;
         }
-        let identity = Identity { number: entry.number, uuid: uuid(entry), operation, key: None };
+        let identity = Identity { number: entry.number, uuid: uuid(entry), operation, id: None };
         let token = of_event(entry.at, identity, true);
         let event = self.headed(entry, &token, "invalidate");
         into.extend([Event { document: event, is_last: true }]);
     }
 
-    fn begin(&self, entry: &Entry, operation: &str, key: Option<DocumentRef<'_>>) -> DocumentBuf {
-        let token = of_event(entry.at, Identity { number: entry.number, uuid: uuid(entry), operation, key }, false);
+    fn begin(&self, entry: &Entry, operation: &str) -> DocumentBuf {
+        let identity = Identity { number: entry.number, uuid: uuid(entry), operation, id: None };
+        let token = of_event(entry.at, identity, false);
         self.headed(entry, &token, operation)
     }
 
@@ -239,6 +320,11 @@ impl Events<'_> {
     }
 }
 
+/// Whether what is written to a collection of that full name is about views.
+pub(super) fn is_of_views(full: &str) -> bool {
+    full.split_once('.').is_some_and(|(_, name)| name == SYSTEM_VIEWS)
+}
+
 /// What becomes of a view, or of a time series, whose documents are shown by one. It has no UUID.
 fn of_view(entry: &Entry, o: DocumentRef<'_>, op: &str) -> Option<DocumentBuf> {
     let operation = match op {
@@ -247,8 +333,9 @@ fn of_view(entry: &Entry, o: DocumentRef<'_>, op: &str) -> Option<DocumentBuf> {
         _ => "drop",
     };
     let key = entry.document.as_ref().get("o2").and_then(ValueRef::as_document).unwrap_or(o);
-    let full = key.get("_id").and_then(ValueRef::as_str)?;
-    let identity = Identity { number: entry.number, uuid: uuid(entry), operation, key: Some(key) };
+    let id = key.get("_id");
+    let full = id.and_then(ValueRef::as_str)?;
+    let identity = Identity { number: entry.number, uuid: uuid(entry), operation, id };
     let mut event = begun(entry, &of_event(entry.at, identity, false), operation);
     put_origin(&mut event, entry);
     put_namespace(&mut event, full);
@@ -278,7 +365,7 @@ fn put_origin(event: &mut DocumentBuf, entry: &Entry) {
     if let Some(wall) = entry.document.as_ref().get("wall") {
         event.append("wallTime", wall);
     }
-    for name in ["lsid", "txnNumber"] {
+    for name in SESSION_FIELDS {
         if let Some(value) = entry.document.as_ref().get(name) {
             event.append(name, value);
         }

@@ -3,8 +3,9 @@
 use super::Target;
 use super::event::{Event, Events};
 use super::options::{Beginning, Image, Options};
-use super::tail::{Chunk, Member, Tails, Taken};
+use super::tail::{Chunk, Member, Placed, Tails, Taken};
 use super::token::{self, Token, high_water};
+use crate::cursor_store::BatchLimits;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::Catalog;
@@ -58,17 +59,17 @@ pub(super) enum Told {
 }
 
 impl Told {
-    pub fn document(&self) -> Option<&DocumentBuf> {
+    pub fn document(&self) -> Option<DocumentRef<'_>> {
         match self {
-            Self::Own(document) => Some(document),
-            Self::Shared(chunk, index) => chunk.event(*index).map(|(event, _)| &event.document),
+            Self::Own(document) => Some(document.as_ref()),
+            Self::Shared(chunk, index) => chunk.event(*index).map(|(event, _)| event),
         }
     }
 
     pub fn into_document(self) -> Option<DocumentBuf> {
         match self {
             Self::Own(document) => Some(document),
-            shared @ Self::Shared(..) => shared.document().cloned(),
+            shared @ Self::Shared(..) => shared.document().map(DocumentRef::to_owned),
         }
     }
 }
@@ -156,7 +157,7 @@ impl Reading {
     /// That of the last event, or a mark behind it.
     pub fn token(&self) -> DocumentRef<'_> {
         let last = self.chunk.as_ref().and_then(|(chunk, next)| chunk.event(next.checked_sub(1)?));
-        last.and_then(|(event, _)| token_of(&event.document)).unwrap_or(self.token.as_ref())
+        last.and_then(|(event, _)| token_of(event)).unwrap_or(self.token.as_ref())
     }
 
     /// Whether nothing follows, since what it watches is gone.
@@ -189,7 +190,7 @@ impl Reading {
                 return Err(unknown_token(token));
             }
             let place_of = |is_it: &dyn Fn(DocumentRef<'_>) -> bool| {
-                events.iter().position(|event| token_of(&event.document).is_some_and(is_it))
+                events.iter().position(|event| token_of(event.document.as_ref()).is_some_and(is_it))
             };
             let Some(place) = place_of(&|own| token.is(own)) else {
                 if place_of(&|own| token.is_cut_from(own)).is_some() {
@@ -197,7 +198,7 @@ impl Reading {
                 }
                 continue;
             };
-            if let Some(own) = token_of(&events[place].document) {
+            if let Some(own) = token_of(events[place].document.as_ref()) {
                 self.token = own.to_owned();
             }
             // An invalidation that follows is still to be told, and so is what is left of an event in fragments.
@@ -236,7 +237,7 @@ impl Reading {
 
     fn note_told(&mut self, document: &DocumentBuf, is_last: bool) {
         self.is_over = is_last;
-        if let Some(token) = token_of(document) {
+        if let Some(token) = token_of(document.as_ref()) {
             self.token = token.to_owned();
         }
     }
@@ -244,17 +245,44 @@ impl Reading {
     /// The next of the events that others have made.
     fn next_shared(&mut self) -> Option<Told> {
         let (chunk, index) = self.chunk.as_mut()?;
-        let Some((event, lsn)) = chunk.event(*index) else {
+        let Some((_, &Placed { place: lsn, is_last, .. })) = chunk.event(*index) else {
             self.token = self.token().to_owned();
             self.chunk = None;
             return None;
         };
-        let (told, is_last) = (Told::Shared(Arc::clone(chunk), *index), event.is_last);
+        let told = Told::Shared(Arc::clone(chunk), *index);
         *index += 1;
         // What it has seen does not matter as long as something follows.
         self.place = Some(Place { lsn, seen: self.token_at, is_before_last: true });
         self.is_over = is_last;
         Some(told)
+    }
+
+    /// Events that others have made, all that were made at once: told with this, unless there are none, or too many for a
+    /// batch. Otherwise the next one is to be asked for.
+    /// # Errors
+    /// As [`Self::next`].
+    pub fn next_chunk(&mut self, limits: BatchLimits) -> Result<Option<Arc<Chunk>>> {
+        if self.is_over || !self.ahead.is_empty() || !matches!(self.course, Course::Together(_)) {
+            return Ok(None);
+        }
+        if self.chunk.as_ref().is_none_or(|(chunk, next)| *next == chunk.count()) {
+            self.operation.work(WORK_PER_EVENT)?;
+            self.token = self.token().to_owned();
+            self.chunk = None;
+            if !self.read_together()? {
+                return Ok(None);
+            }
+        }
+        let Some((chunk, next @ 0)) = &mut self.chunk else { return Ok(None) };
+        if chunk.count() as u64 > limits.documents || chunk.all().as_document().len_bytes() > limits.bytes {
+            return Ok(None);
+        }
+        let Some((_, &Placed { place: lsn, is_last, .. })) = chunk.event(chunk.count() - 1) else { return Ok(None) };
+        *next = chunk.count();
+        self.place = Some(Place { lsn, seen: self.token_at, is_before_last: true });
+        self.is_over = is_last;
+        Ok(Some(Arc::clone(chunk)))
     }
 
     /// Takes the next entry; whether there may be events now, or a better way to them.
@@ -334,8 +362,8 @@ impl Reading {
 }
 
 /// The token of an event, where no stage has taken it away.
-pub(super) fn token_of(event: &DocumentBuf) -> Option<DocumentRef<'_>> {
-    event.as_ref().get("_id").and_then(ValueRef::as_document)
+pub(super) fn token_of(event: DocumentRef<'_>) -> Option<DocumentRef<'_>> {
+    event.get("_id").and_then(ValueRef::as_document)
 }
 
 fn check_history(catalog: &Catalog, time: Timestamp) -> Result<()> {

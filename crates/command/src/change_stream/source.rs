@@ -3,9 +3,10 @@
 use super::options::{Beginning, Options};
 use super::reading::{ImageExpiry, Reading, Told, token_of};
 use super::split::{self, fragments};
+use super::tail::Chunk;
 use super::token::Token;
 use super::{STAGE, Target, check_server};
-use crate::cursor_store::CursorSource;
+use crate::cursor_store::{BatchLimits, CursorSource};
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
@@ -68,7 +69,7 @@ pub(crate) fn open(
         (false, true) => None,
     };
     let splitting = splits.then(|| Splitting { behind, ..Splitting::default() });
-    Ok(Box::new(Watching { stream, reading, following, splitting, current: None }))
+    Ok(Box::new(Watching { stream, reading, following, splitting, current: None, chunk: None }))
 }
 
 /// Refuses to go on in the middle of an event that is to come whole.
@@ -122,6 +123,8 @@ struct Watching {
     following: Option<Following>,
     splitting: Option<Splitting>,
     current: Option<Told>,
+    /// What was lent last, where that was many events at once.
+    chunk: Option<Arc<Chunk>>,
 }
 
 /// Where large events come in fragments.
@@ -140,13 +143,13 @@ impl Splitting {
     fn next(&mut self) -> Option<DocumentBuf> {
         let fragment = self.ahead.pop_front()?;
         let is_last = self.ahead.is_empty();
-        self.token = token_of(&fragment).filter(|_| !is_last).map(DocumentRef::to_owned);
+        self.token = token_of(fragment.as_ref()).filter(|_| !is_last).map(DocumentRef::to_owned);
         Some(fragment)
     }
 
     /// Takes an event, of which nothing is left where all has been told before.
     fn take(&mut self, event: DocumentBuf) -> Result<Option<DocumentBuf>> {
-        let is_of_it = |token: &Token| token_of(&event).is_some_and(|own| token.is(own));
+        let is_of_it = |token: &Token| token_of(event.as_ref()).is_some_and(|own| token.is(own));
         let behind = self.behind.take().filter(is_of_it).and_then(|token| token.fragment);
         self.ahead = fragments(event.as_ref(), behind)?;
         Ok(self.next().or(behind.is_none().then_some(event)))
@@ -159,7 +162,7 @@ impl Watching {
             return Ok(self.next_event()?.map(Told::Own));
         }
         let told = self.reading.lock().next()?;
-        check_document_bytes(told.as_ref().and_then(Told::document).map_or(0, DocumentBuf::len_bytes))?;
+        check_document_bytes(told.as_ref().and_then(Told::document).map_or(0, DocumentRef::len_bytes))?;
         Ok(told)
     }
 
@@ -179,7 +182,7 @@ impl Watching {
     }
 
     fn check_token(&self, event: &DocumentBuf) -> Result<()> {
-        if token_of(event).map(DocumentRef::as_bytes) == Some(self.reading.lock().token().as_bytes()) {
+        if token_of(event.as_ref()).map(DocumentRef::as_bytes) == Some(self.reading.lock().token().as_bytes()) {
             return Ok(());
         }
         let message = "Encountered an event whose _id field, which contains the resume token, was modified by the \
@@ -192,7 +195,15 @@ impl Watching {
 impl CursorSource for Watching {
     fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
         self.current = self.next_told()?;
-        Ok(self.current.as_ref().and_then(Told::document).map(DocumentBuf::as_ref))
+        Ok(self.current.as_ref().and_then(Told::document))
+    }
+
+    fn next_batch(&mut self, limits: BatchLimits) -> Result<Option<(ArrayRef<'_>, u64)>> {
+        if self.stream.is_some() {
+            return Ok(None);
+        }
+        self.chunk = self.reading.lock().next_chunk(limits)?;
+        Ok(self.chunk.as_ref().map(|chunk| (chunk.all(), chunk.count() as u64)))
     }
 
     fn stays_open(&self) -> bool {

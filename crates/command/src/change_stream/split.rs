@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn fragments_hold_all_fields_and_are_resumed_from_each() {
-        let identity = Identity { number: 3, uuid: Some(&[2; 16]), operation: "insert", key: None };
+        let identity = Identity { number: 3, uuid: Some(&[2; 16]), operation: "insert", id: None };
         let token = of_event(Timestamp { seconds: 5, increment: 7 }, identity, false);
         let text = "x".repeat(600);
         let event = DocumentBuf::new()

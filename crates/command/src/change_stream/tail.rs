@@ -4,22 +4,25 @@
 //! were members then have taken it, within limits; who is too slow for these reads by itself again, from its own place on.
 
 use super::Target;
-use super::event::{Event, Events};
+use super::event::{Event, Events, is_of_views};
 use super::options::{Beginning, Options};
-use bunko_bson::Timestamp;
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Timestamp, Writer};
 use bunko_catalog::Catalog;
 use bunko_errors::Result;
-use bunko_oplog::{Feed, Reach};
+use bunko_oplog::{Feed, Happening, Reach};
 use bunko_store::Lsn;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering as Order;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of events from which on no more are made at a time.
-const CHUNK_BYTES: usize = 64 << 10;
+/// Bytes of events from which on no more are made at a time, but for what the same record did.
+const CHUNK_BYTES: usize = 128 << 10;
+/// Those of a document's length.
+const LENGTH_BYTES: usize = 4;
 /// Most bytes that wait in a tail for members that are behind.
 const TAIL_BYTES_MAX: usize = 1 << 20;
 /// Most bytes that wait in all tails of a server.
@@ -57,6 +60,8 @@ struct State {
     waiting_bytes: usize,
     /// The number of the first that waits.
     first: u64,
+    /// What the next chunk is thought to take.
+    chunk_bytes: usize,
 }
 
 /// Events that some members have not taken.
@@ -65,16 +70,86 @@ struct Waiting {
     members: usize,
 }
 
-/// Events in a row.
+/// Events in a row, encoded as the batch of a reply has them.
 pub(super) struct Chunk {
-    events: Vec<(Event, Lsn)>,
-    bytes: usize,
+    /// An array, as a document.
+    encoded: DocumentBuf,
+    events: Vec<Placed>,
+}
+
+/// One of the events.
+pub(super) struct Placed {
+    /// Where it stands among the encoded.
+    span: Range<usize>,
+    /// A place from which on the log tells it again.
+    pub place: Lsn,
+    pub is_last: bool,
 }
 
 impl Chunk {
-    /// One of them, and a place from which on the log tells it again.
-    pub fn event(&self, index: usize) -> Option<(&Event, Lsn)> {
-        self.events.get(index).map(|(event, place)| (event, *place))
+    /// One of them.
+    pub fn event(&self, index: usize) -> Option<(DocumentRef<'_>, &Placed)> {
+        let placed = self.events.get(index)?;
+        Some((DocumentRef::trusted(&self.encoded.as_ref().as_bytes()[placed.span.clone()]), placed))
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.events.len()
+    }
+
+    /// All of them, by their index.
+    pub fn all(&self) -> ArrayRef<'_> {
+        ArrayRef::from_document(self.encoded.as_ref())
+    }
+
+    fn bytes(&self) -> usize {
+        self.encoded.len_bytes()
+    }
+}
+
+/// A chunk to be.
+struct Draft<'d> {
+    events: Vec<Placed>,
+    writer: Writer<'d>,
+}
+
+impl<'d> Draft<'d> {
+    fn new(bytes: &'d mut Vec<u8>) -> Self {
+        Self { events: Vec::new(), writer: Writer::new(bytes) }
+    }
+
+    /// Adds what a record did.
+    fn add(&mut self, by: &Events<'_>, happening: Happening<'_>) -> Result<()> {
+        match happening {
+            Happening::Change(change) if !is_of_views(change.namespace) => {
+                self.put(false, |event| by.put_change(&change, event))
+            }
+            other => {
+                let mut made = Vec::new();
+                by.of(&other.into_entry(), &mut made)?;
+                made.iter().try_for_each(|Event { document, is_last }| {
+                    self.put(*is_last, |event| {
+                        event.extend(document.as_ref());
+                        Ok(())
+                    })
+                })
+            }
+        }
+    }
+
+    fn put(&mut self, is_last: bool, write: impl FnOnce(&mut Writer<'d>) -> Result<()>) -> Result<()> {
+        self.writer.begin_document_at(self.events.len());
+        let start = self.writer.len_bytes() - LENGTH_BYTES;
+        write(&mut self.writer)?;
+        self.writer.end();
+        self.events.push(Placed { span: start..self.writer.len_bytes(), place: Lsn(0), is_last });
+        Ok(())
+    }
+
+    /// Those from a number on stand in the record there.
+    fn place(&mut self, from: usize, place: Lsn) {
+        self.events[from..].iter_mut().for_each(|event| event.place = place);
     }
 }
 
@@ -161,44 +236,54 @@ fn beginning(catalog: &Catalog, target: &Target, feed: &Feed) -> Feed {
 
 impl Tail {
     fn new(catalog: &Arc<Catalog>, target: &Target, options: &Options, feed: Feed) -> Self {
-        let state = State { feed, is_lost: false, members: 0, waiting: VecDeque::new(), waiting_bytes: 0, first: 0 };
+        let state = State {
+            feed,
+            is_lost: false,
+            members: 0,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            first: 0,
+            chunk_bytes: 0,
+        };
         let options = Options { beginning: Beginning::Now, ..options.clone() };
         Self { catalog: Arc::clone(catalog), target: target.clone(), options, state: Mutex::new(state) }
     }
 
     /// Makes the next events, which wait for all members but `taking`, who get them at once; `None` where there are none yet.
     fn read(&self, state: &mut State, taking: usize, tails: &Tails, reach: Reach) -> Option<Arc<Chunk>> {
-        let (mut events, mut bytes) = (Vec::new(), 0);
-        let mut made = VecDeque::new();
-        while bytes < CHUNK_BYTES {
-            let entry = match state.feed.next(&|namespace| self.target.wants(namespace), reach) {
-                Ok(Some(entry)) => entry,
-                Ok(None) => break,
+        // The next chunk is about as long as the last one.
+        let mut bytes = Vec::with_capacity(state.chunk_bytes);
+        let mut draft = Draft::new(&mut bytes);
+        let by = Events { catalog: &self.catalog, target: &self.target, options: &self.options };
+        while draft.writer.len_bytes() < CHUNK_BYTES {
+            let before = draft.events.len();
+            let mut add = |happening: Happening<'_>| draft.add(&by, happening);
+            match state.feed.read(&|namespace| self.target.wants(namespace), reach, &mut add) {
+                Ok(true) => draft.place(before, state.feed.place_of_last()),
+                Ok(false) => break,
                 Err(_) => {
+                    // What was made of that record comes again for whoever reads by itself.
                     state.is_lost = true;
-                    break;
+                    return None;
                 }
-            };
-            let by = Events { catalog: &self.catalog, target: &self.target, options: &self.options };
-            if by.of(&entry, &mut made).is_err() {
-                state.is_lost = true;
-                break;
-            }
-            let place = state.feed.place_of_last();
-            for event in made.drain(..) {
-                bytes += event.document.len_bytes();
-                events.push((event, place));
             }
         }
+        let Draft { events, mut writer } = draft;
         if events.is_empty() {
             return None;
         }
-        let chunk = Arc::new(Chunk { events, bytes });
+        writer.end();
+        let chunk = Arc::new(Chunk { encoded: DocumentBuf::from_trusted(bytes), events });
+        let bytes = chunk.bytes();
+        state.chunk_bytes = bytes + bytes / 8;
         let members = state.members - taking;
         state.waiting.push_back(Waiting { chunk: Arc::clone(&chunk), members });
         state.waiting_bytes += bytes;
         let all = tails.0.waiting_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        while state.waiting_bytes > TAIL_BYTES_MAX || all > ALL_BYTES_MAX && !state.waiting.is_empty() {
+        // One record may have more than a tail keeps.
+        while state.waiting_bytes > TAIL_BYTES_MAX && state.waiting.len() > 1
+            || all > ALL_BYTES_MAX && !state.waiting.is_empty()
+        {
             state.give_up_first(tails);
         }
         state.give_up_taken(tails);
@@ -215,8 +300,8 @@ impl State {
     fn give_up_first(&mut self, tails: &Tails) {
         if let Some(Waiting { chunk, .. }) = self.waiting.pop_front() {
             self.first += 1;
-            self.waiting_bytes -= chunk.bytes;
-            tails.0.waiting_bytes.fetch_sub(chunk.bytes, Ordering::Relaxed);
+            self.waiting_bytes -= chunk.bytes();
+            tails.0.waiting_bytes.fetch_sub(chunk.bytes(), Ordering::Relaxed);
         }
     }
 

@@ -6,7 +6,7 @@
 //! Source: the tokens that MongoDB 8.0 gives to clients.
 
 use bunko_bson::key_string::{Direction, append};
-use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Begins a timestamp.
@@ -33,6 +33,8 @@ const HIGH_WATER: [u8; 4] = [ZERO, ZERO, FALSE, NULL];
 const SMALL_NUMBER: u8 = 0x2b;
 /// Most bytes of a number within a transaction.
 const NUMBER_BYTES_MAX: usize = 4;
+/// What most keys of events take at most.
+const KEY_BYTES: usize = 160;
 /// Most fragments of an event: those whose numbers take a byte.
 pub(super) const FRAGMENTS_MAX: u8 = 64;
 /// The name under which a client sees the digits.
@@ -58,13 +60,14 @@ pub(super) struct Identity<'e> {
     pub number: u64,
     pub uuid: Option<&'e [u8]>,
     pub operation: &'e str,
-    /// `documentKey`, where the event is one of a document.
-    pub key: Option<DocumentRef<'e>>,
+    /// The `_id` that makes up `documentKey`, where the event is one of a document.
+    pub id: Option<ValueRef<'e>>,
 }
 
 /// The mark that says that all before a time has been told.
 pub(super) fn high_water(at: Timestamp) -> DocumentBuf {
-    let mut bytes = beginning(at);
+    let mut bytes = Vec::with_capacity(32);
+    put_beginning(&mut bytes, at);
     bytes.extend(HIGH_WATER);
     bytes.push(END);
     encoded(&bytes)
@@ -72,8 +75,18 @@ pub(super) fn high_water(at: Timestamp) -> DocumentBuf {
 
 /// That of an event, or of the invalidation behind it.
 pub(super) fn of_event(at: Timestamp, identity: Identity<'_>, is_invalidate: bool) -> DocumentBuf {
-    let mut bytes = beginning(at);
-    bytes.reserve(128);
+    encoded(&key_of_event(at, identity, is_invalidate))
+}
+
+/// Writes that of an event as its `_id`.
+pub(super) fn put_event_token(at: Timestamp, identity: Identity<'_>, event: &mut Writer<'_>) {
+    let digits = hexadecimal(&key_of_event(at, identity, false));
+    event.begin_document("_id").append(DATA, digits.as_str()).end();
+}
+
+fn key_of_event(at: Timestamp, identity: Identity<'_>, is_invalidate: bool) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(KEY_BYTES);
+    put_beginning(&mut bytes, at);
     bytes.extend(EVENT);
     put_number(&mut bytes, identity.number);
     bytes.push(if is_invalidate { TRUE } else { FALSE });
@@ -89,23 +102,21 @@ pub(super) fn of_event(at: Timestamp, identity: Identity<'_>, is_invalidate: boo
     bytes.push(STRING);
     bytes.extend_from_slice(identity.operation.as_bytes());
     bytes.push(0);
-    if let Some(key) = identity.key {
+    if let Some(id) = identity.id {
         put_name(&mut bytes, OBJECT, "documentKey");
         bytes.push(OBJECT);
-        for field in key {
-            match field.value {
-                ValueRef::ObjectId(id) => {
-                    put_name(&mut bytes, OBJECT_ID, field.name);
-                    bytes.push(OBJECT_ID);
-                    bytes.extend_from_slice(&id.0);
-                }
-                other => append(&mut bytes, other, Direction::Ascending),
+        match id {
+            ValueRef::ObjectId(id) => {
+                put_name(&mut bytes, OBJECT_ID, "_id");
+                bytes.push(OBJECT_ID);
+                bytes.extend_from_slice(&id.0);
             }
+            other => append(&mut bytes, other, Direction::Ascending),
         }
         bytes.push(0);
     }
     bytes.extend([0, END]);
-    encoded(&bytes)
+    bytes
 }
 
 /// That of a fragment of an event, from the event's own.
@@ -120,12 +131,11 @@ pub(super) fn of_fragment(event: DocumentRef<'_>, number: u8) -> DocumentBuf {
     encoded(&bytes)
 }
 
-fn beginning(at: Timestamp) -> Vec<u8> {
-    let mut bytes = vec![TIMESTAMP];
+fn put_beginning(bytes: &mut Vec<u8>, at: Timestamp) {
+    bytes.push(TIMESTAMP);
     bytes.extend(at.seconds.to_be_bytes());
     bytes.extend(at.increment.to_be_bytes());
     bytes.extend(VERSION);
-    bytes
 }
 
 fn put_number(bytes: &mut Vec<u8>, number: u64) {
@@ -157,13 +167,30 @@ fn put_name(bytes: &mut Vec<u8>, kind: u8, name: &str) {
 }
 
 fn encoded(bytes: &[u8]) -> DocumentBuf {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let mut digits = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        digits.extend([byte >> 4, byte & 15].map(|digit| char::from(DIGITS[usize::from(digit)])));
-    }
+    let digits = hexadecimal(bytes);
     DocumentBuf::with_capacity(digits.len() + 24).with(DATA, digits.as_str())
 }
+
+/// Every event has a token: its bytes are looked up in pairs of digits.
+fn hexadecimal(bytes: &[u8]) -> String {
+    let mut digits = vec![0; 2 * bytes.len()];
+    for (pair, byte) in digits.as_chunks_mut().0.iter_mut().zip(bytes) {
+        *pair = DIGIT_PAIRS[usize::from(*byte)];
+    }
+    String::from_utf8(digits).expect("digits are ASCII")
+}
+
+/// Each byte in hexadecimal digits.
+const DIGIT_PAIRS: [[u8; 2]; 256] = {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < pairs.len() {
+        pairs[byte] = [DIGITS[byte >> 4], DIGITS[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
 
 impl Token {
     /// # Errors
@@ -276,8 +303,8 @@ mod tests {
     }
 
     fn numbered(at: Timestamp, number: u64, is_invalidate: bool) -> DocumentBuf {
-        let key = DocumentBuf::new().with("_id", ObjectId([1; 12]));
-        let identity = Identity { number, uuid: Some(&[2; 16]), operation: "insert", key: Some(key.as_ref()) };
+        let id = Some(ObjectId([1; 12]).into());
+        let identity = Identity { number, uuid: Some(&[2; 16]), operation: "insert", id };
         of_event(at, identity, is_invalidate)
     }
 
