@@ -6,6 +6,7 @@
 
 use crate::cursor_store::OpenCursor;
 use crate::operations::RunningOperation;
+use bunko_catalog::Turn;
 use bunko_store::Listening;
 use parking_lot::Mutex;
 use std::fmt;
@@ -20,6 +21,8 @@ pub struct Await {
     pub stop: Listening,
     /// Then it answers that there is nothing.
     pub until: Instant,
+    /// Its place among those who wait for the same, given up with this.
+    pub turn: Option<Turn>,
 }
 
 /// What a connection keeps of a command that waits.

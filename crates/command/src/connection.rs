@@ -8,13 +8,13 @@ use crate::service::Service;
 use crate::sessions::Session;
 use crate::sessions::id::random_uuid;
 use bunko_bson::DocumentBuf;
+use bunko_catalog::Turn;
 use bunko_errors::Result;
 use bunko_wire::Compressor;
 use parking_lot::Mutex;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 /// Who is at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +86,8 @@ pub struct ClientConnection {
     uuid: OnceLock<[u8; 16]>,
     /// The command that waits, if one does.
     parked: Option<Parked>,
-    /// Until when the first statement of a transaction waits for others, which is run again and again meanwhile.
-    pub(crate) conflict_until: Option<Instant>,
+    /// The turn of the first statement of a transaction that waits for others, and is run again then.
+    pub(crate) turn: Option<Turn>,
     /// What the last reply waits for.
     pub(crate) hold: Option<Await>,
 }
@@ -108,7 +108,7 @@ impl ClientConnection {
             registration: None,
             uuid: OnceLock::new(),
             parked: None,
-            conflict_until: None,
+            turn: None,
             hold: None,
         }
     }

@@ -157,7 +157,7 @@ pub fn write_next_batch(
     {
         invocation.parked = Some(ParkedCursor { id, cursor, until });
         let (news, stop) = (bell.after(heard), stop.after(stop_heard));
-        return Err(Halt::Awaits(Box::new(Await { news, stop, until })));
+        return Err(Halt::Awaits(Box::new(Await { news, stop, until, turn: None })));
     }
     reply.end();
     write_resume_token(reply, resume_token);

@@ -9,15 +9,15 @@ use crate::connection::ClientConnection;
 use crate::error_labels;
 use crate::fail_points::InjectedError;
 use crate::generic_options::{GenericOptions, is_held_back};
-use crate::invocation::Invocation;
+use crate::invocation::{Conflict, Invocation};
 use crate::known_commands;
 use crate::operations::{Beginning, at_shutdown};
 use crate::profiler::Outcome;
 use crate::service::Service;
-use crate::transactions::{Fate, Part, check_writes, fate_by_reply, is_inside};
+use crate::transactions::{Fate, check_writes, fate_by_reply, is_inside};
 use crate::write_concern::Acknowledgement;
 use bunko_bson::{DocumentBuf, DocumentRef, Element, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
-use bunko_catalog::{StateAsked, check_database};
+use bunko_catalog::{StateAsked, Turn, check_database};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{Message, Sequence};
 use std::time::Duration;
@@ -191,7 +191,8 @@ impl Service {
     ) -> Result<(), Halt> {
         // Whatever becomes of the command, it waits no longer.
         let parked = connection.unpark();
-        let patience = connection.conflict_until.take();
+        // Given up when the command has tried again, so that the next one is called unless it waits for this one now.
+        let turn = connection.turn.take();
         let name = request.name();
         let Some(command) = commands::find(name) else {
             self.counters.note_refused(None);
@@ -267,14 +268,11 @@ impl Service {
         // The reply leaves with the connection, and is no longer the operation's.
         let given_away = reply.capacity_bytes().saturating_sub(room_before);
         let outcome = if invocation.leave(given_away) { Err(Halt::TooLong) } else { outcome };
-        let mut conflict_until = None;
-        let (outcome, held) = match invocation.wait_after_conflict(patience) {
+        let (outcome, held, next_turn) = match invocation.wait_after_conflict(turn.as_ref().map(Turn::until)) {
             // It holds nothing by then that others wait for.
-            Some(wait) if invocation.options.part == Some(Part::First) => {
-                conflict_until = Some(wait.until);
-                (Err(Halt::Awaits(Box::new(wait))), None)
-            }
-            held => (outcome, held),
+            Some(Conflict::Again(wait, next_turn)) => (Err(Halt::Awaits(Box::new(wait))), None, Some(next_turn)),
+            Some(Conflict::Over(wait)) => (outcome, Some(wait), None),
+            None => (outcome, None, None),
         };
         if matches!(outcome, Err(Halt::TooLong | Halt::Awaits(_))) {
             invocation.set_fate(Fate::AsBefore);
@@ -295,7 +293,7 @@ impl Service {
         if let Err(Halt::Awaits(_)) = &outcome {
             let parked = invocation.parked.take();
             drop(invocation);
-            connection.conflict_until = conflict_until;
+            connection.turn = next_turn;
             connection.park(operation, parked);
             return outcome;
         }

@@ -14,9 +14,9 @@ use crate::oplog_view;
 use crate::query_settings;
 use crate::service::Service;
 use crate::sessions::{Asked, CheckedOut};
-use crate::transactions::{CONFLICT_WAIT_MAX, Entry, Fate, Part};
+use crate::transactions::{CONFLICT_LOOK, CONFLICT_WAIT_MAX, Entry, Fate, Part};
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef, Writer};
-use bunko_catalog::{Collection, Namespace, RetryableWrite, StateAsked, Transaction};
+use bunko_catalog::{Collection, Namespace, RetryableWrite, Return, StateAsked, Transaction, Turn};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{OperationContext, OperationSource, Place, UnitOfWork};
 use bunko_query::QueryScope;
@@ -30,6 +30,14 @@ use std::time::{Duration, Instant};
 const LARGE_QUERY_BYTES: usize = 4 * 1024;
 /// Documents of a collection over which such a query may take long.
 const LARGE_COLLECTION: u64 = 2_000;
+
+/// What is done after a conflict with another transaction.
+pub(crate) enum Conflict {
+    /// The command waits for its turn, and is run again.
+    Again(Await, Turn),
+    /// The command has failed, and its reply waits.
+    Over(Await),
+}
 
 /// A command at work.
 pub struct Invocation<'a> {
@@ -250,14 +258,24 @@ impl<'a> Invocation<'a> {
     }
 
     /// What is worth waiting for after the command has met another transaction: until then, where it has waited before.
-    pub(crate) fn wait_after_conflict(&self, until: Option<Instant>) -> Option<Await> {
-        let obstacle = self.checked_out.as_ref()?.transaction()?.take_obstacle()?;
+    pub(crate) fn wait_after_conflict(&self, until: Option<Instant>) -> Option<Conflict> {
+        let transaction = self.checked_out.as_ref()?.transaction()?;
         let until = until.unwrap_or_else(|| self.started() + CONFLICT_WAIT_MAX);
         // Who asked for the state of some time gets that again.
-        let is_of_now = !matches!(self.options.read_concern.state, Some(StateAsked::At(_)));
-        (is_of_now && Instant::now() < until).then(|| {
-            let stop = self.stop_bell();
-            Await { news: obstacle.after(0), stop: stop.after(stop.rings()), until }
+        if matches!(self.options.read_concern.state, Some(StateAsked::At(_))) || Instant::now() >= until {
+            return None;
+        }
+        let is_first = self.options.part == Some(Part::First);
+        let comes_back = if is_first { Return::AtOnce } else { Return::Anew };
+        let turn = transaction.turn_after_obstacle(comes_back, until)?;
+        let (news, stop) = (turn.bell().after(0), self.stop_bell());
+        let stop = stop.after(stop.rings());
+        Some(if is_first {
+            // Who was called before may never come.
+            let until = until.min(Instant::now() + CONFLICT_LOOK);
+            Conflict::Again(Await { news, stop, until, turn: None }, turn)
+        } else {
+            Conflict::Over(Await { news, stop, until, turn: Some(turn) })
         })
     }
 

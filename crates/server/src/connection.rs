@@ -487,7 +487,7 @@ impl Session {
     }
 
     async fn wait_for_news(&mut self, wait: Await) {
-        let Await { news, stop, until } = wait;
+        let Await { news, stop, until, turn: _turn } = wait;
         tokio::select! {
             () = news => {}
             () = stop => {}

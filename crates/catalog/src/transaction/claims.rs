@@ -1,6 +1,7 @@
 //! What a write of a transaction must be alone with, and whether anybody came before.
 
-use super::owners::{Claimed, Owned, rung};
+use super::owners::{Claimed, Owned};
+use super::turn::Obstacle;
 use super::{Open, Transaction};
 use crate::index_keys::own_part;
 use crate::write::holder;
@@ -58,7 +59,7 @@ impl Transaction {
             Claimed::Now => open.owned.push(owned),
             Claimed::Before => {}
             Claimed::ByOther => {
-                *self.obstacle.lock() = Some(self.catalog.owners.end_of_owner(&owned));
+                *self.obstacle.lock() = Some(Obstacle::Owner(owned));
                 return Err(write_conflict());
             }
         }
@@ -67,7 +68,7 @@ impl Transaction {
 
     /// Somebody has changed it since the snapshot, and is through.
     fn overtaken(&self) -> Failure {
-        *self.obstacle.lock() = Some(rung());
+        *self.obstacle.lock() = Some(Obstacle::Past);
         write_conflict()
     }
 }

@@ -19,22 +19,25 @@ mod memory;
 mod occupancy;
 mod operations;
 mod owners;
+mod turn;
 
 pub use memory::{TRANSACTION_BYTES_MAX, TransactionMemory};
 pub(crate) use occupancy::{Occupancy, announce, changed_since, exclude_all};
 pub(crate) use owners::{Owned, Owners};
+pub use turn::{Return, Turn};
 
 use crate::retry::{self, SessionName, SessionUuid, WriteHistory};
 use crate::{Catalog, Collection, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
 use bunko_store::planted::{self, Bug};
-use bunko_store::{Batch, Bell, KeyspaceId, Lsn, NOT_LOGGED, Overlay, SEGMENT_BYTES, Snapshot};
+use bunko_store::{Batch, KeyspaceId, Lsn, NOT_LOGGED, Overlay, SEGMENT_BYTES, Snapshot};
 use occupancy::Stay;
 use operations::Operations;
 use owners::Owner;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use turn::Obstacle;
 
 /// Commits that are longer are a chain of batches of about that many bytes. The oplog makes an entry of the operations
 /// of each, and an entry is a document.
@@ -47,8 +50,8 @@ pub struct Transaction {
     number: i64,
     owner: Owner,
     course: Mutex<Course>,
-    /// The end of whoever was in the way of a statement.
-    obstacle: Mutex<Option<Arc<Bell>>>,
+    /// Whoever was in the way of a statement.
+    obstacle: Mutex<Option<Obstacle>>,
 }
 
 /// How far it has come.
@@ -110,12 +113,6 @@ impl Transaction {
     /// The one that an operation's reads and writes belong to, if they do.
     pub fn of(operation: &dyn OperationSource) -> Option<&Self> {
         operation.unit()?.downcast_ref()
-    }
-
-    /// After a `WriteConflict`: a bell that rings, or has rung, once who was in the way has ended. To try again before that is
-    /// in vain.
-    pub fn take_obstacle(&self) -> Option<Arc<Bell>> {
-        self.obstacle.lock().take()
     }
 
     /// Its session.
@@ -277,7 +274,7 @@ impl Transaction {
     fn end(&self, course: Course) {
         if let Course::Open(open) = course {
             self.catalog.transaction_memory.tell(open.told_bytes, 0);
-            self.catalog.owners.release(&open.owned, self.owner);
+            self.catalog.owners.release(&open.owned);
             // What is private still was never created.
             open.created.iter().filter(|created| created.is_private()).for_each(|created| created.set_dropped());
         }

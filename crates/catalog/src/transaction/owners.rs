@@ -12,10 +12,11 @@ use bunko_operation::OperationSource;
 use bunko_store::{Bell, KeyspaceId, RecordId};
 use foldhash::fast::RandomState;
 use parking_lot::{Condvar, Mutex};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 /// What can be owned.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -65,8 +66,16 @@ struct Table {
     owned: HashMap<Owned, Owner, RandomState>,
     /// Those who wait, by what they wait for: nobody is woken for what others wait for.
     waiting: HashMap<Owned, Queue, RandomState>,
-    /// The ends of owners that were in some transaction's way.
-    ends: HashMap<Owner, Arc<Bell>, RandomState>,
+    /// Transactions that wait for something: whose turn it is next stands first. One is called whenever it is given back, for
+    /// if all came, all but one had come in vain.
+    turns: HashMap<Owned, VecDeque<Place>, RandomState>,
+}
+
+/// Where a transaction stands that waits for its turn.
+struct Place {
+    /// Who has the least time left comes first.
+    until: Instant,
+    bell: Arc<Bell>,
 }
 
 /// Who waits for one record or key.
@@ -102,12 +111,33 @@ impl Owners {
         }
     }
 
-    /// Rings once whoever owns it has ended, and has rung where nobody owns it any more.
-    pub fn end_of_owner(&self, owned: &Owned) -> Arc<Bell> {
+    /// A bell that rings once it is the caller's turn to try to own it, and has rung where nobody owns it any more. The caller
+    /// calls [`Owners::leave`] or [`Owners::withdraw`] once it has tried, or tries no more.
+    pub fn queue(&self, owned: &Owned, until: Instant) -> Arc<Bell> {
         let mut table = self.table.lock();
-        match table.owned.get(owned).copied() {
-            Some(owner) => Arc::clone(table.ends.entry(owner).or_default()),
-            None => rung(),
+        if !table.owned.contains_key(owned) {
+            return rung();
+        }
+        let bell = Arc::<Bell>::default();
+        let queue = table.turns.entry(owned.clone()).or_default();
+        let place = queue.partition_point(|place| place.until <= until);
+        queue.insert(place, Place { until, bell: Arc::clone(&bell) });
+        bell
+    }
+
+    /// Ends a wait that [`Owners::queue`] began, of who may have been called and owns it later.
+    pub fn withdraw(&self, owned: &Owned, bell: &Arc<Bell>) {
+        self.table.lock().withdraw(owned, bell);
+    }
+
+    /// Ends a wait that [`Owners::queue`] began. If nobody owns it now, it is the next one's turn.
+    pub fn leave(&self, owned: &Owned, bell: &Arc<Bell>) {
+        let mut table = self.table.lock();
+        table.withdraw(owned, bell);
+        let next = if table.owned.contains_key(owned) { None } else { table.call_next(owned) };
+        drop(table);
+        if let Some(next) = next {
+            next.ring();
         }
     }
 
@@ -146,15 +176,16 @@ impl Owners {
         outcome
     }
 
-    /// Gives all of those back, which are all that the owner has.
-    pub fn release(&self, owned: &[Owned], owner: Owner) {
+    /// Gives all of those back, which are all that their owner has.
+    pub fn release(&self, owned: &[Owned]) {
         if owned.is_empty() {
             return;
         }
         let mut table = self.table.lock();
-        let mut woken = Vec::new();
+        let (mut woken, mut called) = (Vec::new(), Vec::new());
         for owned in owned {
             table.owned.remove(owned);
+            called.extend(table.call_next(owned));
             if !table.waiting.is_empty() {
                 woken.extend(table.waiting.get(owned).map(|queue| Arc::clone(&queue.released)));
             }
@@ -163,14 +194,36 @@ impl Owners {
             table.owned.shrink_to_fit();
         }
         self.count.store(table.owned.len(), Ordering::Relaxed);
-        let end = if table.ends.is_empty() { None } else { table.ends.remove(&owner) };
         drop(table);
         for released in woken {
             released.notify_all();
         }
-        if let Some(end) = end {
-            end.ring();
+        for bell in called {
+            bell.ring();
         }
+    }
+}
+
+impl Table {
+    fn withdraw(&mut self, owned: &Owned, bell: &Arc<Bell>) {
+        let Entry::Occupied(mut queue) = self.turns.entry(owned.clone()) else { return };
+        queue.get_mut().retain(|place| !Arc::ptr_eq(&place.bell, bell));
+        if queue.get().is_empty() {
+            queue.remove();
+        }
+    }
+
+    /// Takes whoever's turn it is out of the queue.
+    fn call_next(&mut self, owned: &Owned) -> Option<Arc<Bell>> {
+        if self.turns.is_empty() {
+            return None;
+        }
+        let Entry::Occupied(mut queue) = self.turns.entry(owned.clone()) else { return None };
+        let next = queue.get_mut().pop_front();
+        if queue.get().is_empty() {
+            queue.remove();
+        }
+        next.map(|place| place.bell)
     }
 }
 
@@ -214,14 +267,37 @@ mod tests {
         };
         std::thread::sleep(Duration::from_millis(10));
         assert!(!waiting.is_finished() && owners.are_any());
-        let (end_of_one, end_of_other) = (owners.end_of_owner(&record), owners.end_of_owner(&key));
-        owners.release(std::slice::from_ref(&record), one);
+        owners.release(std::slice::from_ref(&record));
         waiting.join().expect("no panic");
-        assert_eq!((end_of_one.rings(), end_of_other.rings()), (1, 0));
-        assert_eq!(owners.end_of_owner(&record).rings(), 1, "nobody is in the way");
-        owners.release(&[key], other);
-        assert_eq!(end_of_other.rings(), 1);
-        assert!(!owners.are_any() && owners.table.lock().ends.is_empty());
+        owners.release(&[key]);
+        assert!(!owners.are_any());
+    }
+
+    #[test]
+    fn one_after_the_other_has_its_turn_who_has_the_least_time_first() {
+        let owners = Owners::default();
+        let owner = owners.new_owner();
+        let record = Owned::Record(KeyspaceId(1), RecordId(2));
+        let now = Instant::now();
+        let queue = |seconds| owners.queue(&record, now + Duration::from_secs(seconds));
+        assert_eq!(queue(1).rings(), 1, "nobody owns it");
+        assert_eq!(owners.claim(&record, owner), Claimed::Now);
+        let bells = [queue(3), queue(2), queue(3), queue(9)];
+        let rings = || bells.each_ref().map(|bell| bell.rings());
+        owners.release(std::slice::from_ref(&record));
+        assert_eq!(rings(), [0, 1, 0, 0], "all others would come in vain");
+        assert_eq!(owners.claim(&record, owner), Claimed::Now);
+        owners.leave(&record, &bells[1]);
+        assert_eq!(rings(), [0, 1, 0, 0], "it is owned again");
+        owners.leave(&record, &bells[0]);
+        owners.release(std::slice::from_ref(&record));
+        assert_eq!(rings(), [0, 1, 1, 0], "who has left is not called");
+        owners.withdraw(&record, &bells[2]);
+        assert_eq!(rings(), [0, 1, 1, 0], "who was called may still come");
+        owners.leave(&record, &bells[2]);
+        assert_eq!(rings(), [0, 1, 1, 1], "who did not take it lets the next one in");
+        owners.leave(&record, &bells[3]);
+        assert!(owners.table.lock().turns.is_empty());
     }
 
     #[test]
@@ -244,10 +320,10 @@ mod tests {
             std::thread::yield_now();
         }
         let [first, second] = waiting;
-        owners.release(&records[..1], owner);
+        owners.release(&records[..1]);
         first.join().expect("woken");
         assert!(!second.is_finished());
-        owners.release(&records[1..], owner);
+        owners.release(&records[1..]);
         second.join().expect("woken");
         assert!(owners.table.lock().waiting.is_empty());
     }

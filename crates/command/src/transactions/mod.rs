@@ -24,6 +24,10 @@ pub(crate) use writes::check_writes;
 
 use std::time::Duration;
 
-/// How long a statement that meets another transaction waits for the end of that. The first one of its transaction begins anew
-/// then, and any other has failed already: it is its reply that waits, since to try again before would be in vain.
+/// How long a statement that meets another transaction waits for its turn, of all who wait for the same. The first one of its
+/// transaction begins anew then, and any other has failed already: it is its reply that waits, since to try again before would
+/// be in vain.
 pub(crate) const CONFLICT_WAIT_MAX: Duration = Duration::from_millis(100);
+/// How often the first statement of a transaction tries again while it waits, though it is not its turn: a transaction that has
+/// failed, and whose turn it is, may never be begun anew.
+pub(crate) const CONFLICT_LOOK: Duration = Duration::from_millis(20);

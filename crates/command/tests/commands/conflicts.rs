@@ -89,16 +89,44 @@ fn the_first_statement_waits_for_a_moment_and_no_longer() {
     let mut clients = Clients::start();
     assert_eq!(code(&clients.begins(1, &update(1)).expect("nobody is in the way")), 0);
     let begun = Instant::now();
-    let until = waits(clients.begins(2, &update(1))).until;
-    // Run again too early, it waits on, but not anew.
-    if Instant::now() < until {
-        assert_eq!(waits(clients.begins(2, &update(1))).until, until);
-    }
-    std::thread::sleep(until.saturating_duration_since(Instant::now()));
-    assert_eq!(code(&clients.begins(2, &update(1)).expect("a reply")), 112);
-    assert!(begun.elapsed().as_millis() >= 15);
+    let mut until = waits(clients.begins(2, &update(1))).until;
+    // Run again, it waits on, but not anew.
+    let reply = loop {
+        std::thread::sleep(until.saturating_duration_since(Instant::now()));
+        match clients.begins(2, &update(1)) {
+            Ok(reply) => break reply,
+            waiting => until = waits(waiting).until,
+        }
+    };
+    assert_eq!(code(&reply), 112);
+    assert!(begun.elapsed().as_millis() >= 100);
     assert_eq!(code(&clients.attempt(2, &update(2), "").expect("a reply")), 251, "it is over");
     assert_eq!(code(&clients.attempt(1, "commitTransaction: 1", "").expect("commits")), 0);
+}
+
+#[test]
+fn one_after_the_other_is_called() {
+    let mut clients = Clients::start();
+    assert_eq!(code(&clients.begins(1, &update(1)).expect("nobody is in the way")), 0);
+    let mut waiting = [2, 3, 4].map(|connection| waits(clients.begins(connection, &update(1))));
+    let called = |waiting: &mut [Await; 3]| waiting.each_mut().map(is_over);
+    assert_eq!(code(&clients.attempt(1, "commitTransaction: 1", "").expect("commits")), 0);
+    assert_eq!(called(&mut waiting), [true, false, false], "the others would come in vain");
+    assert_eq!(code(&clients.begins(2, &update(1)).expect("it is its turn")), 0);
+    assert_eq!(called(&mut waiting), [true, false, false]);
+    // Who fails later than with its first statement is called too, and then nobody else before it is back.
+    assert_eq!(code(&clients.begins(5, &update(2)).expect("nobody is in the way")), 0);
+    assert_eq!(code(&clients.attempt(5, &update(1), "").expect("a reply")), 112);
+    let mut failed = clients.0.connection(5).take_hold().expect("a wait");
+    assert_eq!(code(&clients.attempt(2, "abortTransaction: 1", "").expect("aborts")), 0);
+    assert_eq!(called(&mut waiting), [true, true, false]);
+    // It is its turn, and it wants something else by now.
+    assert_eq!(code(&clients.begins(3, &update(3)).expect("nobody is in the way")), 0);
+    assert_eq!(called(&mut waiting), [true, true, true]);
+    assert_eq!(code(&clients.begins(4, &update(1)).expect("it is its turn")), 0);
+    assert!(!is_over(&mut failed));
+    assert_eq!(code(&clients.attempt(4, "commitTransaction: 1", "").expect("commits")), 0);
+    assert!(is_over(&mut failed));
 }
 
 #[test]
