@@ -1,14 +1,18 @@
-//! How soon change streams see what is inserted: many of them on one collection, and one writer at a given rate.
+//! How soon change streams see what is inserted, and what they cost the writer: many of them on one collection, or none, and one
+//! writer at a given rate.
 //!
 //! ```text
 //! bunko serve --replSet rs0 --port 27017
 //! cargo run --release -p bunko-bench --example streams -- --port 27017 --streams 100 --rate 20000
 //! ```
-//! One thread reads all streams, another writes. Told is the time from before the insert of a document is sent to the end of
-//! the batch that has its event: that of the first event of each batch, which has waited longest.
+//! One thread reads all streams, another writes; with a rate of 0 as fast as replies come. Told is the time from before the
+//! insert of a document is sent to the end of the batch that has its event: that of all events, and that of the first event of
+//! each batch, which has waited longest. Of the writer it tells how long replies took, and of the server, where it is on this
+//! machine, its processor time for each document.
 #![forbid(unsafe_code)]
 
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+use bunko_host::{ProcessReading, listener};
 use bunko_wire::{HEADER_BYTES, MAX_FRAME_BYTES, Message, MessageFlags, needed_bytes, split_frame, write_message};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -29,7 +33,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 struct Options {
     port: u16,
     streams: usize,
-    /// Documents a second.
+    /// Documents a second; 0 for as many as there can be.
     rate: u64,
     /// Documents of one insert.
     at_once: u64,
@@ -90,22 +94,44 @@ fn insert(documents: &ArrayBuf) -> DocumentBuf {
     DocumentBuf::new().with("insert", COLLECTION).with("documents", documents).with("writeConcern", &concern)
 }
 
-/// Inserts documents at the rate until it is told to stop; how many.
-fn write(options: &Options, begun: Instant, is_over: &AtomicBool) -> Outcome<u64> {
+/// What the writer did once it was warm.
+struct Written {
+    documents: u64,
+    seconds: f64,
+    replies_ns: Vec<i64>,
+    /// Of the server.
+    processor: Option<Duration>,
+}
+
+/// Inserts documents at the rate until it is told to stop.
+fn write(options: &Options, begun: Instant, is_over: &AtomicBool) -> Outcome<Written> {
     let mut socket = connect(options.port)?;
     let text = "x".repeat(100);
-    let mut done = 0;
+    let (mut done, mut replies_ns, mut warm) = (0, Vec::new(), None);
+    let server = listener(options.port);
+    let reading = || server.and_then(ProcessReading::of);
     while !is_over.load(Ordering::Relaxed) {
-        let due = Duration::from_secs_f64(done as f64 / options.rate as f64);
-        std::thread::sleep(due.saturating_sub(begun.elapsed()));
+        if options.rate > 0 {
+            let due = Duration::from_secs_f64(done as f64 / options.rate as f64);
+            std::thread::sleep(due.saturating_sub(begun.elapsed()));
+        }
+        if warm.is_none() && begun.elapsed().as_secs() >= options.warming_seconds {
+            warm = Some((done, begun.elapsed(), reading()));
+        }
         let sent = begun.elapsed().as_nanos() as i64;
         let document = |n: u64| DocumentBuf::new().with("n", n as i64).with("sent", sent).with("text", text.as_str());
         let documents: Vec<_> = (done..done + options.at_once).map(document).collect();
         let documents: ArrayBuf = documents.iter().collect();
         run(&mut socket, insert(&documents))?;
         done += options.at_once;
+        if warm.is_some() {
+            replies_ns.push(begun.elapsed().as_nanos() as i64 - sent);
+        }
     }
-    Ok(done)
+    let (before, since, processor) = warm.ok_or("it was over before it was warm")?;
+    let processor = processor.zip(reading()).map(|(before, after)| after.since(&before).cpu);
+    replies_ns.sort_unstable();
+    Ok(Written { documents: done - before, seconds: (begun.elapsed() - since).as_secs_f64(), replies_ns, processor })
 }
 
 /// A change stream.
@@ -132,32 +158,42 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Takes what has come, and asks for more once it is a whole batch; the first event's time in that, where it has any.
-    fn take(&mut self, scratch: &mut [u8], seen: &mut Seen) -> Outcome<Option<i64>> {
+    /// Takes what has come, and asks for more once it is a whole batch.
+    fn take(&mut self, scratch: &mut [u8], seen: &mut Seen, begun: Instant) -> Outcome<()> {
         let received = match self.socket.read(scratch) {
             Ok(0) => return Err("the server closed the connection".into()),
             Ok(received) => received,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error.into()),
         };
+        let now = begun.elapsed();
         seen.bytes += received as u64;
         let is_whole = self.partial.is_empty() && split_frame(&scratch[..received], MAX_FRAME_BYTES)?.is_some();
         if !is_whole {
             self.partial.extend_from_slice(&scratch[..received]);
             if split_frame(&self.partial, MAX_FRAME_BYTES)?.is_none() {
-                return Ok(None);
+                return Ok(());
             }
         }
         let frame = if is_whole { &scratch[..received] } else { &self.partial[..] };
-        let place = frame.windows(SENT.len()).position(|bytes| bytes == SENT);
-        let sent = place.and_then(|place| frame[place + SENT.len()..].first_chunk().copied()).map(i64::from_le_bytes);
-        if sent.is_none() && !is_ok(Message::parse(frame)?.body) {
+        let (mut rest, mut is_first) = (frame, true);
+        while let Some(place) = rest.windows(SENT.len()).position(|bytes| bytes == SENT) {
+            rest = &rest[place + SENT.len()..];
+            let Some(sent) = rest.first_chunk().copied().map(i64::from_le_bytes) else { break };
+            seen.note(now, sent, is_first);
+            is_first = false;
+            // To look at each of millions would take a processor of its own.
+            if !seen.batches.is_multiple_of(BATCHES_SKIPPED) {
+                break;
+            }
+        }
+        if is_first && !is_ok(Message::parse(frame)?.body) {
             return Err("a stream failed".into());
         }
         seen.batches += 1;
         self.partial.clear();
         self.socket.write_all(&self.more)?;
-        Ok(sent)
+        Ok(())
     }
 }
 
@@ -166,7 +202,29 @@ impl Stream {
 struct Seen {
     batches: u64,
     bytes: u64,
-    latencies_ns: Vec<i64>,
+    warm: Duration,
+    /// Of the first event of each batch.
+    first_ns: Vec<i64>,
+    /// Of all events of a part of the batches.
+    all_ns: Vec<i64>,
+}
+
+/// One of so many batches is looked at as a whole.
+const BATCHES_SKIPPED: u64 = 16;
+
+impl Seen {
+    fn note(&mut self, now: Duration, sent: i64, is_first: bool) {
+        if now < self.warm {
+            return;
+        }
+        let waited = now.as_nanos() as i64 - sent;
+        if is_first {
+            self.first_ns.push(waited);
+        }
+        if self.batches.is_multiple_of(BATCHES_SKIPPED) {
+            self.all_ns.push(waited);
+        }
+    }
 }
 
 fn read(options: &Options, streams: &mut [Stream], begun: Instant) -> Outcome<Seen> {
@@ -176,20 +234,23 @@ fn read(options: &Options, streams: &mut [Stream], begun: Instant) -> Outcome<Se
     }
     let (mut scratch, mut events) = (vec![0; SCRATCH_BYTES], Vec::with_capacity(256));
     let (warm, end) = (Duration::from_secs(options.warming_seconds), Duration::from_secs(options.seconds));
-    let mut seen = Seen::default();
+    let mut seen = Seen { warm, ..Seen::default() };
     while begun.elapsed() < end {
         let timeout = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
         epoll::wait(&epoll, spare_capacity(&mut events), Some(&timeout))?;
         for event in events.drain(..) {
-            let sent = streams[event.data.u64() as usize].take(&mut scratch, &mut seen)?;
-            let now = begun.elapsed();
-            if now > warm {
-                seen.latencies_ns.extend(sent.map(|sent| now.as_nanos() as i64 - sent));
-            }
+            streams[event.data.u64() as usize].take(&mut scratch, &mut seen, begun)?;
         }
     }
-    seen.latencies_ns.sort_unstable();
+    seen.first_ns.sort_unstable();
+    seen.all_ns.sort_unstable();
     Ok(seen)
+}
+
+/// What a part of sorted times is below, in milliseconds.
+fn at(sorted_ns: &[i64], part: f64) -> f64 {
+    let place = (sorted_ns.len() as f64 * part) as usize;
+    sorted_ns.get(place.min(sorted_ns.len().saturating_sub(1))).map_or(f64::NAN, |ns| *ns as f64 / 1e6)
 }
 
 fn main() -> Outcome<()> {
@@ -206,25 +267,27 @@ fn main() -> Outcome<()> {
         (writer.join().expect("no panic"), seen)
     });
     let (written, seen, seconds) = (written?, seen?, begun.elapsed().as_secs_f64());
-    let at = |part: f64| {
-        let place = (seen.latencies_ns.len() as f64 * part) as usize;
-        seen.latencies_ns
-            .get(place.min(seen.latencies_ns.len().saturating_sub(1)))
-            .map_or(f64::NAN, |ns| *ns as f64 / 1e6)
-    };
     println!(
         "{} streams; {:.0} documents inserted a second, {} at a time; {:.0} batches and {:.0} MB a second",
         options.streams,
-        written as f64 / seconds,
+        written.documents as f64 / written.seconds,
         options.at_once,
         seen.batches as f64 / seconds,
         seen.bytes as f64 / seconds / 1e6
     );
     println!(
-        "the first event of a batch comes after {:.1} ms at the median, {:.1} ms at p99, {:.1} ms at most",
-        at(0.5),
-        at(0.99),
-        at(1.0)
+        "replies to the writer come after {:.3} ms at the median, {:.3} ms at p99; {:.2} us of the server's time a document",
+        at(&written.replies_ns, 0.5),
+        at(&written.replies_ns, 0.99),
+        written.processor.map_or(f64::NAN, |time| time.as_secs_f64() * 1e6 / written.documents as f64)
     );
+    for (which, sorted_ns) in [("an event", &seen.all_ns), ("the first event of a batch", &seen.first_ns)] {
+        println!(
+            "{which} comes after {:.1} ms at the median, {:.1} ms at p99, {:.1} ms at most",
+            at(sorted_ns, 0.5),
+            at(sorted_ns, 0.99),
+            at(sorted_ns, 1.0)
+        );
+    }
     Ok(())
 }
