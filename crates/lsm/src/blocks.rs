@@ -19,6 +19,7 @@ use lsm_tree::table::{Block, BlockHandle, BlockOffset, IndexBlock};
 use lsm_tree::{CompressionType, GlobalTableId, SeqNo, Table, TableId, TreeId};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -158,6 +159,11 @@ impl Blocks {
         let lists = (LISTS_BYTES / LIST_BYTES_USUAL) as usize;
         let lists = Cache::with_weighter(lists, LISTS_BYTES, ByMemory);
         Self { tree, lists, files: Arc::clone(files) }
+    }
+
+    /// Drops the lists of all tables but these.
+    pub fn forget_others(&self, tables: &FxHashSet<TableId>) {
+        self.lists.retain(|(table, _), _| tables.contains(table));
     }
 
     fn list(&self, table: &Table, handle: BlockHandle) -> Result<Arc<BlockList>> {

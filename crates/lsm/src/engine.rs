@@ -27,8 +27,9 @@ use bunko_store::{
 };
 use bunko_versions::Views;
 use lsm_tree::config::{CompressionPolicy, HashRatioPolicy, PinningPolicy};
-use lsm_tree::{AbstractTree, AnyTree, Cache, CompressionType, SequenceNumberCounter};
+use lsm_tree::{AbstractTree, AnyTree, Cache, CompressionType, SequenceNumberCounter, TableId};
 use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 /// The engine's name in `serverStatus` and the manifest.
@@ -167,6 +168,15 @@ fn open_tree(files: &TreeFiles, cache_bytes: u64, filter: Arc<WithoutDropped>) -
 impl LsmEngine {
     fn view_before(&self, lsn: Lsn) -> LsmView {
         LsmView::before(lsn, self.tree.clone(), Arc::clone(&self.state), Arc::clone(&self.documents))
+    }
+
+    /// Gives back what is kept of tables that were merged into others: nobody asks for it any more, and it would stay until the
+    /// caches are full.
+    fn forget_leaves(&self) {
+        let tables: FxHashSet<TableId> = self.tree.current_version().iter_tables().map(|table| table.id()).collect();
+        self.documents.leaves.forget_others(&tables);
+        self.documents.key_leaves.forget_others(&tables);
+        self.documents.key_leaves.blocks.forget_others(&tables);
     }
 }
 
@@ -324,11 +334,15 @@ impl Engine for LsmEngine {
     }
 
     fn merge(&self, oldest_view: &dyn Fn() -> Lsn) -> Result<()> {
-        self.merger.merge(oldest_view)
+        let outcome = self.merger.merge(oldest_view);
+        self.forget_leaves();
+        outcome
     }
 
     fn compact(&self, oldest_view: Lsn) -> Result<()> {
-        self.merger.rewrite(oldest_view)
+        let outcome = self.merger.rewrite(oldest_view);
+        self.forget_leaves();
+        outcome
     }
 
     fn give_up_merging(&self) {

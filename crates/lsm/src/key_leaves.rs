@@ -7,14 +7,48 @@ use crate::leaves::OfBlock;
 use bunko_store::{KeyspaceId, RecordId};
 use lsm_tree::SeqNo;
 
-/// One version of what a table or memtable knows of a key.
+/// One version of what a table or memtable knows of a key; as small as it can be, since what is searched far apart comes from
+/// memory.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyVersion {
-    pub lsn: SeqNo,
+    /// The LSN, which has 63 bits, and [`OLDER`].
+    lsn: SeqNo,
+    /// [`DELETED`] where the key was.
+    record: u64,
+}
+
+/// A newer version of the key stands before it in the leaf.
+const OLDER: SeqNo = 1 << 63;
+/// No record has the last of all ids.
+const DELETED: u64 = u64::MAX;
+
+impl KeyVersion {
+    /// The newest version of a key that leads to a record, or was deleted.
+    pub fn new(lsn: SeqNo, record: Option<RecordId>) -> Self {
+        Self { lsn, record: record.map_or(DELETED, |record| record.0) }
+    }
+
+    /// The same with a newer version before it.
+    pub fn older(self) -> Self {
+        Self { lsn: self.lsn | OLDER, ..self }
+    }
+
+    #[inline]
+    pub fn lsn(self) -> SeqNo {
+        self.lsn & !OLDER
+    }
+
     /// `None` where the key was deleted.
-    pub record: Option<RecordId>,
+    #[inline]
+    pub fn record(self) -> Option<RecordId> {
+        (self.record != DELETED).then_some(RecordId(self.record))
+    }
+
     /// Whether a newer version of the key stands before it in the leaf.
-    pub is_older: bool,
+    #[inline]
+    pub fn is_older(self) -> bool {
+        self.lsn & OLDER != 0
+    }
 }
 
 /// Keys in ascending order, of each the newest version first.
@@ -45,8 +79,9 @@ impl OfBlock for KeyLeaf {
                 None => None,
                 Some(value) => Some(KeyValue::decode(value)?.record),
             };
+            let version = KeyVersion::new(entry.lsn + lsn_base, record);
             let is_older = leaf.last_key() == Some(key);
-            leaf.push(key, KeyVersion { lsn: entry.lsn + lsn_base, record, is_older });
+            leaf.push(key, if is_older { version.older() } else { version });
             Some(())
         })?;
         leaf.keys.complete();

@@ -150,10 +150,16 @@ impl Run {
         if self.next < self.stop { Ok(Advance::Entry) } else { self.leave_leaf(leaves, route) }
     }
 
+    /// Whether the leaf goes on behind the range.
+    fn ends_within_leaf(&self) -> bool {
+        self.stop < self.leaf.keys.len()
+    }
+
     /// Goes on behind the entries of the leaf that are within the range.
     fn leave_leaf(&mut self, leaves: &Leaves<KeyLeaf>, route: &KeyRoute) -> Result<Advance> {
+        let ends_within_leaf = self.ends_within_leaf();
         let advance = match &mut self.source {
-            _ if self.stop < self.leaf.keys.len() => Advance::End,
+            _ if ends_within_leaf => Advance::End,
             Source::Tables(_) => self.settle(leaves, route)?,
             Source::Memtable { is_whole: true, .. } => Advance::End,
             Source::Memtable { keys, at_once, is_whole } => {
@@ -200,13 +206,9 @@ impl Run {
             self.load(leaves, route)?;
             self.next = self.leaf.keys.find(0, route.start());
         }
+        // From where it is: the last key of a leaf, which would tell whether all are within the range, is far from there in memory.
         let keys = &self.leaf.keys;
-        self.stop = match route.end() {
-            Some(end) if !self.leaf.last_key().is_some_and(|last| end.is_behind(last)) => {
-                keys.find_near(self.next, end)
-            }
-            _ => keys.len(),
-        };
+        self.stop = route.end().map_or(keys.len(), |end| keys.find_near(self.next, end));
         Ok(if self.next < self.stop { Advance::Entry } else { Advance::End })
     }
 }
@@ -369,10 +371,10 @@ impl KeyWalk {
                     run.next += 1;
                     let version = run.leaf.versions[entry];
                     // Of a key the newest version that is seen comes first.
-                    self.is_decided &= version.is_older;
-                    if version.lsn < self.route.before && !self.is_decided {
+                    self.is_decided &= version.is_older();
+                    if version.lsn() < self.route.before && !self.is_decided {
                         self.is_decided = true;
-                        if let Some(record) = version.record {
+                        if let Some(record) = version.record() {
                             return Ok(Some((Found::Alone(number, entry), record)));
                         }
                     }
@@ -423,6 +425,10 @@ impl KeyWalk {
     /// Goes on behind the leaf of a run that was walked alone.
     fn leave_leaf(&mut self, number: usize) -> Result<()> {
         let run = &mut self.runs[number];
+        if run.ends_within_leaf() {
+            run.is_at_end = true;
+            return Ok(());
+        }
         let left = run.leaf.clone();
         let mut advance = run.leave_leaf(&self.leaves, &self.route)?;
         // The versions of a key may go on in the next leaf.
@@ -439,13 +445,13 @@ impl KeyWalk {
         for run in &mut self.runs {
             while !run.is_at_end && run.head() == self.shared {
                 let version = run.leaf.versions[run.next];
-                if version.lsn < self.route.before && newest.is_none_or(|newest| newest.lsn < version.lsn) {
+                if version.lsn() < self.route.before && newest.is_none_or(|newest| newest.lsn() < version.lsn()) {
                     newest = Some(version);
                 }
                 self.is_gone |= run.advance(&self.leaves, &self.route)? == Advance::Gone;
             }
         }
-        Ok(newest.and_then(|newest| newest.record))
+        Ok(newest.and_then(KeyVersion::record))
     }
 }
 

@@ -5,13 +5,17 @@
 
 use bunko_versions::head_of;
 
+/// Most bytes that keys are known to begin alike with.
+const SHARED_BYTES_MAX: usize = 16;
+
 /// Keys that stand one behind the other, in ascending order.
 #[derive(Default)]
 pub(crate) struct Keys {
     bytes: Vec<u8>,
     ends: Vec<u32>,
-    /// Bytes that all of them begin with.
+    /// Bytes that all of them begin with: so many of these, which stand here because each search compares them.
     shared: usize,
+    begin: [u8; SHARED_BYTES_MAX],
     /// What follows these, as numbers that order as the bytes do; none of keys that are not searched often.
     heads: Vec<u64>,
 }
@@ -73,7 +77,9 @@ impl Keys {
         self.bytes.shrink_to_fit();
         self.ends.shrink_to_fit();
         let Some(last) = self.len().checked_sub(1) else { return };
-        self.shared = self.get(0).iter().zip(self.get(last)).take_while(|(first, last)| first == last).count();
+        let common = self.get(0).iter().zip(self.get(last)).take_while(|(first, last)| first == last).count();
+        self.shared = common.min(SHARED_BYTES_MAX);
+        self.begin[..self.shared].copy_from_slice(&self.bytes[..self.shared]);
         self.heads = (0..=last).map(|number| head_of(&self.get(number)[self.shared..])).collect();
     }
 
@@ -103,7 +109,7 @@ impl Keys {
             return Sought::Unknown;
         }
         let (begin, rest) = key.split_at(key.len().min(self.shared));
-        match begin.cmp(&self.bytes[..self.shared]) {
+        match begin.cmp(&self.begin[..self.shared]) {
             std::cmp::Ordering::Less => Sought::First,
             std::cmp::Ordering::Greater => Sought::Last,
             std::cmp::Ordering::Equal => Sought::Head(head_of(rest)),
@@ -163,12 +169,14 @@ mod tests {
         let short: Vec<Vec<u8>> = (0..40_u8).map(|number| vec![2 * number]).collect();
         let begun_alike: Vec<Vec<u8>> =
             short.iter().map(|key| [b"begun alike".as_slice(), key, b"end"].concat()).collect();
+        let begun_long: Vec<Vec<u8>> =
+            short.iter().map(|key| [b"begun alike for longer than is kept".as_slice(), key].concat()).collect();
         let beyond_heads: Vec<Vec<u8>> = [b"a", b"b"]
             .iter()
             .flat_map(|first| short.iter().map(|key| [first.as_slice(), b"nine bytes", key].concat()))
             .collect();
         let lengths: Vec<Vec<u8>> = (0..20).map(|length| vec![0; length]).collect();
-        for all in [short, begun_alike, beyond_heads, lengths, vec![b"one".to_vec()], Vec::new()] {
+        for all in [short, begun_alike, begun_long, beyond_heads, lengths, vec![b"one".to_vec()], Vec::new()] {
             let mut sought: Vec<Vec<u8>> = all.clone();
             sought.extend(all.iter().map(|key| [key.as_slice(), &[0]].concat()));
             sought.extend(all.iter().filter_map(|key| key.split_last().map(|(_, begin)| begin.to_vec())));

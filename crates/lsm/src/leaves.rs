@@ -8,9 +8,11 @@
 use crate::blocks::{self, BlockId, BlockPlace, Blocks, Entry};
 use crate::key;
 use bunko_store::{KeyspaceId, Location, Result};
-use lsm_tree::{SeqNo, Table};
+use foldhash::fast::RandomState;
+use lsm_tree::{SeqNo, Table, TableId};
 use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use rustc_hash::FxHashSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -151,14 +153,21 @@ impl<L: OfBlock> Weighter<LeafId, Arc<L>> for ByMemory {
 
 /// The leaves that are kept.
 pub(crate) struct Leaves<L> {
-    cache: Cache<LeafId, Arc<L>, ByMemory>,
+    cache: Cache<LeafId, Arc<L>, ByMemory, RandomState>,
     pub blocks: Arc<Blocks>,
 }
 
 impl<L: OfBlock> Leaves<L> {
     pub fn new(cache_bytes: u64, blocks: &Arc<Blocks>) -> Self {
         let leaves = (cache_bytes / LEAF_BYTES_USUAL).max(1) as usize;
-        Self { cache: Cache::with_weighter(leaves, cache_bytes, ByMemory), blocks: Arc::clone(blocks) }
+        let lifecycle = DefaultLifecycle::default();
+        let cache = Cache::with(leaves, cache_bytes, ByMemory, RandomState::default(), lifecycle);
+        Self { cache, blocks: Arc::clone(blocks) }
+    }
+
+    /// Drops the leaves of all tables but these.
+    pub fn forget_others(&self, tables: &FxHashSet<TableId>) {
+        self.cache.retain(|((table, _), _), _| tables.contains(table));
     }
 
     /// Bytes of leaves that are kept.

@@ -84,6 +84,11 @@ impl Memtable {
         self.keyspaces.read().get(&keyspace)?.get(&ShelfKey::from(key), before)
     }
 
+    /// Whether it knows anything of a keyspace.
+    pub fn has(&self, keyspace: KeyspaceId) -> bool {
+        self.keyspaces.read().contains_key(&keyspace)
+    }
+
     /// Whether it knows a key from `first` to `last`, be it a deleted one.
     pub fn knows_any(&self, keyspace: KeyspaceId, first: &[u8], last: &[u8]) -> bool {
         self.shelf(keyspace).is_some_and(|shelf| shelf.has_any(ShelfKey::from(first)..=ShelfKey::from(last)))
@@ -201,7 +206,7 @@ impl MemtableKeys {
                 shown += 1;
                 let Some(version) = newest.seen(before) else { return };
                 let record = version.value().and_then(|value| KeyValue::decode(value)).map(|value| value.record);
-                leaf.push(key, KeyVersion { lsn: version.lsn(), record, is_older: false });
+                leaf.push(key, KeyVersion::new(version.lsn(), record));
             });
             match last {
                 // What the view does not see yet leads nowhere; whoever asks would take an empty leaf for the end.
