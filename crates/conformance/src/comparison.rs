@@ -12,6 +12,9 @@ use std::ops::Bound;
 
 /// Most documents of a collection that are looked up one by one.
 const POINT_READS: usize = 24;
+/// Documents that are looked up several at once, and after how many bytes of them no more are read.
+const SEVERAL_READS: usize = 64;
+const SEVERAL_BYTES_MAX: usize = 2_000;
 
 /// How a view is not as it should be.
 #[derive(Debug)]
@@ -184,7 +187,36 @@ pub fn points(view: &dyn View, collection: &Collection) -> Outcome {
         }
         vacancy(view, collection, key, self::key(number + 1))?;
     }
-    Ok(())
+    several_points(view, collection, usize::MAX)?;
+    several_points(view, collection, SEVERAL_BYTES_MAX)
+}
+
+/// Compares documents that are looked up several at once: each second one of those that are there, from the last one on, with others
+/// that are not, as many at once as have so many bytes together.
+fn several_points(view: &dyn View, collection: &Collection, bytes_max: usize) -> Outcome {
+    let there =
+        collection.documents.keys().rev().step_by(2).take(SEVERAL_READS).flat_map(|record| [*record, record + 1]);
+    let records: Vec<RecordId> = there.chain([0, collection.next_record, u64::MAX]).map(RecordId).collect();
+    let (mut rest, mut found) = (&records[..], Vec::new());
+    while !rest.is_empty() {
+        let (mut bytes, mut outcome) = (0, Ok(()));
+        let read = view.some_records(collection.records, rest, bytes_max, &mut |number, location, document| {
+            bytes += document.len();
+            found.push(rest[number].0);
+            if let (Ok(()), Some(&stored)) = (&outcome, collection.documents.get(&rest[number].0)) {
+                outcome = self::document(rest[number], location, document, stored);
+            }
+        })?;
+        outcome?;
+        expect(|| "whether several are enough".to_owned(), &(read == rest.len() || bytes >= bytes_max), &true)?;
+        expect(|| "whether one at least is read".to_owned(), &(read > 0), &true)?;
+        rest = &rest[read..];
+    }
+    let mut wanted: Vec<u64> = records.iter().map(|record| record.0).collect();
+    wanted.retain(|record| collection.documents.contains_key(record));
+    wanted.sort_unstable();
+    found.sort_unstable();
+    expect(|| "records that are looked up several at once".to_owned(), &found, &wanted)
 }
 
 /// An engine that does not know may always deny that a range is vacant.

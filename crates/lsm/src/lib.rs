@@ -31,6 +31,7 @@ mod memtable;
 mod merging;
 mod reader;
 mod reclaim;
+mod record_lookups;
 mod row_cache;
 mod space;
 mod staging;

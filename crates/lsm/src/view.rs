@@ -5,13 +5,14 @@ use crate::documents::Documents;
 use crate::key::Range;
 use crate::key_value::KeyValue;
 use crate::key_walk::{KeyRoute, KeyWalk};
+use crate::record_lookups;
 use crate::row_cache::{Row, RowCache};
 use crate::state::State;
 use arc_swap::ArcSwap;
 use bunko_store::failpoint::{self, Failpoint};
 use bunko_store::{
     Direction, KeyCursor, KeyRange, KeyspaceId, Location, Lsn, RecordCursor, RecordId, RecordRange, Result,
-    StorageError, View,
+    StorageError, TakeRecord, View,
 };
 use lsm_tree::{AnyTree, SeqNo, UserValue};
 use std::ops::Bound;
@@ -108,6 +109,32 @@ impl View for LsmView {
             self.documents.read(keyspace, location, into)?;
         }
         Ok(Some(location))
+    }
+
+    fn some_records(
+        &self,
+        keyspace: KeyspaceId,
+        records: &[RecordId],
+        bytes_max: usize,
+        take: &mut TakeRecord<'_>,
+    ) -> Result<usize> {
+        let found = {
+            let state = self.state.load();
+            record_lookups::locations(&state, &self.documents.leaves, (keyspace, self.before), records)?
+        };
+        let (mut places, mut bytes, mut looked_up) = (Vec::with_capacity(found.len()), 0, 0);
+        for (number, location) in found.iter().enumerate() {
+            if bytes >= bytes_max {
+                break;
+            }
+            looked_up = number + 1;
+            if let Some(location) = location {
+                bytes += location.length as usize;
+                places.push((*location, number));
+            }
+        }
+        self.documents.read_each(keyspace, places, take)?;
+        Ok(looked_up)
     }
 
     fn key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>> {

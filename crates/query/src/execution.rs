@@ -66,6 +66,8 @@ pub(crate) struct Run {
     pub holds_metadata: bool,
     /// The record that a scan found last as it is stored, and where that stands.
     pub place: Option<(RecordId, Location)>,
+    /// Keys that were examined for documents that nobody has asked for yet.
+    pub keys_ahead: u64,
     statistics: Vec<StageStatistics>,
     entries_per_poll: u32,
     until_poll: u32,
@@ -144,6 +146,7 @@ impl Execution {
             output: Output::Projected,
             holds_metadata: parts.query.holds_metadata(),
             place: None,
+            keys_ahead: 0,
             statistics: vec![StageStatistics::default(); parts.stages],
             entries_per_poll: ENTRIES_PER_POLL,
             until_poll: ENTRIES_PER_POLL,
@@ -358,7 +361,7 @@ impl Execution {
     pub fn statistics(&self) -> ExecutionStatistics {
         let sum = |of: fn(&StageStatistics) -> u64| self.run.statistics.iter().map(of).sum();
         ExecutionStatistics {
-            keys_examined: sum(|stage| stage.keys_examined),
+            keys_examined: sum(|stage| stage.keys_examined) - self.run.keys_ahead,
             docs_examined: sum(|stage| stage.docs_examined),
             returned: self.returned,
         }

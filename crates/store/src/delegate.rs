@@ -1,6 +1,8 @@
 //! Views that hand each read to another view.
 
-use crate::{Direction, KeyCursor, KeyRange, KeyspaceId, Location, RecordCursor, RecordId, RecordRange, Result, View};
+use crate::{
+    Direction, KeyCursor, KeyRange, KeyspaceId, Location, RecordCursor, RecordId, RecordRange, Result, TakeRecord, View,
+};
 
 /// Knows which view to ask about a keyspace; and is one by that.
 pub(crate) trait Delegate: Send + Sync {
@@ -21,6 +23,16 @@ impl<D: Delegate> View for D {
         into: &mut Vec<u8>,
     ) -> Result<Option<Location>> {
         self.with(keyspace, |view| view.record_again(keyspace, record, known, into))
+    }
+
+    fn some_records(
+        &self,
+        keyspace: KeyspaceId,
+        records: &[RecordId],
+        bytes_max: usize,
+        take: &mut TakeRecord<'_>,
+    ) -> Result<usize> {
+        self.with(keyspace, |view| view.some_records(keyspace, records, bytes_max, take))
     }
 
     fn key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>> {

@@ -52,7 +52,7 @@ pub use directories::make_directory;
 pub use effects::{Effect, Effects, Noted, Presence, Statement};
 pub use engine::{
     Direction, Effort, Engine, KeptForViews, KeyCursor, KeyRange, Place, Reclaimed, RecordCursor, RecordRange, Space,
-    View,
+    TakeRecord, View,
 };
 pub use engines::{EngineKind, EngineTable, OpenEngine, Opening, Survival};
 pub use error::StorageError;

@@ -1,5 +1,6 @@
 //! FETCH: the documents of records that indexes led to.
 
+use super::read_ahead::ReadAhead;
 use super::{DocumentStage, Documents, RecordStage, Records, Residual, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
 use crate::find_query::FindQuery;
@@ -49,12 +50,14 @@ impl Stage for Fetch {
 
 impl DocumentStage for Fetch {
     fn open(&self, run: &Run) -> Box<dyn Documents> {
-        Box::new(Fetching {
-            number: self.number,
-            residual: self.residual.clone(),
-            input: self.input.open(run),
-            document: Vec::new(),
-        })
+        let (number, residual, input) = (self.number, self.residual.clone(), self.input.open(run));
+        // What is known of a record beside its document is at hand until the next one is found.
+        let knows_more = run.holds_metadata || run.query.reads_keys();
+        if self.input.as_index_scan().is_some() && !knows_more {
+            let ahead = ReadAhead::default();
+            return Box::new(FetchingAhead { number, residual, input, scan: self.input.number(), ahead });
+        }
+        Box::new(Fetching { number, residual, input, document: Vec::new() })
     }
 
     fn decided_by_keys(&self) -> Option<&dyn RecordStage> {
@@ -94,5 +97,36 @@ impl Documents for Fetching {
     fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
         let found = self.search(run)?;
         Ok(Row::found(run, self.number, found, &self.document))
+    }
+}
+
+/// The same of records that an index gives, several at a time.
+struct FetchingAhead {
+    number: StageNumber,
+    residual: Residual,
+    input: Box<dyn Records>,
+    scan: StageNumber,
+    ahead: ReadAhead,
+}
+
+impl FetchingAhead {
+    fn search(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
+        while let Some((record, location)) = self.ahead.next((self.input.as_mut(), self.scan), run)? {
+            run.place = Some((record, location));
+            run.at(self.number).docs_examined += 1;
+            if self.residual.matches(&run.query, DocumentRef::trusted(self.ahead.document()))? {
+                self.ahead.take();
+                return Ok(Some(record));
+            }
+            run.at(self.number).rejected += 1;
+        }
+        Ok(None)
+    }
+}
+
+impl Documents for FetchingAhead {
+    fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
+        let found = self.search(run)?;
+        Ok(Row::found(run, self.number, found, self.ahead.document()))
     }
 }

@@ -24,6 +24,9 @@ const MUCH_FURTHER: f64 = 4.0;
 /// Where it is known how many documents are wanted, as far as so many times that number should be; but by so much at least.
 const WANTED_PART: f64 = 1.5;
 const FURTHER_MIN: f64 = 1.25;
+/// Most records whose documents are looked at together, and after how many bytes of them no more are read at once.
+const RECORDS_MAX: usize = 256;
+const BYTES_MAX: usize = 256 << 10;
 
 /// Searches an index by distance.
 pub(crate) struct GeoNear {
@@ -146,44 +149,70 @@ impl Nearing {
         let near = Arc::clone(&self.search.near);
         let distance = self.next.min(near.max);
         let (spans, reach) = self.field.keys_around(near.centre, near.point, distance);
-        let mut cursor = None;
+        let (mut cursor, mut fresh) = (None, Vec::new());
         for span in spans {
-            self.look(&span, &mut cursor, run)?;
+            self.look(&span, &mut cursor, run, &mut fresh)?;
         }
+        self.judge_all(&fresh, run)?;
         (self.within, self.reach) = (distance, reach);
         self.next = distance * further(self.matched, run.query.wanted());
         Ok(())
     }
 
-    /// Looks at the documents of some keys, which come behind those that the cursor has shown.
-    fn look(&mut self, (start, end): &KeySpan, cursor: &mut Option<Box<dyn KeyCursor>>, run: &mut Run) -> Result<()> {
+    /// Finds the records of some keys, which come behind those that the cursor has shown; those that were not looked at before
+    /// are judged.
+    fn look(
+        &mut self,
+        (start, end): &KeySpan,
+        cursor: &mut Option<Box<dyn KeyCursor>>,
+        run: &mut Run,
+        fresh: &mut Vec<RecordId>,
+    ) -> Result<()> {
         if !cursor.as_mut().is_some_and(|cursor| cursor.go_to(start, end)) {
             let range = KeyRange { start: Bound::Included(start.clone()), end: Bound::Excluded(end.clone()) };
             *cursor = Some(run.snapshot.keys(self.index.keyspace, range, Direction::Forward));
         }
         let Some(cursor) = cursor else { return Ok(()) };
-        let keyspace = run.collection.records();
-        let query = Arc::clone(&run.query);
         loop {
             run.tick()?;
             let Some((_, record)) = cursor.next().map_err(from_storage)? else { return Ok(()) };
             run.at(self.number).keys_examined += 1;
-            if !self.seen.insert(record) {
-                continue;
-            }
-            if run.snapshot.record(keyspace, record, &mut self.document).map_err(from_storage)?.is_none() {
-                continue;
-            }
-            run.at(self.number).docs_examined += 1;
-            let document = DocumentRef::trusted(&self.document);
-            match self.search.nearest(document, &query.scope.operation)? {
-                Some((distance, _)) if query.filter.try_matches(document)? => {
-                    self.matched += 1;
-                    self.found.push(Found { distance, record });
+            if self.seen.insert(record) {
+                fresh.push(record);
+                if fresh.len() == RECORDS_MAX {
+                    self.judge_all(fresh, run)?;
+                    fresh.clear();
                 }
-                _ => run.at(self.number).rejected += 1,
             }
         }
+    }
+
+    /// Looks at the documents of records.
+    fn judge_all(&mut self, mut records: &[RecordId], run: &mut Run) -> Result<()> {
+        let (snapshot, keyspace) = (Arc::clone(&run.snapshot), run.collection.records());
+        while !records.is_empty() {
+            let mut outcome = Ok(());
+            let read = snapshot.some_records(keyspace, records, BYTES_MAX, &mut |number, _, document| {
+                if outcome.is_ok() {
+                    outcome = self.judge(records[number], DocumentRef::trusted(document), run);
+                }
+            });
+            records = &records[read.map_err(from_storage)?..];
+            outcome?;
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, record: RecordId, document: DocumentRef<'_>, run: &mut Run) -> Result<()> {
+        run.at(self.number).docs_examined += 1;
+        match self.search.nearest(document, &run.query.scope.operation)? {
+            Some((distance, _)) if run.query.filter.try_matches(document)? => {
+                self.matched += 1;
+                self.found.push(Found { distance, record });
+            }
+            _ => run.at(self.number).rejected += 1,
+        }
+        Ok(())
     }
 
     /// The next document, read once more and with what is said of it.

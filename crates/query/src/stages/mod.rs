@@ -17,6 +17,7 @@ mod keys_alone;
 mod limit;
 mod or_scan;
 mod projection;
+mod read_ahead;
 mod residual;
 mod return_key;
 mod skip;

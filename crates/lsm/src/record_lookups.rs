@@ -1,0 +1,274 @@
+//! Finding many records at once: in the order of their ids, so that each leaf of a table is gone to once, and their documents
+//! in the order in which they stand.
+
+use crate::blocks::BlockId;
+use crate::documents::{Documents, Home, block_number, document};
+use crate::extents::Block;
+use crate::key;
+use crate::leaves::{Behind, InUse, Leaf, LeafEntry, Leaves};
+use crate::memtable::Known;
+use crate::state::State;
+use crate::table_run::TableRun;
+use crate::view::malformed;
+use bunko_store::{KeyspaceId, Location, RecordId, Result, TakeRecord, segment_of};
+use lsm_tree::SeqNo;
+use lsm_tree::table::filter::standard_bloom;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// A gap between two documents in the log up to which one read takes both, in bytes: to copy so many costs less than a call.
+const GAP_BYTES: u64 = 2 * 1024;
+/// Most bytes that one read takes for several documents.
+const TOGETHER_BYTES_MAX: u64 = 64 * 1024;
+
+/// A record that is looked up.
+struct Sought {
+    record: u64,
+    /// Which of those that were asked for it is.
+    number: usize,
+    outcome: Outcome,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// Nothing is known of it yet.
+    Open,
+    Found(Location),
+    Deleted,
+}
+
+impl Outcome {
+    fn location(self) -> Option<Location> {
+        match self {
+            Self::Found(location) => Some(location),
+            Self::Open | Self::Deleted => None,
+        }
+    }
+
+    fn of(location: Option<Location>) -> Self {
+        location.map_or(Self::Deleted, Self::Found)
+    }
+}
+
+/// Where the documents of records are, as of all below an LSN; in the order of the records given.
+pub(crate) fn locations(
+    state: &State,
+    leaves: &Leaves<Leaf>,
+    (keyspace, before): (KeyspaceId, SeqNo),
+    records: &[RecordId],
+) -> Result<Vec<Option<Location>>> {
+    let of = |(number, record): (usize, &RecordId)| Sought { record: record.0, number, outcome: Outcome::Open };
+    let mut sought: Vec<Sought> = records.iter().enumerate().map(of).collect();
+    sought.sort_unstable_by_key(|sought| sought.record);
+    look_in_memtables(state, (keyspace, before), &mut sought)?;
+    look_in_tables(state, leaves, (keyspace, before), &mut sought)?;
+    let mut found = vec![None; records.len()];
+    for sought in sought {
+        found[sought.number] = sought.outcome.location();
+    }
+    Ok(found)
+}
+
+fn look_in_memtables(state: &State, (keyspace, before): (KeyspaceId, SeqNo), sought: &mut [Sought]) -> Result<()> {
+    for memtable in state.memtables().filter(|memtable| memtable.has(keyspace)) {
+        for sought in sought.iter_mut().filter(|sought| sought.outcome == Outcome::Open) {
+            sought.outcome = match memtable.get(keyspace, &sought.record.to_be_bytes(), before) {
+                None => Outcome::Open,
+                Some(Known::Deleted) => Outcome::Deleted,
+                Some(Known::Value(value)) => {
+                    Outcome::Found(Location::decode(&value).ok_or_else(|| malformed("location"))?)
+                }
+            };
+        }
+    }
+    Ok(())
+}
+
+fn look_in_tables(
+    state: &State,
+    leaves: &Leaves<Leaf>,
+    (keyspace, before): (KeyspaceId, SeqNo),
+    sought: &mut [Sought],
+) -> Result<()> {
+    let mut open = sought.iter().filter(|sought| sought.outcome == Outcome::Open).map(|sought| sought.record);
+    let Some(first) = open.next() else { return Ok(()) };
+    let last = open.next_back().unwrap_or(first);
+    let bound = |record: u64| Bound::Included(record.to_be_bytes().to_vec());
+    let runs = state.runs_reaching(&key::in_tree(keyspace, (bound(first), bound(last))));
+    // Where one run has all, a filter tells nothing that its leaf would not.
+    let filters = if runs.len() > 1 { Filters::Asked } else { Filters::PassedOver };
+    // The newest first, as what it knows hides what the others do.
+    for tables in runs {
+        let mut run = RunLookups { leaves, keyspace, before, filters, run: TableRun::new(tables), leaf: None };
+        for sought in sought.iter_mut().filter(|sought| sought.outcome == Outcome::Open) {
+            match run.find(sought.record)? {
+                Lookup::Found(entry) => sought.outcome = Outcome::of(entry.location()),
+                Lookup::Nothing => {}
+                Lookup::End => break,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether filters of tables are asked before leaves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Filters {
+    Asked,
+    PassedOver,
+}
+
+/// What one run says of a record.
+enum Lookup {
+    Found(LeafEntry),
+    /// Nothing that a view of that LSN sees.
+    Nothing,
+    /// The same, and of later ones too.
+    End,
+}
+
+/// Looks records up in one run of tables, in ascending order.
+struct RunLookups<'l> {
+    leaves: &'l Leaves<Leaf>,
+    keyspace: KeyspaceId,
+    before: SeqNo,
+    filters: Filters,
+    run: TableRun,
+    leaf: Option<(BlockId, InUse<Leaf>)>,
+}
+
+impl RunLookups<'_> {
+    fn find(&mut self, record: u64) -> Result<Lookup> {
+        let (keyspace, leaves, before) = (self.keyspace, self.leaves, self.before);
+        let is_there = key::with_key(keyspace, &record.to_be_bytes(), |key| {
+            Ok(if self.run.seek(&leaves.blocks, key)? { Some(self.may_know(key)) } else { None })
+        })?;
+        match is_there {
+            None => return Ok(Lookup::End),
+            Some(false) => return Ok(Lookup::Nothing),
+            Some(true) => {}
+        }
+        loop {
+            let Some(leaf) = self.leaf()? else { return Ok(Lookup::End) };
+            for entry in &leaf.entries[leaf.first_of(record)..] {
+                if entry.record != record {
+                    return Ok(Lookup::Nothing);
+                }
+                if entry.lsn < before {
+                    return Ok(Lookup::Found(*entry));
+                }
+            }
+            // Its older versions may stand in the next block: then nothing behind it stands in this one.
+            if leaf.behind == Behind::Nothing || !self.run.advance(&leaves.blocks)? {
+                return Ok(Lookup::Nothing);
+            }
+        }
+    }
+
+    /// Whether the table that the run is at may know a key, which is in the tree's form.
+    fn may_know(&self, key: &[u8]) -> bool {
+        let Some(table) = self.run.place.as_ref().map(|place| place.table()) else { return false };
+        if key < &**table.metadata.key_range.min() {
+            return false;
+        }
+        let filter = table.pinned_filter_block.as_ref().filter(|_| self.filters == Filters::Asked);
+        // A filter that cannot be read leaves the question to the blocks.
+        filter.is_none_or(|filter| filter.maybe_contains_hash(standard_bloom::Builder::get_hash(key)).unwrap_or(true))
+    }
+
+    /// The leaf of the block that the run is at.
+    fn leaf(&mut self) -> Result<Option<&Leaf>> {
+        let Some(place) = &self.run.place else { return Ok(None) };
+        let block = place.id();
+        if self.leaf.as_ref().is_none_or(|(at, _)| *at != block) {
+            self.leaf = Some((block, self.leaves.leaf(place, self.keyspace)?));
+        }
+        Ok(self.leaf.as_ref().map(|(_, leaf)| &**leaf))
+    }
+}
+
+impl Documents {
+    /// Reads documents of one keyspace, each with its number, and shows them in the order in which they stand.
+    pub fn read_each(
+        &self,
+        keyspace: KeyspaceId,
+        mut places: Vec<(Location, usize)>,
+        take: &mut TakeRecord<'_>,
+    ) -> Result<()> {
+        places.sort_unstable_by_key(|(location, _)| location.position);
+        let (mut rest, mut buffer): (&[_], Vec<u8>) = (&places, Vec::new());
+        let mut at_hand: Option<(u64, usize, Arc<Block>)> = None;
+        while let Some(((location, number), behind)) = rest.split_first() {
+            match self.home(*location) {
+                Home::Extent(extent) => {
+                    let block = block_number(&extent, keyspace, *location)?;
+                    let found = at_hand.take().filter(|(of, at, _)| (*of, *at) == (extent.number, block));
+                    let found = match found {
+                        Some((.., found)) => found,
+                        None => self.block(&extent, block)?,
+                    };
+                    take(*number, *location, document(&found, &extent, block, *location)?);
+                    at_hand = Some((extent.number, block, found));
+                    rest = behind;
+                }
+                Home::Log => {
+                    let (together, end) = stretch(rest);
+                    buffer.resize((end - location.position) as usize, 0);
+                    if let Err(error) = self.log().read_raw(location.position, &mut buffer) {
+                        self.unless_moved(*location, error)?;
+                        continue;
+                    }
+                    for (own, number) in &rest[..together] {
+                        let start = (own.position - location.position) as usize;
+                        let document = &buffer[start..start + own.length as usize];
+                        self.log().verify(*own, document)?;
+                        take(*number, *own, document);
+                    }
+                    rest = &rest[together..];
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many of the first places, which are in order and in the log, one read takes; and where the last of them ends.
+fn stretch(places: &[(Location, usize)]) -> (usize, u64) {
+    let first = places[0].0;
+    let end_of = |location: Location| location.position + u64::from(location.length);
+    let mut end = end_of(first);
+    let mut count = 1;
+    for (location, _) in &places[1..] {
+        let is_near = location.position.saturating_sub(end) <= GAP_BYTES
+            && end_of(*location) - first.position <= TOGETHER_BYTES_MAX
+            && segment_of(location.position) == segment_of(first.position);
+        if !is_near {
+            break;
+        }
+        end = end.max(end_of(*location));
+        count += 1;
+    }
+    (count, end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(places: &[(u64, u32)]) -> Vec<(Location, usize)> {
+        places.iter().map(|&(position, length)| (Location { position, length, checksum: 0 }, 0)).collect()
+    }
+
+    #[test]
+    fn one_read_takes_what_stands_together() {
+        let together = |all: &[(u64, u32)]| stretch(&places(all));
+        assert_eq!(together(&[(100, 50)]), (1, 150));
+        assert_eq!(together(&[(100, 50), (150 + GAP_BYTES, 50), (10_000, 1)]), (2, 200 + GAP_BYTES));
+        assert_eq!(together(&[(100, 50), (151 + GAP_BYTES, 50)]), (1, 150));
+        assert_eq!(together(&[(100, 50), (100, 50), (120, 10)]), (3, 150), "the same one again");
+        assert_eq!(together(&[(100, 50), (160, 1 << 20)]), (1, 150));
+        assert_eq!(together(&[(100, 1 << 20), (200 + (1 << 20), 1)]), (1, 100 + (1 << 20)));
+        let edge = bunko_store::SEGMENT_BYTES;
+        assert_eq!(together(&[(edge - 50, 50), (edge + 64, 50)]), (1, edge));
+    }
+}
