@@ -101,7 +101,7 @@ impl Server {
         connected(&mut self.connections, number)
     }
 
-    /// Runs a command once, on a shared thread; its reply where it gives one.
+    /// Runs a command once, on a shared thread where that is long enough; its reply where it gives one.
     pub fn attempt(
         &mut self,
         connection: i32,
@@ -109,9 +109,12 @@ impl Server {
         body: DocumentRef<'_>,
     ) -> Result<(Answer, DocumentBuf), Halt> {
         let connection = connected(&mut self.connections, connection);
+        let request = Request::new(database, body, None);
         let mut reply = Vec::new();
-        let answer =
-            self.service.run(connection, Request::new(database, body, None), RunOn::SharedThread, &mut reply)?;
+        let answer = match self.service.run(connection, request, RunOn::SharedThread, &mut reply) {
+            Err(Halt::TooLong) => self.service.run(connection, request, RunOn::OwnThread, &mut reply)?,
+            outcome => outcome?,
+        };
         Ok((answer, DocumentBuf::parse(reply).expect("the reply is well formed")))
     }
 
