@@ -53,11 +53,11 @@ fn a_field_that_is_there_twice_is_no_way_out() {
     assert_eq!(crate::peer::first_batch(&names), ["{name: \"c\", type: \"collection\"}"]);
 }
 
-/// A check that asks whether an option is there, and a command that reads its first value, must not disagree.
+/// A check that asks whether an option is there, and a command that reads its first value, must not disagree. `currentOp` takes
+/// any field, so that one that is there twice is not refused.
 #[test]
 fn an_option_that_is_there_twice_shows_no_more() {
     let mut guarded = Guarded::start();
-    run(&mut guarded.root, "own", "{create: 'c', capped: true, size: 4096}");
     let privilege = "{resource: {db: 'own', collection: 'c'}, actions: ['find']}";
     run(&mut guarded.root, "admin", &format!("{{createRole: 'narrow', privileges: [{privilege}], roles: []}}"));
     let mut user = guarded.user("narrow", "['narrow']");
@@ -68,11 +68,6 @@ fn an_option_that_is_there_twice_shows_no_more() {
         let operations = shown(&run(&mut user, "admin", &format!("{{currentOp: 1, $all: true, {options}}}")));
         assert!(operations.contains("user: \"narrow\"") && !operations.contains("user: \"root\""), "{operations}");
         assert!(!operations.contains("idleSession"), "{operations}");
-    }
-    let own = "authorizedCollections: true";
-    for options in ["nameOnly: true", "nameOnly: false, nameOnly: true", "nameOnly: true, nameOnly: false"] {
-        let listed = run(&mut user, "own", &format!("{{listCollections: 1, {options}, {own}}}"));
-        assert_eq!(crate::peer::first_batch(&listed), ["{name: \"c\", type: \"collection\"}"], "{options}");
     }
 }
 

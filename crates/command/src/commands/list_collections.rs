@@ -1,6 +1,6 @@
 //! `listCollections`: names, options and identities of a database's collections.
 
-use crate::authorization::{Asker, Privileges, administration};
+use crate::authorization::{Privileges, administration};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::document_list::write_document_list;
 use crate::invocation::Invocation;
@@ -33,14 +33,10 @@ enum Detail {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let scope = Arc::new(invocation.scope().without_builtins());
     let filter = invocation.document("filter")?.map(|filter| parse_filter(filter, &scope)).transpose()?;
-    let is_name_only = invocation.boolean("nameOnly", false)?;
+    let detail = if invocation.boolean("nameOnly", false)? { Detail::NameAndType } else { Detail::All };
     let only_own = invocation.strict_boolean("authorizedCollections", false)?;
     let database = invocation.request.database;
-    // Who may not list all asked for names alone; the option may be there twice.
-    let may_list = |asker: &Asker<'_>| asker.on_database(database, Action::ListCollections);
-    let knows_names_only = invocation.asker().is_some_and(|asker| !may_list(&asker));
-    let detail = if is_name_only || knows_names_only { Detail::NameAndType } else { Detail::All };
-    let asker = invocation.asker().filter(|asker| only_own || !may_list(asker));
+    let asker = invocation.asker().filter(|asker| only_own || !asker.on_database(database, Action::ListCollections));
     let is_known = |document: &DocumentBuf| {
         let name = document.as_ref().get("name").and_then(ValueRef::as_str).unwrap_or_default();
         asker.as_ref().is_none_or(|asker| asker.knows_collection(database, name))
