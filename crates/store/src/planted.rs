@@ -31,6 +31,8 @@ pub enum Bug {
     UnfinishedChainCounts,
     /// Tell the oplog of a transaction's changes before it is committed.
     EventBeforeCommit,
+    /// Let a build put keys of a record that has been changed since they were derived.
+    ChangedRecordBuilt,
 }
 
 /// Whether that bug is switched on; always false in a build without the feature.
@@ -54,6 +56,7 @@ pub fn active(bug: Bug) -> bool {
             Ok("torn_commit") => Some(Bug::TornCommit),
             Ok("unfinished_chain_counts") => Some(Bug::UnfinishedChainCounts),
             Ok("event_before_commit") => Some(Bug::EventBeforeCommit),
+            Ok("changed_record_built") => Some(Bug::ChangedRecordBuilt),
             _ => None,
         });
         *chosen == Some(bug)
