@@ -23,6 +23,14 @@ const CREATE: &str = "{createIndexes: 'c', indexes: [{key: {k: 1}, name: 'k_1', 
                       {key: {at: '2d'}, name: 'at_2d'}, {key: {'more.$**': 1}, name: 'more'}, \
                       {key: {g: 1, '$**': 1}, wildcardProjection: {more: 1}, name: 'g_1_more'}]}";
 const INDEXES: i32 = 10;
+/// What is deleted in a round before the process is killed, at least.
+const EXPIRED_BY_ROUND: i64 = 700;
+/// Some of the indexes, of each kind that writers derive many keys for.
+const CREATE_SOME: &str = "{createIndexes: 'c', indexes: [{key: {said: 'text', g: 1}, name: 'said_text'}, \
+                           {key: {at: '2dsphere'}, name: 'at_2dsphere'}, {key: {'more.$**': 1}, name: 'more'}, \
+                           {key: {g: 1, '$**': 1}, wildcardProjection: {more: 1}, name: 'g_1_more'}]}";
+const DROP_SOME: &str = "{dropIndexes: 'c', index: ['said_text', 'at_2dsphere', 'more', 'g_1_more']}";
+const LATER: &str = "ISODate('2100-01-01T00:00:00Z')";
 
 fn run(connection: &mut Connection, command: &str) -> Result<DocumentBuf, ClientError> {
     connection.run_command("test", shell::parse_document(command).expect("shell syntax").as_ref())
@@ -130,6 +138,102 @@ fn indexes_that_are_built_anew_survive_kill_9() {
         check(&mut connection, engine);
         run(&mut connection, "{reIndex: 'c'}").expect("built anew");
         check(&mut connection, engine);
+    }
+}
+
+fn count(connection: &mut Connection, query: &str) -> i64 {
+    let counted = run(connection, &format!("{{count: 'c', query: {query}}}")).expect("counted");
+    match counted.as_ref().get("n") {
+        Some(ValueRef::Int32(count)) => i64::from(count),
+        other => panic!("{query}: {other:?}"),
+    }
+}
+
+/// Inserts documents that have expired, and others, until the server is gone; how many of the others were acknowledged.
+fn insert_until_gone(mut connection: Connection, first: i32) -> i64 {
+    let mut acknowledged = 0;
+    for id in first.. {
+        let until = if id % 2 == 0 { LATER } else { "ISODate('2020-01-01T00:00:00Z')" };
+        let insert = format!(
+            "{{insert: 'c', documents: [{{_id: {id}, k: {id}, tags: [{id}], g: 0, said: 'late words of {id}', \
+             until: {until}, at: [3, 4], more: {{a: {id}}}}}]}}"
+        );
+        match run(&mut connection, &insert) {
+            Ok(_) => acknowledged += i64::from(id % 2 == 0),
+            Err(_) => break,
+        }
+        // What comes is less than what goes.
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    acknowledged
+}
+
+#[test]
+fn what_expires_goes_for_good_through_kill_9() {
+    for engine in durable_engines() {
+        let dbpath = temporary_dbpath();
+        let expired = format!("{{until: {{$lt: {LATER}}}}}");
+        let mut kept = 0;
+        for round in 0..=KILLED_AFTER.len() {
+            let what = format!("{engine}, round {round}");
+            let mut server = start(engine, dbpath.path()).expect("it starts");
+            let address = server.address();
+            let mut connection = connect(address);
+            if round == 0 {
+                fill(&mut connection);
+                run(&mut connection, CREATE).expect("created");
+                let later = format!(
+                    "{{update: 'c', updates: [{{q: {{g: 0}}, u: {{$set: {{until: {LATER}}}}}, multi: true}}]}}"
+                );
+                run(&mut connection, &later).expect("updated");
+                kept = count(&mut connection, &format!("{{until: {LATER}}}"));
+                run(&mut connection, "{collMod: 'c', index: {name: 'until_1', expireAfterSeconds: 1}}")
+                    .expect("changed");
+            } else {
+                run(&mut connection, CREATE_SOME).expect("created, or built on");
+            }
+            let is_whole = |connection: &mut Connection| {
+                let validated = run(connection, "{validate: 'c', full: true}").expect("validated");
+                let valid = validated.as_ref().get("valid");
+                assert!(matches!(valid, Some(ValueRef::Boolean(true))), "{what}: {validated:?}");
+                let indexes = validated.as_ref().get("nIndexes");
+                assert!(matches!(indexes, Some(ValueRef::Int32(INDEXES))), "{what}: {validated:?}");
+            };
+            is_whole(&mut connection);
+            let late = count(&mut connection, &format!("{{until: {LATER}}}"));
+            // One more may have been on its way in each round.
+            assert!((kept..=kept + 1).contains(&late), "{what}: {late} documents of {kept} are left");
+            kept = late;
+            let often = shell::parse_document("{setParameter: 1, ttlMonitorSleepSecs: 1}").expect("shell syntax");
+            connection.run_command("admin", often.as_ref()).expect("set");
+            let before = count(&mut connection, &expired);
+            let end = Instant::now() + Duration::from_mins(1);
+            if let Some(killed_after) = KILLED_AFTER.get(round) {
+                assert!(before > 0, "{what}: nothing is left to expire");
+                let (building, inserting) = (connect(address), connect(address));
+                let first = DOCUMENTS * (2 + round as i32);
+                let inserter = std::thread::spawn(move || insert_until_gone(inserting, first));
+                while count(&mut connection, &expired) > before - EXPIRED_BY_ROUND {
+                    assert!(Instant::now() < end, "{what}: nothing expires");
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                let builder = std::thread::spawn(move || {
+                    let mut building = building;
+                    while run(&mut building, DROP_SOME).is_ok() && run(&mut building, CREATE_SOME).is_ok() {}
+                });
+                std::thread::sleep(*killed_after);
+                server.kill();
+                builder.join().expect("no panic");
+                kept += inserter.join().expect("no panic");
+            } else {
+                while count(&mut connection, &expired) > 0 {
+                    assert!(Instant::now() < end, "{what}: not all expires");
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                is_whole(&mut connection);
+                assert_eq!(count(&mut connection, "{}"), kept, "{what}");
+            }
+        }
     }
 }
 
