@@ -131,7 +131,12 @@ fn write(options: &Options, begun: Instant, is_over: &AtomicBool) -> Outcome<Wri
     let (before, since, processor) = warm.ok_or("it was over before it was warm")?;
     let processor = processor.zip(reading()).map(|(before, after)| after.since(&before).cpu);
     replies_ns.sort_unstable();
-    Ok(Written { documents: done - before, seconds: begun.elapsed().saturating_sub(since).as_secs_f64(), replies_ns, processor })
+    Ok(Written {
+        documents: done - before,
+        seconds: begun.elapsed().saturating_sub(since).as_secs_f64(),
+        replies_ns,
+        processor,
+    })
 }
 
 /// A change stream.

@@ -27,7 +27,7 @@ use bunko_store::{
 };
 use bunko_versions::Views;
 use lsm_tree::config::{CompressionPolicy, HashRatioPolicy, PinningPolicy};
-use lsm_tree::{AbstractTree, AnyTree, Cache, CompressionType, SequenceNumberCounter, TableId};
+use lsm_tree::{AbstractTree, AnyTree, Cache, CompressionType, SequenceNumberCounter, Table, TableId};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -173,7 +173,7 @@ impl LsmEngine {
     /// Gives back what is kept of tables that were merged into others: nobody asks for it any more, and it would stay until the
     /// caches are full.
     fn forget_leaves(&self) {
-        let tables: FxHashSet<TableId> = self.tree.current_version().iter_tables().map(|table| table.id()).collect();
+        let tables: FxHashSet<TableId> = self.tree.current_version().iter_tables().map(Table::id).collect();
         self.documents.leaves.forget_others(&tables);
         self.documents.key_leaves.forget_others(&tables);
         self.documents.key_leaves.blocks.forget_others(&tables);
@@ -285,7 +285,7 @@ impl Engine for LsmEngine {
             if !tables.is_empty() {
                 let _not_while_some_are_chosen = self.merger.adding();
                 self.tree.register_tables(&tables, None, None, &[], threshold).map_err(io)?;
-                writing.named(tables.iter().map(lsm_tree::Table::id));
+                writing.named(tables.iter().map(Table::id));
             }
             self.backlog.note_flushed();
             self.flushed.lock().push(Arc::clone(memtable));

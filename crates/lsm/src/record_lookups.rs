@@ -1,7 +1,7 @@
 //! Finding many records at once: in the order of their ids, so that each leaf of a table is gone to once, and their documents
 //! in the order in which they stand.
 
-use crate::blocks::BlockId;
+use crate::blocks::{BlockId, BlockPlace};
 use crate::documents::{Documents, Home, block_number, document};
 use crate::extents::Block;
 use crate::key;
@@ -167,7 +167,7 @@ impl RunLookups<'_> {
 
     /// Whether the table that the run is at may know a key, which is in the tree's form.
     fn may_know(&self, key: &[u8]) -> bool {
-        let Some(table) = self.run.place.as_ref().map(|place| place.table()) else { return false };
+        let Some(table) = self.run.place.as_ref().map(BlockPlace::table) else { return false };
         if key < &**table.metadata.key_range.min() {
             return false;
         }
