@@ -233,7 +233,7 @@ fn tags_without_an_end_take_no_longer_than_others() {
 fn long_words_are_compared_as_far_as_they_may_differ() {
     let definition = defined("{mappings: {dynamic: true}, analyzer: 'lucene.keyword'}");
     let word = "abcdefghij".repeat(50_000);
-    let documents = [word.clone() + "x", word.replacen("e", "y", 3)].map(|word| nothing().with("t", word.as_str()));
+    let documents = [word.clone() + "x", word.replacen('e', "y", 3)].map(|word| nothing().with("t", word.as_str()));
     let fuzzy = nothing().with("fuzzy", &nothing().with("maxEdits", 2));
     for has_postings in [false, true] {
         let mut collection = Collection::new(documents.to_vec(), &definition, has_postings);
