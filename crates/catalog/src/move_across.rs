@@ -4,6 +4,7 @@
 //! A server that is killed before has the source, and a collection of the temporary name; one that is killed right behind has
 //! both.
 
+use crate::rename::source_not_found;
 use crate::transaction::{announce, exclude_all};
 use crate::user_writes;
 use crate::validator::without_validator;
@@ -47,8 +48,8 @@ impl Catalog {
         user_writes::check(moved.from, operation)?;
         user_writes::check(moved.to, operation)?;
         self.refuse_view(moved.from)?;
-        self.check_target(moved)?;
-        let source = self.collection(moved.from).ok_or_else(|| not_found(moved.from))?;
+        self.rename_target(moved.to, moved.replace)?;
+        let source = self.collection(moved.from).ok_or_else(|| source_not_found(moved.from))?;
         let options = (*source.options()).clone();
         let specs = specs_of(&source)?;
         let create =
@@ -78,9 +79,8 @@ impl Catalog {
         let _announced = present.collect::<Result<Vec<_>>>()?;
         let mut changes = lock(&self.changes, operation)?;
         let is_source = |found: &Arc<Collection>| Arc::ptr_eq(found, source);
-        self.collection(moved.from).filter(is_source).ok_or_else(|| not_found(moved.from))?;
-        self.check_target(moved)?;
-        let target = self.collection(moved.to);
+        self.collection(moved.from).filter(is_source).ok_or_else(|| source_not_found(moved.from))?;
+        let target = self.rename_target(moved.to, moved.replace)?;
         {
             let _no_writer = exclude_all(source, operation)?;
             if specs_of(source)?.len() != specs.len() {
@@ -93,19 +93,7 @@ impl Catalog {
             self.commit_rename(copy, target.as_ref(), moved.to, Some(options))?;
         }
         let dropped = self.drop_under(&mut changes, moved.from, own)?;
-        Ok(dropped.ok_or_else(|| not_found(moved.from))?.lsn)
-    }
-
-    fn check_target(&self, moved: &Move<'_>) -> Result<()> {
-        let target = self.collection(moved.to);
-        if target.is_none() && self.view(moved.to)?.is_some() {
-            let message = format!("a view already exists with that name: {}", moved.to);
-            return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, message));
-        }
-        if self.shows_oplog(moved.to) || target.is_some() && moved.replace == RenameTarget::Keep {
-            return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, "target namespace exists"));
-        }
-        Ok(())
+        Ok(dropped.ok_or_else(|| source_not_found(moved.from))?.lsn)
     }
 }
 
@@ -121,8 +109,4 @@ fn specs_of(source: &Collection) -> Result<Vec<IndexSpec>> {
 fn changed(namespace: &Namespace) -> Failure {
     let message = format!("cannot perform operation: an index build is currently running for collection '{namespace}'");
     Failure::new(ErrorCode::BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE, message)
-}
-
-fn not_found(namespace: &Namespace) -> Failure {
-    Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Source collection {namespace} does not exist"))
 }

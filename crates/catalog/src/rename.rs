@@ -41,25 +41,29 @@ impl Catalog {
         let _announced = present.collect::<Result<Vec<_>>>()?;
         let _changes = lock(&self.changes, operation)?;
         self.refuse_view(from)?;
-        let source = self.collection(from).ok_or_else(|| {
-            Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Source collection {from} does not exist"))
-        })?;
-        let target = self.collection(to);
-        if target.is_none() && self.view(to)?.is_some() {
-            return Err(Failure::new(
-                ErrorCode::NAMESPACE_EXISTS,
-                format!("a view already exists with that name: {to}"),
-            ));
-        }
+        let source = self.collection(from).ok_or_else(|| source_not_found(from))?;
+        let target = self.rename_target(to, replace)?;
         let _no_writer = exclude_all(&source, operation)?;
         let _no_writer_either = target.as_ref().map(|target| exclude_all(target, operation)).transpose()?;
-        if self.shows_oplog(to) || target.is_some() && replace == RenameTarget::Keep {
-            return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, "target namespace exists"));
-        }
         if target.is_none() {
             self.refuse_other_case(to.database())?;
         }
         self.commit_rename(&source, target.as_ref(), to, None)
+    }
+
+    /// What has the name that a collection is to get, and goes for it.
+    /// # Errors
+    /// `NamespaceExists` where it is a view, or stays.
+    pub(crate) fn rename_target(&self, to: &Namespace, replace: RenameTarget) -> Result<Option<Arc<Collection>>> {
+        let target = self.collection(to);
+        if target.is_none() && self.view(to)?.is_some() {
+            let message = format!("a view already exists with that name: {to}");
+            return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, message));
+        }
+        if self.shows_oplog(to) || target.is_some() && replace == RenameTarget::Keep {
+            return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, "target namespace exists"));
+        }
+        Ok(target)
     }
 
     /// Gives `source` the name `to`, and the options where some are given, in the place of `target`. The caller changes
@@ -106,6 +110,10 @@ impl Catalog {
         collections.insert(source);
         Ok(lsn)
     }
+}
+
+pub(crate) fn source_not_found(from: &Namespace) -> Failure {
+    Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Source collection {from} does not exist"))
 }
 
 /// What the oplog is told where a collection has a validator from now on.

@@ -3,6 +3,8 @@
 use crate::schema::Types;
 use crate::{FieldType, Mapping};
 use bunko_bson::{DocumentRef, ValueRef};
+use bunko_errors::Result;
+use bunko_operation::OperationContext;
 use std::collections::{HashMap, HashSet};
 
 /// What an index has of one document, or of one that is embedded.
@@ -84,6 +86,18 @@ impl<'d> Unit<'d> {
     /// The values at a path.
     pub fn values<'u>(&'u self, path: &'u str) -> impl Iterator<Item = &'u Field<'d>> + 'u {
         self.fields.iter().filter(move |field| field.path == path)
+    }
+
+    /// The same for an operator, which may look at very many paths: each look goes over all fields.
+    /// # Errors
+    /// What the operation says.
+    pub fn values_within<'u>(
+        &'u self,
+        path: &'u str,
+        operation: &OperationContext,
+    ) -> Result<impl Iterator<Item = &'u Field<'d>> + 'u> {
+        operation.work(1 + self.fields.len() / 16)?;
+        Ok(self.values(path))
     }
 
     /// The paths that hold strings, each once.

@@ -246,8 +246,7 @@ impl Reading {
     fn next_shared(&mut self) -> Option<Told> {
         let (chunk, index) = self.chunk.as_mut()?;
         let Some((_, &Placed { place: lsn, is_last, .. })) = chunk.event(*index) else {
-            self.token = self.token().to_owned();
-            self.chunk = None;
+            self.leave_chunk();
             return None;
         };
         let told = Told::Shared(Arc::clone(chunk), *index);
@@ -268,8 +267,7 @@ impl Reading {
         }
         if self.chunk.as_ref().is_none_or(|(chunk, next)| *next == chunk.count()) {
             self.operation.work(WORK_PER_EVENT)?;
-            self.token = self.token().to_owned();
-            self.chunk = None;
+            self.leave_chunk();
             if !self.read_together()? {
                 return Ok(None);
             }
@@ -283,6 +281,12 @@ impl Reading {
         self.place = Some(Place { lsn, seen: self.token_at, is_before_last: true });
         self.is_over = is_last;
         Ok(Some(Arc::clone(chunk)))
+    }
+
+    /// All events of the chunk have been told.
+    fn leave_chunk(&mut self) {
+        self.token = self.token().to_owned();
+        self.chunk = None;
     }
 
     /// Takes the next entry; whether there may be events now, or a better way to them.

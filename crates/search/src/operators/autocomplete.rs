@@ -118,6 +118,24 @@ impl Completion {
         Ok(false)
     }
 
+    /// Whether each of some words has its part.
+    /// # Errors
+    /// What the operation says.
+    fn stands(
+        &self,
+        field: &Autocomplete,
+        words: &[Token],
+        parts: &[Token],
+        operation: &OperationContext,
+    ) -> Result<bool> {
+        for (word, part) in words.iter().zip(parts) {
+            if !self.has(field, &word.text, &part.text, operation)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// How many words of a text the words of a string stand for; 0 where one of them stands for none.
     /// # Errors
     /// What the operation says, which is asked for each word.
@@ -147,14 +165,7 @@ impl Completion {
             TokenOrder::Sequential => {
                 let mut count = 0;
                 for window in tokens.windows(parts.len()) {
-                    let mut begins = true;
-                    for (token, part) in window.iter().zip(parts) {
-                        begins = self.has(field, &token.text, &part.text, operation)?;
-                        if !begins {
-                            break;
-                        }
-                    }
-                    count += usize::from(begins);
+                    count += usize::from(self.stands(field, window, parts, operation)?);
                 }
                 Ok(count)
             }

@@ -74,8 +74,7 @@ impl Operator for GeoShape {
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
         let mut effort = Counted(evaluation, Ok(()));
         for path in &self.paths {
-            evaluation.operation.work(1 + unit.fields.len() / 16)?;
-            for field in unit.values(path) {
+            for field in unit.values_within(path, &evaluation.operation)? {
                 let Ok(stored) = Stored::parse(field.value) else { continue };
                 let has = self.has(&stored, &mut effort);
                 effort.1.clone()?;

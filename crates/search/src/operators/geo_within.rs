@@ -114,8 +114,7 @@ impl Operator for GeoWithin {
 
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
         for path in &self.paths {
-            evaluation.operation.work(1 + unit.fields.len() / 16)?;
-            for field in unit.values(path) {
+            for field in unit.values_within(path, &evaluation.operation)? {
                 if self.has(field, evaluation)? {
                     return Ok(Some(1.0));
                 }

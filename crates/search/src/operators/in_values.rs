@@ -57,8 +57,7 @@ impl Operator for In {
 
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
         for path in &self.paths {
-            evaluation.operation.work(1 + unit.fields.len() / 16)?;
-            for field in unit.values(path) {
+            for field in unit.values_within(path, &evaluation.operation)? {
                 evaluation.operation.work(1 + self.values.len() / 8)?;
                 if self.has(field) {
                     return Ok(Some(1.0));

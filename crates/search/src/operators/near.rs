@@ -72,8 +72,8 @@ impl Operator for Near {
         };
         let mut best: Option<f32> = None;
         for path in &self.paths {
-            evaluation.operation.work(1 + unit.fields.len() / 16)?;
-            let scores = unit.values(path).filter_map(|field| self.distance(field)).map(score);
+            let scores =
+                unit.values_within(path, &evaluation.operation)?.filter_map(|field| self.distance(field)).map(score);
             best = scores.chain(best).max_by(f32::total_cmp);
         }
         Ok(best)
