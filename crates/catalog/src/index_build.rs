@@ -182,6 +182,10 @@ impl Catalog {
         (gathered, step): (&Gathered, &[Found]),
         operation: &dyn OperationSource,
     ) -> Result<()> {
+        if planted::active(Bug::ChangedRecordBuilt) {
+            // It shows where a writer comes between.
+            std::thread::sleep(std::time::Duration::from_millis(3));
+        }
         let _structure = share(&collection.structure, operation)?;
         refuse_dropped(collection, build)?;
         self.grow_multikey(collection, built, &gathered.grown)?;

@@ -64,7 +64,11 @@ impl Client {
         self.caller.send(database, &text)
     }
 
+    /// Reads and appends by chance; or reads of all, which nothing refuses, and which see it best when a commit shows in parts.
     fn steps(&mut self) -> Vec<Step> {
+        if self.caller.below(6) == 0 {
+            return (0..KEYS).map(Step::Read).collect();
+        }
         let count = 1 + self.caller.below(4);
         (0..count)
             .map(|_| {
@@ -204,16 +208,16 @@ fn survive(engine: &str) {
     }
     let history = place.history.lock().expect("not poisoned").clone();
     let count = |kind: &str| history.lines().filter(|line| line.contains(&format!("\"type\":\"{kind}\""))).count();
+    assert!(count("ok") > 200 && count("fail") > 20, "{engine}: too few transactions to judge by");
     let report = judged(&history, "strong-snapshot-isolation");
+    let first = report.anomalies.values().flatten().next();
+    assert!(report.valid == Valid::True, "{BROKEN}: {engine}: {:?}: {first:?}", report.anomaly_types);
     println!(
         "{engine}: {} transactions committed, {} aborted; beyond snapshot isolation: {:?}",
         count("ok"),
         count("fail"),
         judged(&history, "strict-serializable").anomaly_types
     );
-    assert!(count("ok") > 200 && count("fail") > 20, "{engine}: too few transactions to judge by");
-    let first = report.anomalies.values().flatten().next();
-    assert!(report.valid == Valid::True, "{BROKEN}: {engine}: {:?}: {first:?}", report.anomaly_types);
     drop(peer);
     assert!(Peer::connect(server.address()).text("test", "{validate: 'lists', full: true}").contains("valid: true"));
 }
