@@ -16,6 +16,7 @@ mod document;
 pub mod extended_json;
 mod field_names;
 mod hashed_key;
+pub mod hexadecimal;
 pub mod key_string;
 pub mod number;
 mod object_id;

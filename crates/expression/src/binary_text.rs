@@ -2,9 +2,8 @@
 
 use crate::call::refuse;
 use crate::conversion::failure;
-use bunko_bson::{BinarySubtype, Value, ValueRef, base64};
+use bunko_bson::{BinarySubtype, Value, ValueRef, base64, hexadecimal};
 use bunko_errors::Result;
-use std::fmt::Write;
 
 /// How text stands for bytes. Source: MongoDB manual, "$convert", "format".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +46,7 @@ pub(crate) fn write(subtype: u8, bytes: &[u8], format: Format) -> Result<String>
         Format::Uuid => Err("BinData does not represent a valid UUID"),
         Format::Base64 | Format::Auto => Ok(base64::encode(bytes)),
         Format::Base64Url => Ok(base64::encode(bytes).trim_end_matches('=').replace('+', "-").replace('/', "_")),
-        Format::Hex => Ok(hex_text(bytes).to_uppercase()),
+        Format::Hex => Ok(hexadecimal::capital(bytes)),
         Format::Utf8 => match std::str::from_utf8(bytes) {
             Ok(text) => Ok(text.to_owned()),
             Err(_) => Err("BinData does not represent a valid UTF-8 string"),
@@ -87,16 +86,8 @@ pub(crate) fn read(text: &str, subtype: u8, format: Format) -> Result<Value> {
     }
 }
 
-fn hex_text(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
 fn uuid_text(bytes: &[u8]) -> String {
-    let mut text = hex_text(bytes);
+    let mut text = hexadecimal::small(bytes);
     for position in [20, 16, 12, 8] {
         text.insert(position, '-');
     }

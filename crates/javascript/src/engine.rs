@@ -5,13 +5,12 @@ use crate::from_script::{FromScript, Refused};
 use crate::kit::Kit;
 use crate::source;
 use crate::to_script::{Integers, ToScript};
-use bunko_bson::{ArrayBuf, Decimal128, DocumentRef, Value, ValueRef};
+use bunko_bson::{ArrayBuf, Decimal128, DocumentRef, Value, ValueRef, hexadecimal};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use md5::{Digest, Md5};
 use rquickjs::function::Args;
 use rquickjs::{Coerced, Context, Ctx, Error, Exception, Function, Object, Runtime};
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -229,12 +228,7 @@ fn host<'js>(context: &Ctx<'js>, operation: &Arc<OperationContext>, stop: &Arc<S
         }
     };
     host.set("sleep", Function::new(context.clone(), sleep)?)?;
-    let md5 = |text: String| {
-        Md5::digest(text.as_bytes()).iter().fold(String::new(), |mut digest, byte| {
-            let _ = write!(digest, "{byte:02x}");
-            digest
-        })
-    };
+    let md5 = |text: String| hexadecimal::small(&Md5::digest(text.as_bytes()));
     host.set("md5", Function::new(context.clone(), md5)?)?;
     let decimal = |text: String| Decimal128::parse(&text).map(|number| number.to_string());
     host.set("decimal", Function::new(context.clone(), decimal)?)?;

@@ -1,7 +1,7 @@
 //! From BSON to what scripts see.
 
 use crate::kit::Kit;
-use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef, hexadecimal};
 use rquickjs::object::Property;
 use rquickjs::{Array, Ctx, IntoJs, Object, Result, String, Value};
 
@@ -35,7 +35,7 @@ impl<'js> ToScript<'_, 'js> {
             ValueRef::DateTime(milliseconds) => kit.date.call((milliseconds as f64,)),
             ValueRef::Int64(number) => kit.long.call((number.to_string(),)),
             ValueRef::Decimal128(number) => kit.decimal.call((number.to_string(),)),
-            ValueRef::Binary { subtype, bytes } => kit.binary.call((i32::from(subtype), hexadecimal(bytes))),
+            ValueRef::Binary { subtype, bytes } => kit.binary.call((i32::from(subtype), hexadecimal::small(bytes))),
             ValueRef::Timestamp(timestamp) => {
                 kit.timestamp.call((f64::from(timestamp.seconds), f64::from(timestamp.increment)))
             }
@@ -89,12 +89,4 @@ impl<'js> ToScript<'_, 'js> {
     fn text(&self, text: &str) -> Result<Value<'js>> {
         String::from_str(self.context.clone(), text)?.into_js(self.context)
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> std::string::String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(std::string::String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -20,6 +20,7 @@ use crate::database::Existing;
 use crate::observer::Observer;
 use crate::scenario::{Scenario, ScenarioSource, Variant, VariantOrder};
 use crate::target::{OpenTarget, Target, TargetServer};
+use bunko_bson::hexadecimal;
 use bunko_report::Report;
 use bunko_report::result::{
     Completion, FORMAT, Finding, Machine, Outcome, Run, ScenarioRecord, Step, StorageRecord, WorkerShare,
@@ -315,7 +316,7 @@ fn empty_report(source: &ScenarioSource, scenario: &Scenario, options: &RunOptio
             prose: scenario.prose.clone(),
             experiment: scenario.experiment.clone(),
             seed: scenario.seed,
-            hash: hexadecimal(&Sha256::digest(&resolved)),
+            hash: hexadecimal::small(&Sha256::digest(&resolved)),
             resolved,
         },
         started_at_ms: now_ms(),
@@ -348,9 +349,4 @@ fn in_order<'p>(plans: &'p [Plan], scenario: &Scenario, repetition: u32) -> Vec<
 /// Milliseconds since 1970.
 fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    let digit = |digit: u8| char::from_digit(digit.into(), 16).unwrap_or_default();
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }

@@ -6,7 +6,7 @@
 //! Source: the tokens that MongoDB 8.0 gives to clients.
 
 use bunko_bson::key_string::{Direction, append};
-use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef, Writer};
+use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef, Writer, hexadecimal};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Begins a timestamp.
@@ -80,7 +80,7 @@ pub(super) fn of_event(at: Timestamp, identity: Identity<'_>, is_invalidate: boo
 
 /// Writes that of an event as its `_id`.
 pub(super) fn put_event_token(at: Timestamp, identity: Identity<'_>, event: &mut Writer<'_>) {
-    let digits = hexadecimal(&key_of_event(at, identity, false));
+    let digits = hexadecimal::capital(&key_of_event(at, identity, false));
     event.begin_document("_id").append(DATA, digits.as_str()).end();
 }
 
@@ -167,30 +167,9 @@ fn put_name(bytes: &mut Vec<u8>, kind: u8, name: &str) {
 }
 
 fn encoded(bytes: &[u8]) -> DocumentBuf {
-    let digits = hexadecimal(bytes);
+    let digits = hexadecimal::capital(bytes);
     DocumentBuf::with_capacity(digits.len() + 24).with(DATA, digits.as_str())
 }
-
-/// Every event has a token: its bytes are looked up in pairs of digits.
-fn hexadecimal(bytes: &[u8]) -> String {
-    let mut digits = vec![0; 2 * bytes.len()];
-    for (pair, byte) in digits.as_chunks_mut().0.iter_mut().zip(bytes) {
-        *pair = DIGIT_PAIRS[usize::from(*byte)];
-    }
-    String::from_utf8(digits).expect("digits are ASCII")
-}
-
-/// Each byte in hexadecimal digits.
-const DIGIT_PAIRS: [[u8; 2]; 256] = {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let mut pairs = [[0; 2]; 256];
-    let mut byte = 0;
-    while byte < pairs.len() {
-        pairs[byte] = [DIGITS[byte >> 4], DIGITS[byte & 15]];
-        byte += 1;
-    }
-    pairs
-};
 
 impl Token {
     /// # Errors

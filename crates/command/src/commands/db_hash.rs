@@ -4,12 +4,11 @@ use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_access::Action;
-use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer, hexadecimal};
 use bunko_catalog::Collection;
 use bunko_errors::Failure;
 use bunko_query::{FindQuery, Hint, plan};
 use md5::{Digest, Md5};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
@@ -48,7 +47,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         reply.push(index, name.as_str());
     }
     let elapsed_ms = invocation.started().elapsed().as_millis() as i64;
-    reply.end().append("uuids", &uuids).append("md5", &hexadecimal(all)).append("timeMillis", elapsed_ms);
+    reply
+        .end()
+        .append("uuids", &uuids)
+        .append("md5", &hexadecimal::small(&all.finalize()))
+        .append("timeMillis", elapsed_ms);
     Ok(())
 }
 
@@ -76,12 +79,5 @@ fn hash(invocation: &Invocation<'_>, collection: &Arc<Collection>) -> Result<Str
     while let Some(document) = execution.next()? {
         hash.update(document.as_bytes());
     }
-    Ok(hexadecimal(hash))
-}
-
-fn hexadecimal(hash: Md5) -> String {
-    hash.finalize().iter().fold(String::with_capacity(32), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    Ok(hexadecimal::small(&hash.finalize()))
 }

@@ -12,10 +12,9 @@ use crate::verify::list_indexes;
 use crate::{Link, ToolError};
 use bunko_archive::metadata::Metadata;
 use bunko_bson::order::compare;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Timestamp, Value, ValueRef, number};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Timestamp, Value, ValueRef, hexadecimal, number};
 use bunko_client::{ClientError, CommandError};
 use serde::{Deserialize, Serialize};
-use std::fmt::Write;
 
 /// From that size on a collection is read by several cursors, each of which gets at least so much; in bytes.
 const RANGE_BYTES_MIN: u64 = 64 * 1024 * 1024;
@@ -421,7 +420,7 @@ impl<'a> Entry<'a> {
             }
         }
         let uuid = entry.get("info").and_then(ValueRef::as_document).and_then(|info| match info.get("uuid") {
-            Some(ValueRef::Binary { bytes, .. }) => Some(hexadecimal(bytes)),
+            Some(ValueRef::Binary { bytes, .. }) => Some(hexadecimal::small(bytes)),
             _ => None,
         });
         Some(Self { name: entry.get("name")?.as_str()?, kind, options, uuid })
@@ -430,12 +429,4 @@ impl<'a> Entry<'a> {
     fn is_capped(&self) -> bool {
         matches!(self.options.as_ref().get("capped"), Some(ValueRef::Boolean(true)))
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
