@@ -5,8 +5,11 @@
 
 mod der;
 mod details;
+mod key;
+mod password;
 mod pem;
 mod subject;
 
 pub use details::Details;
+pub use password::Password;
 pub use pem::{certificate_and_key, certificates, revocation_lists};

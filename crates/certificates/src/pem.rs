@@ -1,5 +1,6 @@
 //! PEM files.
 
+use crate::{Password, key};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use std::fs;
@@ -33,16 +34,14 @@ pub fn revocation_lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<
     objects(path, "revocation list (X509 CRL)")
 }
 
-/// A chain, one's own certificate first, and its key.
+/// A chain, one's own certificate first, and its key, which the password opens where it is encrypted.
 /// # Errors
-/// A sentence that names the file, also where the key is encrypted.
-pub fn certificate_and_key(path: &Path) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
+/// A sentence that names the file.
+pub fn certificate_and_key(
+    path: &Path,
+    password: Option<&Password>,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
     let chain = certificates(path)?;
-    let pem = read(path)?;
-    let encrypted = [&b"-----BEGIN ENCRYPTED"[..], b"Proc-Type: 4,ENCRYPTED"];
-    if encrypted.iter().any(|mark| pem.windows(mark.len()).any(|window| window == *mark)) {
-        return Err(format!("the key in {} is encrypted, which is not supported", path.display()));
-    }
-    let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| format!("{} holds no PEM key", path.display()))?;
+    let key = key::read(&read(path)?, password).map_err(|what| format!("the key in {} {what}", path.display()))?;
     Ok((chain, key))
 }

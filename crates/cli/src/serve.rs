@@ -3,7 +3,9 @@
 use crate::access::{Access, check_exposure};
 use crate::allocator::give_freed_memory_back_when_idle;
 use crate::audit_log;
-use crate::configuration::{self, Configuration, ReplicaSetSettings, ServeArguments, Settings, TestCommands};
+use crate::configuration::{
+    self, Configuration, ReplicaSetSettings, ServeArguments, Settings, TestCommands, shown_arguments,
+};
 use crate::log_file::LogOutput;
 use crate::log_format::LogLayer;
 use crate::open_files;
@@ -271,7 +273,7 @@ fn facts(settings: &Settings, scratch: Option<Arc<dyn ScratchSpace>>) -> Facts {
     let port = settings.addresses.first().map_or(0, std::net::SocketAddr::port);
     Facts {
         host: format!("{host}:{port}"),
-        arguments: std::env::args().collect(),
+        arguments: shown_arguments(std::env::args()),
         parsed_options: settings.parsed.clone(),
         connections_max: settings.admission.connections_max as u32,
         memory_limits: memory_limits(scratch, settings.scripting),

@@ -7,6 +7,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_client::{Connection, Uri};
 use bunko_testkit::process::{Server, temporary_dbpath};
 use bunko_testkit::shell;
+use rcgen::KeyPair;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -398,7 +399,7 @@ fn a_server_does_not_start_on_files_that_it_cannot_use() {
     let key = foreign.find("-----BEGIN PRIVATE").map(|place| &foreign[place..]).expect("a key");
     for (name, text, expected) in [
         ("mixed.pem", format!("{certificate}{key}"), "mixed.pem"),
-        ("bare.pem", certificate.to_owned(), "bare.pem holds no PEM key"),
+        ("bare.pem", certificate.to_owned(), "bare.pem is missing or no PEM"),
         ("locked.pem", own.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY"), "locked.pem is encrypted"),
         ("empty.pem", String::new(), "empty.pem holds no PEM certificate"),
     ] {
@@ -409,4 +410,38 @@ fn a_server_does_not_start_on_files_that_it_cannot_use() {
         let Err(error) = Server::start(&binary(), dbpath.path(), &flags) else { panic!("{name}: it starts") };
         assert!(error.contains(expected), "{error}");
     }
+}
+
+/// Keys as OpenSSL writes them, see `crates/certificates/src/key.rs`.
+const PLAIN_KEY: &str = include_str!("../../certificates/tests/keys/plain.pem");
+const ENCRYPTED_KEY: &str = include_str!("../../certificates/tests/keys/pbkdf2-sha256-aes256.pem");
+
+#[test]
+fn an_encrypted_key_is_opened_by_its_password_which_nobody_sees() {
+    let (authority, dbpath) = (Authority::new(), temporary_dbpath());
+    let key = KeyPair::from_pem(PLAIN_KEY).expect("a key");
+    authority.write_server_with_key("server", &key, ENCRYPTED_KEY);
+    let own = authority.file("server.pem");
+    let start = |password: &[&str]| {
+        let (own, ca) = (own.to_str().expect("a path"), authority.file("ca.pem"));
+        let tls =
+            ["--tlsMode", "requireTLS", "--tlsCertificateKeyFile", own, "--tlsCAFile", ca.to_str().expect("a path")];
+        Server::start(&binary(), dbpath.path(), &[&tls[..], password].concat())
+    };
+    let refused = start(&[]).map(drop).expect_err("no password");
+    assert!(refused.contains(own.to_str().expect("a path")) && refused.contains("it needs a password"), "{refused}");
+    let refused = start(&["--tlsCertificateKeyFilePassword", "closed"]).map(drop).expect_err("another");
+    assert!(refused.contains("is not opened by the password") && !refused.contains("closed"), "{refused}");
+    let server = start(&["--tlsCertificateKeyFilePassword", "open"]).expect("started");
+    let shown = format!("&tlsCertificateKeyFile={}", own.display());
+    let options = format!("{}{shown}", authority.options(None));
+    assert!(connect(&server, &options).is_err_and(|error| error.contains("it needs a password")));
+    let mut connection = connect(&server, &format!("{options}&tlsCertificateKeyFilePassword=open")).expect("connected");
+    let told = run(&mut connection, "{getCmdLineOpts: 1}");
+    assert!(told.contains("certificateKeyFilePassword: \"<password>\""), "{told}");
+    assert!(told.contains("\"<password>\", ") && !told.contains("\"open\""), "{told}");
+    // Read again with the same password.
+    authority.write_server_with_key("another", &key, ENCRYPTED_KEY);
+    assert_eq!(run(&mut connection, "{rotateCertificates: 1}"), "{ok: 1.0}");
+    assert!(!server.output_tail().contains("open,") && !server.output_tail().contains("\"open\""));
 }

@@ -50,7 +50,7 @@ fn a_dump_refuses_what_it_would_ignore() {
         (&["--uri=mongodb://h", "--tls"], USAGE, ["--uri", "--tls"]),
         (&["--tlsCAFile=f"], USAGE, ["required", "--tls"]),
         (&["--tls", "--sslCRLFile=f"], USAGE, ["unexpected", "--sslCRLFile"]),
-        (&["--tls", "--tlsCertificateKeyFilePassword=f"], USAGE, ["unexpected", "--tlsCertificateKeyFilePassword"]),
+        (&["--tls", "--tlsCertificateKeyFilePassword=f"], USAGE, ["required", "--tlsCertificateKeyFile <FILE>"]),
         (&["--quiet", "--log-format=json"], USAGE, ["--quiet", "--log-format"]),
         (&["--gzip", "--zstd"], USAGE, ["--gzip", "--zstd"]),
         (&["--out=o", "--archive=a"], USAGE, ["--out", "--archive"]),

@@ -6,7 +6,7 @@ mod verifier;
 
 pub(crate) use stream::TlsStream;
 
-use bunko_certificates::{certificate_and_key, certificates};
+use bunko_certificates::{Password, certificate_and_key, certificates};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::{ClientConfig, RootCertStore};
@@ -29,8 +29,10 @@ pub enum Verification {
 pub struct TlsOptions {
     /// `tlsCAFile`: PEM certificates of the trusted authorities; `None` trusts those of the system.
     pub ca_file: Option<PathBuf>,
-    /// `tlsCertificateKeyFile`: PEM file with this client's certificate chain and its unencrypted key.
+    /// `tlsCertificateKeyFile`: PEM file with this client's certificate chain and its key.
     pub certificate_key_file: Option<PathBuf>,
+    /// `tlsCertificateKeyFilePassword`: what opens that key, where it is encrypted.
+    pub certificate_key_password: Option<Password>,
     /// How much of the server's certificate is checked.
     pub verification: Verification,
 }
@@ -48,7 +50,7 @@ pub(crate) fn configuration(options: &TlsOptions) -> Result<Arc<ClientConfig>, S
     let configuration = match &options.certificate_key_file {
         None => builder.with_no_client_auth(),
         Some(path) => {
-            let (chain, key) = certificate_and_key(path)?;
+            let (chain, key) = certificate_and_key(path, options.certificate_key_password.as_ref())?;
             builder
                 .with_client_auth_cert(chain, key)
                 .map_err(|error| format!("tlsCertificateKeyFile {}: {error}", path.display()))?

@@ -72,7 +72,7 @@ impl Uri {
         address
     }
 
-    /// A connection string as it may be shown: user name and password are replaced by `***`.
+    /// A connection string as it may be shown: user name and password, and that of a key, are replaced by `***`.
     ///
     /// Takes malformed ones too, and hides rather more than less of them.
     pub fn redact(text: &str) -> String {
@@ -80,11 +80,23 @@ impl Uri {
         let rest = &text[start..];
         // In a string that is no URI the password may hold any character: it ends at the last @ of all.
         let end = if text.parse::<Self>().is_ok() { authority_bytes(rest) } else { rest.len() };
-        match rest[..end].rfind('@') {
+        let shown = match rest[..end].rfind('@') {
             Some(at) => format!("{}***{}", &text[..start], &rest[at..]),
             None => text.to_owned(),
-        }
+        };
+        without_key_password(shown)
     }
+}
+
+fn without_key_password(mut text: String) -> String {
+    const OPTION: &str = "tlscertificatekeyfilepassword=";
+    // ASCII letters alone change, so that places stay the same.
+    if let Some(at) = text.to_ascii_lowercase().find(OPTION) {
+        let value = at + OPTION.len();
+        let end = text[value..].find('&').map_or(text.len(), |length| value + length);
+        text.replace_range(value..end, "***");
+    }
+    text
 }
 
 /// Where the hosts end and the database or the options begin.

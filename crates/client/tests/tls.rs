@@ -165,7 +165,7 @@ fn files_that_cannot_be_used_are_named() {
     assert!(message.contains("cannot read /nonexistent.pem: No such file"), "{message}");
     let empty = authority.write("empty.pem", "");
     assert!(failure(&uri("localhost", 1, &ca(&empty))).contains("empty.pem holds no PEM certificate"));
-    assert!(failure(&options(&authority.ca_file())).contains("ca.pem holds no PEM key"));
+    assert!(failure(&options(&authority.ca_file())).contains("ca.pem is missing or no PEM"));
     let pem = authority.issue("ann", ExtendedKeyUsagePurpose::ClientAuth);
     let encrypted = authority.write("encrypted.pem", &pem.replace("PRIVATE KEY", "ENCRYPTED PRIVATE KEY"));
     assert!(failure(&options(&encrypted)).contains("encrypted.pem is encrypted"));

@@ -1,6 +1,6 @@
 //! The flags of `bunko serve`: one for each setting, and those that say where settings come from.
 
-use super::setting::{Setting, Value};
+use super::setting::{Kind, Setting, Value};
 use super::table::{DB_PATH, ENGINE, SETTINGS, parse_parameter};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,25 @@ impl ServeArguments {
         given.extend(engine.map(|engine| text(&ENGINE, engine)).transpose()?);
         Ok(Self { given, ..Self::default() })
     }
+}
+
+/// What the process was started with, as it may be shown: secrets are left out.
+pub fn shown(arguments: impl Iterator<Item = String>) -> Vec<String> {
+    let names = SETTINGS.iter().filter(|setting| matches!(setting.kind, Kind::Secret));
+    let flags: Vec<String> = names
+        .flat_map(|setting| std::iter::once(setting.flag).chain(setting.mongod_flag))
+        .map(|name| format!("--{name}"))
+        .collect();
+    let mut is_secret = false;
+    arguments
+        .map(|argument| {
+            let name = argument.split_once('=').map(|(name, _)| name.to_owned());
+            if std::mem::replace(&mut is_secret, flags.contains(&argument)) {
+                return "<password>".to_owned();
+            }
+            name.filter(|name| flags.contains(name)).map_or(argument, |name| format!("{name}=<password>"))
+        })
+        .collect()
 }
 
 /// The name of the flag that gives parameters.
@@ -122,6 +141,18 @@ mod tests {
         for arguments in [["--bind-ip", "::1", "--max-connections=5"], ["--bind_ip", "::1", "--maxConns=5"]] {
             assert_eq!(parse(&arguments).expect("valid"), ["net.bindIp ::1", "net.maxIncomingConnections 5"]);
         }
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let given =
+            ["serve", "--tlsCertificateKeyFilePassword", "a", "--tls-certificate-key-file-password=b", "--port=1"];
+        let hidden =
+            ["--tlsCertificateKeyFilePassword", "<password>", "--tls-certificate-key-file-password=<password>"];
+        let shown = shown(given.iter().map(ToString::to_string));
+        assert_eq!(shown, [&["serve"][..], &hidden, &["--port=1"]].concat());
+        let parsed = parse(&["--tlsCertificateKeyFilePassword=a"]).expect("valid");
+        assert_eq!(parsed, ["net.tls.certificateKeyFilePassword <password>"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::flags::ServeArguments;
 use super::setting::{Setting, Value};
 use super::table::SETTINGS;
 use bunko_bson::DocumentBuf;
+use bunko_certificates::Password;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -95,6 +96,11 @@ impl Configuration {
     /// The text of a setting that has one.
     pub fn text(&self, setting: &Setting) -> Option<String> {
         self.value(setting).map(|value| value.to_string())
+    }
+
+    /// What is shown to nobody.
+    pub fn secret(&self, setting: &Setting) -> Option<Password> {
+        if let Some(Value::Secret(password)) = self.value(setting) { Some(password) } else { None }
     }
 
     /// Whether a switch is on.

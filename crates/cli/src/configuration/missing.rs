@@ -2,7 +2,6 @@
 
 /// What is missing.
 const OLD_TLS: &str = "it is called net.tls since MongoDB 4.2 (--tls...)";
-const TLS_KEYS: &str = "the key of a certificate must not be encrypted";
 const TLS_FILES: &str = "certificates come from files";
 const TLS_LOG: &str = "serverStatus counts the versions of TLS";
 const MEMBERS: &str = "a server is alone, and needs no keys for other members";
@@ -17,7 +16,6 @@ const PROFILER: &str = "at the start the profiler is off: the command profile tu
 /// Keys and sections of a configuration file. Any other that there is no setting for is called unknown.
 pub const KEYS: &[(&str, &str)] = &[
     ("auditLog", AUDIT),
-    ("net.tls.certificateKeyFilePassword", TLS_KEYS),
     ("net.tls.certificateSelector", TLS_FILES),
     ("net.tls.clusterCAFile", MEMBERS),
     ("net.tls.clusterCertificateSelector", MEMBERS),
@@ -64,7 +62,6 @@ pub const FLAGS: &[(&str, &str)] = &[
     ("ssl*", OLD_TLS),
     ("syslog", "the log goes to standard error or a file"),
     ("timeZoneInfo", "time zones are those that the server was built with"),
-    ("tlsCertificateKeyFilePassword", TLS_KEYS),
     ("tlsCertificateSelector", TLS_FILES),
     ("tlsCluster*", MEMBERS),
     ("tlsLogVersions", TLS_LOG),

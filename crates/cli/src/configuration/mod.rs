@@ -15,7 +15,7 @@ mod settings;
 mod table;
 mod tls;
 
-pub use flags::ServeArguments;
+pub use flags::{ServeArguments, shown as shown_arguments};
 pub use in_force::Configuration;
 pub use missing::refusal_of_flag;
 pub use print::print;

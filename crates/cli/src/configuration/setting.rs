@@ -2,6 +2,7 @@
 
 use super::in_force::Configuration;
 use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_certificates::Password;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -46,6 +47,8 @@ pub enum Kind {
     /// Some texts, each of which the check lets through: a list in a file, separated by commas in a flag.
     List(fn(&str) -> Result<(), String>),
     OneOf(&'static [&'static str]),
+    /// What is shown to nobody.
+    Secret,
     /// `enabled` or `disabled`, as mongod's files have some switches; flags of these are switches like others.
     Enabled,
     /// mongod lets one choose, we do not: the one value that says what is done anyway, and why no other is taken.
@@ -62,6 +65,7 @@ pub enum Value {
     Switch(bool),
     Whole(i64),
     Number(f64),
+    Secret(Password),
 }
 
 impl Setting {
@@ -115,6 +119,7 @@ impl Kind {
                 }
                 Err(format!("'{text}' is none of {}", values.join(", ")))
             }
+            Self::Secret => Ok(Value::Secret(Password::new(given.to_string()))),
             Self::Enabled => match given.to_string().as_str() {
                 "enabled" | "true" => Ok(Value::Text("enabled".into())),
                 "disabled" | "false" => Ok(Value::Text("disabled".into())),
@@ -137,6 +142,7 @@ impl fmt::Display for Value {
             Self::Switch(switch) => switch.fmt(f),
             Self::Whole(number) => number.fmt(f),
             Self::Number(number) => number.fmt(f),
+            Self::Secret(password) => password.fmt(f),
         }
     }
 }
@@ -154,6 +160,7 @@ impl Value {
             Self::Switch(switch) => ValueRef::Boolean(*switch),
             Self::Whole(number) => i32::try_from(*number).map_or(ValueRef::Int64(*number), ValueRef::Int32),
             Self::Number(number) => ValueRef::Double(*number),
+            Self::Secret(_) => ValueRef::String("<password>"),
         }
     }
 }

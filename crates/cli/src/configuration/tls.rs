@@ -3,15 +3,22 @@
 use super::in_force::Configuration;
 use super::setting::Setting;
 use super::table::{
-    TLS_CA_FILE, TLS_CERTIFICATE_KEY_FILE, TLS_CRL_FILE, TLS_DISABLED_PROTOCOLS, TLS_MODE, TLS_WITHOUT_CERTIFICATES,
+    TLS_CA_FILE, TLS_CERTIFICATE_KEY_FILE, TLS_CERTIFICATE_KEY_PASSWORD, TLS_CRL_FILE, TLS_DISABLED_PROTOCOLS,
+    TLS_MODE, TLS_WITHOUT_CERTIFICATES,
 };
 use bunko_command::TlsVersion;
 use bunko_server::{ClientCertificates, PlainClients, TlsOptions};
 use std::path::PathBuf;
 
 /// Settings that say nothing where TLS is disabled.
-const NEEDS_MODE: [&Setting; 5] =
-    [&TLS_CERTIFICATE_KEY_FILE, &TLS_CA_FILE, &TLS_CRL_FILE, &TLS_WITHOUT_CERTIFICATES, &TLS_DISABLED_PROTOCOLS];
+const NEEDS_MODE: [&Setting; 6] = [
+    &TLS_CERTIFICATE_KEY_FILE,
+    &TLS_CERTIFICATE_KEY_PASSWORD,
+    &TLS_CA_FILE,
+    &TLS_CRL_FILE,
+    &TLS_WITHOUT_CERTIFICATES,
+    &TLS_DISABLED_PROTOCOLS,
+];
 /// By their names in mongod's configuration.
 const PROTOCOLS: [(&str, Option<TlsVersion>); 4] =
     [("TLS1_0", None), ("TLS1_1", None), ("TLS1_2", Some(TlsVersion::V1_2)), ("TLS1_3", Some(TlsVersion::V1_3))];
@@ -44,6 +51,7 @@ pub fn options(configuration: &Configuration) -> Result<Option<TlsOptions>, Stri
     Ok(Some(TlsOptions {
         plain_clients: if mode == "requireTLS" { PlainClients::Refused } else { PlainClients::Served },
         certificate_key_file,
+        certificate_key_password: configuration.secret(&TLS_CERTIFICATE_KEY_PASSWORD),
         ca_file,
         crl_file: path(&TLS_CRL_FILE),
         client_certificates: if configuration.is_on(&TLS_WITHOUT_CERTIFICATES) {

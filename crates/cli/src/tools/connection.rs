@@ -18,7 +18,7 @@ const DEFAULT_HOST: &str = "localhost";
 
 /// What stands in a connection string, or is of no use to a data directory. All of it is named: what a flag requires is
 /// not asked for where something else rules it out.
-pub const HOST_AND_USER: [&str; 12] = [
+pub const HOST_AND_USER: [&str; 13] = [
     "host",
     "port",
     "username",
@@ -28,6 +28,7 @@ pub const HOST_AND_USER: [&str; 12] = [
     "tls",
     "tls_ca_file",
     "tls_certificate_key_file",
+    "tls_certificate_key_password",
     "tls_allow_invalid_certificates",
     "tls_allow_invalid_hostnames",
     "tls_insecure",

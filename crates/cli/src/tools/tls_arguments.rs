@@ -11,9 +11,17 @@ pub struct TlsArguments {
     /// Trust the authorities of this PEM file, and not those of the system
     #[arg(long = "tlsCAFile", visible_alias = "sslCAFile", value_name = "FILE", requires = "tls")]
     tls_ca_file: Option<String>,
-    /// Show the certificate of this PEM file, which holds the unencrypted key as well
+    /// Show the certificate of this PEM file, which holds the key as well
     #[arg(long = "tlsCertificateKeyFile", visible_alias = "sslPEMKeyFile", value_name = "FILE", requires = "tls")]
     tls_certificate_key_file: Option<String>,
+    /// What opens that key where it is encrypted
+    #[arg(
+        long = "tlsCertificateKeyFilePassword",
+        visible_alias = "sslPEMKeyPassword",
+        value_name = "PASSWORD",
+        requires = "tls_certificate_key_file"
+    )]
+    tls_certificate_key_password: Option<String>,
     /// Take any certificate, so that anybody may sit in between
     #[arg(long = "tlsAllowInvalidCertificates", visible_alias = "sslAllowInvalidCertificates", requires = "tls")]
     tls_allow_invalid_certificates: bool,
@@ -31,12 +39,13 @@ pub struct TlsArguments {
 
 impl TlsArguments {
     /// As options of a connection string.
-    pub fn options(&self) -> [(&'static str, Option<&str>); 6] {
+    pub fn options(&self) -> [(&'static str, Option<&str>); 7] {
         let on = |flag: bool| flag.then_some("true");
         [
             ("tls", on(self.tls)),
             ("tlsCAFile", self.tls_ca_file.as_deref()),
             ("tlsCertificateKeyFile", self.tls_certificate_key_file.as_deref()),
+            ("tlsCertificateKeyFilePassword", self.tls_certificate_key_password.as_deref()),
             ("tlsAllowInvalidCertificates", on(self.tls_allow_invalid_certificates)),
             ("tlsAllowInvalidHostnames", on(self.tls_allow_invalid_hostnames)),
             ("tlsInsecure", on(self.tls_insecure)),
@@ -62,12 +71,19 @@ mod tests {
             let given = line.tls.options().into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
             Some(given.collect::<Vec<_>>().join("&"))
         };
-        let ours = options("--tls --tlsCAFile ca --tlsCertificateKeyFile me --tlsAllowInvalidHostnames");
+        let ours = options(
+            "--tls --tlsCAFile ca --tlsCertificateKeyFile me --tlsCertificateKeyFilePassword p --tlsAllowInvalidHostnames",
+        );
         assert_eq!(
             ours.as_deref(),
-            Some("tls=true&tlsCAFile=ca&tlsCertificateKeyFile=me&tlsAllowInvalidHostnames=true")
+            Some(
+                "tls=true&tlsCAFile=ca&tlsCertificateKeyFile=me&tlsCertificateKeyFilePassword=p&tlsAllowInvalidHostnames=true"
+            )
         );
-        assert_eq!(ours, options("--ssl --sslCAFile ca --sslPEMKeyFile me --sslAllowInvalidHostnames"));
+        assert_eq!(
+            ours,
+            options("--ssl --sslCAFile ca --sslPEMKeyFile me --sslPEMKeyPassword p --sslAllowInvalidHostnames")
+        );
         assert_eq!(options("--tls --tlsInsecure").as_deref(), Some("tls=true&tlsInsecure=true"));
         assert_eq!(options("").as_deref(), Some(""));
         for refused in ["--tlsCAFile ca", "--tlsInsecure", "--tls --tlsInsecure --tlsAllowInvalidHostnames"] {

@@ -48,10 +48,17 @@ impl Authority {
 
     /// A new certificate of the server in `server.pem`.
     pub fn write_server(&self, common_name: &str) {
+        let key = KeyPair::generate().expect("a key");
+        self.write_server_with_key(common_name, &key, &key.serialize_pem());
+    }
+
+    /// The same for that key, which stands in the file as it is told.
+    pub fn write_server_with_key(&self, common_name: &str, key: &KeyPair, written: &str) {
         let mut params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).expect("names");
         params.distinguished_name = name(common_name);
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        self.sign("server.pem", &params);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        let certificate = params.signed_by(key, &self.issuer).expect("signed");
+        self.write("server.pem", &(certificate.pem() + written));
     }
 
     /// A client's certificate, for `CN=<name>,OU=tests,O=Bunko`, whose serial number is the length of the name.

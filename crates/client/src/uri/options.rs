@@ -4,6 +4,7 @@ use super::credential::UserInfo;
 use super::{Credential, Mechanism, ReadPreference, UriError, percent};
 use crate::tls::{TlsOptions, Verification};
 use crate::write_concern::{Acknowledgement, WriteConcern};
+use bunko_certificates::Password;
 use std::time::Duration;
 
 /// Longest `appName` that servers take, in bytes.
@@ -28,6 +29,7 @@ pub(super) struct Options {
     tls_allow_invalid_hostnames: Option<bool>,
     tls_ca_file: Option<String>,
     tls_certificate_key_file: Option<String>,
+    tls_certificate_key_password: Option<Password>,
     tls_insecure: Option<bool>,
     w: Option<Acknowledgement>,
     w_timeout: Option<Duration>,
@@ -93,8 +95,8 @@ static OPTIONS: &[UriOption] = &[
     option("tlsallowinvalidhostnames", |options, value| set(&mut options.tls_allow_invalid_hostnames, flag(value))),
     option("tlscafile", |options, value| set(&mut options.tls_ca_file, Some(value.into()))),
     option("tlscertificatekeyfile", |options, value| set(&mut options.tls_certificate_key_file, Some(value.into()))),
-    option("tlscertificatekeyfilepassword", |_, _| {
-        Err(Refusal::Unsupported("tlsCertificateKeyFilePassword (decrypt the key file)".into()))
+    option("tlscertificatekeyfilepassword", |options, value| {
+        set(&mut options.tls_certificate_key_password, Some(Password::new(value)))
     }),
     option("tlsinsecure", |options, value| set(&mut options.tls_insecure, flag(value))),
     option("w", |options, value| {
@@ -214,6 +216,7 @@ impl Options {
             ("tlsAllowInvalidHostnames", self.tls_allow_invalid_hostnames.is_some()),
             ("tlsCAFile", self.tls_ca_file.is_some()),
             ("tlsCertificateKeyFile", self.tls_certificate_key_file.is_some()),
+            ("tlsCertificateKeyFilePassword", self.tls_certificate_key_password.is_some()),
             ("tlsInsecure", self.tls_insecure.is_some()),
         ];
         if self.tls != Some(true) {
@@ -237,6 +240,7 @@ impl Options {
         Ok(Some(TlsOptions {
             ca_file: self.tls_ca_file.as_ref().map(Into::into),
             certificate_key_file: self.tls_certificate_key_file.as_ref().map(Into::into),
+            certificate_key_password: self.tls_certificate_key_password.clone(),
             verification,
         }))
     }

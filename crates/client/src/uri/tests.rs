@@ -86,8 +86,12 @@ fn credentials_are_read() {
 #[test]
 fn tls_options_are_read() {
     let tls = |options: &str| parse(&format!("mongodb://h/?{options}")).tls.expect("asked for");
-    let strict =
-        TlsOptions { ca_file: None, certificate_key_file: None, verification: Verification::CertificateAndName };
+    let strict = TlsOptions {
+        ca_file: None,
+        certificate_key_file: None,
+        certificate_key_password: None,
+        verification: Verification::CertificateAndName,
+    };
     assert_eq!(tls("tls=true"), strict);
     assert_eq!(tls("ssl=true&tlsInsecure=false"), strict);
     assert_eq!(tls("tls=true&tlsAllowInvalidHostnames=true").verification, Verification::Certificate);
@@ -107,7 +111,7 @@ fn what_is_not_honoured_is_refused_by_name() {
         ("retryWrites=true", "nothing is retried here: say retryWrites=false"),
         ("retryReads=true", "retryReads=false"),
         ("loadBalanced=true", "loadBalanced"),
-        ("tls=true&tlsCertificateKeyFilePassword=x", "tlsCertificateKeyFilePassword"),
+        ("tlsCertificateKeyFilePassword=x", "'tlsCertificateKeyFilePassword' without tls=true"),
         ("tlsCAFile=x", "'tlsCAFile' without tls=true"),
         ("tls=false&tlsInsecure=true", "'tlsInsecure' without tls=true"),
     ] {
@@ -194,6 +198,8 @@ fn redacted_strings_keep_the_rest() {
     assert_eq!(Uri::redact("mongodb://u:p@h/?appName=a@b"), "mongodb://***@h/?appName=a@b");
     assert_eq!(Uri::redact("mongodb://h/?appName=a@b"), "mongodb://h/?appName=a@b");
     assert_eq!(Uri::redact("/data/dump"), "/data/dump");
+    let of_a_key = "mongodb://u:p@h/?tls=true&tlsCertificateKeyFilePassword=secret&w=1";
+    assert_eq!(Uri::redact(of_a_key), "mongodb://***@h/?tls=true&tlsCertificateKeyFilePassword=***&w=1");
 }
 
 proptest! {

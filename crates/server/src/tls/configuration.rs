@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 pub(super) fn read(options: &TlsOptions) -> Result<Current, String> {
     let own = &options.certificate_key_file;
-    let (chain, key) = certificate_and_key(own)?;
+    let (chain, key) = certificate_and_key(own, options.certificate_key_password.as_ref())?;
     let certificate = chain.first().and_then(Details::of);
     let certificate = certificate.ok_or_else(|| at(own, &"the first certificate cannot be read"))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());

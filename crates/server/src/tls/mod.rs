@@ -10,7 +10,7 @@ mod session;
 pub(crate) use handshake::{HANDSHAKE_TIME_MAX, HandshakeError, shake_hands};
 pub(crate) use session::TlsSession;
 
-use bunko_certificates::Details;
+use bunko_certificates::{Details, Password};
 use bunko_command::TlsVersion;
 use parking_lot::RwLock;
 use rustls::ServerConfig;
@@ -46,6 +46,8 @@ pub struct TlsOptions {
     pub plain_clients: PlainClients,
     /// PEM: the server's certificate, those between it and its authority, its key.
     pub certificate_key_file: PathBuf,
+    /// What opens that key, where it is encrypted.
+    pub certificate_key_password: Option<Password>,
     /// PEM: the authorities that certificates of clients are issued by.
     pub ca_file: PathBuf,
     /// PEM: which certificates are revoked.

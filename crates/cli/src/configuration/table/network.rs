@@ -93,8 +93,17 @@ pub const TLS_CERTIFICATE_KEY_FILE: Setting = Setting {
     keys: &["net.tls.certificateKeyFile"],
     flag: "tls-certificate-key-file",
     mongod_flag: Some("tlsCertificateKeyFile"),
-    help: "PEM file with the server's certificate, its chain and its unencrypted key",
+    help: "PEM file with the server's certificate, its chain and its key",
     value_name: "FILE",
+    ..PLAIN
+};
+pub const TLS_CERTIFICATE_KEY_PASSWORD: Setting = Setting {
+    keys: &["net.tls.certificateKeyFilePassword"],
+    flag: "tls-certificate-key-file-password",
+    mongod_flag: Some("tlsCertificateKeyFilePassword"),
+    help: "What opens that key where it is encrypted; better in a file (--config), for others see what a process was started with",
+    value_name: "PASSWORD",
+    kind: Kind::Secret,
     ..PLAIN
 };
 pub const TLS_CA_FILE: Setting = Setting {

@@ -1,0 +1,99 @@
+//! Private keys, also encrypted ones.
+
+use crate::Password;
+use pkcs8::{EncryptedPrivateKeyInfoRef, SecretDocument};
+use rustls_pki_types::PrivateKeyDer;
+use rustls_pki_types::pem::PemObject;
+
+/// How a key stands in a PEM file.
+enum Form {
+    Plain,
+    /// As PKCS#8: the label is a `ENCRYPTED PRIVATE KEY`.
+    Encrypted,
+    /// As OpenSSL once wrote them, with the cipher in lines before the key.
+    OldEncrypted,
+}
+
+const LABEL: &str = "ENCRYPTED PRIVATE KEY";
+
+/// The key in a PEM file, opened by the password where it is encrypted. One that is not needs none, and then none is looked
+/// at, as with OpenSSL.
+/// # Errors
+/// What is wrong with it, to be said of "the key in" the file.
+pub(crate) fn read(pem: &[u8], password: Option<&Password>) -> Result<PrivateKeyDer<'static>, String> {
+    match form(pem) {
+        Form::Plain => PrivateKeyDer::from_pem_slice(pem).map_err(|_| "is missing or no PEM".to_owned()),
+        Form::OldEncrypted => {
+            let instead = "openssl pkcs8 -topk8 -in OLD -out NEW encrypts it as PKCS#8";
+            Err(format!("is encrypted in a way that is not supported: {instead}"))
+        }
+        Form::Encrypted => {
+            let needed = "is encrypted: it needs a password (tlsCertificateKeyFilePassword)";
+            open(pem, password.ok_or(needed)?)
+        }
+    }
+}
+
+fn form(pem: &[u8]) -> Form {
+    let has = |mark: &str| pem.windows(mark.len()).any(|window| window == mark.as_bytes());
+    if has(&format!("-----BEGIN {LABEL}-----")) {
+        Form::Encrypted
+    } else if has("Proc-Type: 4,ENCRYPTED") {
+        Form::OldEncrypted
+    } else {
+        Form::Plain
+    }
+}
+
+/// Opens a key as PKCS#5 describes: PBES2, by PBKDF2 or scrypt, with AES. Source: RFC 8018, RFC 7914.
+fn open(pem: &[u8], password: &Password) -> Result<PrivateKeyDer<'static>, String> {
+    let text = std::str::from_utf8(pem).map_err(|error| format!("is no text: {error}"))?;
+    let (begin, end) = (format!("-----BEGIN {LABEL}-----"), format!("-----END {LABEL}-----"));
+    let from = text.find(&begin).unwrap_or_default();
+    let length = text[from..].find(&end).ok_or_else(|| format!("has no line '{end}'"))? + end.len();
+    let (_, document) =
+        SecretDocument::from_pem(&text[from..from + length]).map_err(|error| format!("cannot be read: {error}"))?;
+    let key = EncryptedPrivateKeyInfoRef::try_from(document.as_bytes())
+        .map_err(|error| format!("is encrypted in a way that is not supported (PBES2 with AES is): {error}"))?;
+    let opened = key.decrypt(password.secret()).map_err(|error| format!("is not opened by the password: {error}"))?;
+    Ok(PrivateKeyDer::Pkcs8(opened.as_bytes().to_vec().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: &[u8] = include_bytes!("../tests/keys/plain.pem");
+    const SCRYPT: &[u8] = include_bytes!("../tests/keys/scrypt-aes256.pem");
+
+    /// `tests/keys/*.pem` are one key, in the forms in which OpenSSL 3.0 writes it.
+    #[test]
+    fn the_password_opens_what_openssl_wrote() {
+        let right = Password::new("open");
+        let key = read(PLAIN, None).expect("a key");
+        assert_eq!(read(PLAIN, Some(&right)).expect("a key"), key);
+        for pem in [
+            include_bytes!("../tests/keys/pbkdf2-sha256-aes256.pem").as_slice(),
+            include_bytes!("../tests/keys/pbkdf2-sha1-aes128.pem"),
+            SCRYPT,
+        ] {
+            let with_certificate = [b"-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n", pem].concat();
+            assert_eq!(read(&with_certificate, Some(&right)).expect("a key"), key);
+            let without = read(pem, None).expect_err("no password");
+            assert!(without.contains("tlsCertificateKeyFilePassword"), "{without}");
+            let wrong = read(pem, Some(&Password::new("shut"))).expect_err("another password");
+            assert!(wrong.contains("is not opened by the password") && !wrong.contains("shut"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_opened_says_why() {
+        let password = Password::new("open");
+        let of = |pem: &[u8]| read(pem, Some(&password)).expect_err("refused");
+        assert!(of(include_bytes!("../tests/keys/old.pem")).contains("openssl pkcs8 -topk8"));
+        let des = of(include_bytes!("../tests/keys/des3.pem"));
+        assert!(des.contains("is encrypted in a way that is not supported") || des.contains("is not opened"), "{des}");
+        assert!(of(&SCRYPT[..SCRYPT.len() - 10]).contains("has no line '-----END ENCRYPTED PRIVATE KEY-----'"));
+        assert!(of(b"").contains("is missing or no PEM"));
+    }
+}
