@@ -17,12 +17,33 @@ pub enum RenameTarget {
     Keep,
     /// It is dropped.
     Drop,
+    /// It is dropped where its options and indexes are those of what takes its place, which was made like it: else what
+    /// changed it meanwhile would be undone without a word.
+    DropIfAlike,
+}
+
+/// Errors: `CommandFailed` where options or indexes of the target differ from those of the source.
+fn refuse_unlike(source: &Collection, target: &Collection) -> Result<()> {
+    let changed = |what: &str| {
+        let message = format!("{what} of target collection {} changed during processing", target.namespace());
+        Err(Failure::new(ErrorCode::COMMAND_FAILED, message))
+    };
+    if source.options() != target.options() {
+        return changed("collection options");
+    }
+    let (own, others) = (source.ready_indexes(), target.ready_indexes());
+    let has = |document: &DocumentBuf| own.iter().any(|index| index.document == *document);
+    if own.len() != others.len() || !others.iter().all(|index| has(&index.document)) {
+        return changed("indexes");
+    }
+    Ok(())
 }
 
 impl Catalog {
     /// Gives a collection another name, dropping what has that name where `replace` says so.
     /// # Errors
-    /// `NamespaceNotFound`; `NamespaceExists` where the target exists and stays; `IllegalOperation` where both are one.
+    /// `NamespaceNotFound`; `NamespaceExists` where the target exists and stays; `IllegalOperation` where both are one;
+    /// `CommandFailed` where they had to be alike and are not.
     pub fn rename(
         &self,
         from: &Namespace,
@@ -45,8 +66,10 @@ impl Catalog {
         let target = self.rename_target(to, replace)?;
         let _no_writer = exclude_all(&source, operation)?;
         let _no_writer_either = target.as_ref().map(|target| exclude_all(target, operation)).transpose()?;
-        if target.is_none() {
-            self.refuse_other_case(to.database())?;
+        match &target {
+            None => self.refuse_other_case(to.database())?,
+            Some(target) if replace == RenameTarget::DropIfAlike => refuse_unlike(&source, target)?,
+            Some(_) => {}
         }
         self.commit_rename(&source, target.as_ref(), to, None)
     }

@@ -106,3 +106,41 @@ fn a_collection_is_not_renamed_to_itself() {
         }
     }
 }
+
+#[test]
+fn a_collection_takes_the_place_of_another_only_while_both_are_alike() {
+    for engine in ENGINES {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let catalog = open(directory.path(), engine);
+        let operation = OperationContext::unlimited();
+        let rename =
+            |from: &str| catalog.rename(&namespace(from), &namespace("t"), RenameTarget::DropIfAlike, &*operation);
+        let made = |name: &str, options: DocumentBuf, indexes: &[&str]| {
+            let create = CreateOptions { options, ..CreateOptions::default() };
+            let (collection, _) = catalog.create(&namespace(name), create, &*operation).expect("created");
+            let specs: Vec<_> = indexes.iter().map(|path| spec(path)).collect();
+            if !specs.is_empty() {
+                catalog.create_indexes(&collection, &specs, &*operation).expect("built");
+            }
+        };
+        let validated = || DocumentBuf::new().with("validationLevel", "moderate");
+        made("t", validated(), &["x", "y"]);
+        for (name, options, indexes, differs) in [
+            ("plain", DocumentBuf::new(), &["x", "y"][..], "collection options"),
+            ("fewer", validated(), &["x"], "indexes"),
+            ("more", validated(), &["x", "y", "z"], "indexes"),
+            ("others", validated(), &["x", "z"], "indexes"),
+        ] {
+            made(name, options, indexes);
+            let failure = rename(name).expect_err("they differ");
+            assert_eq!(failure.code(), ErrorCode::COMMAND_FAILED);
+            assert_eq!(failure.message(), format!("{differs} of target collection db.t changed during processing"));
+            assert!(catalog.collection(&namespace(name)).is_some() && catalog.collection(&namespace("t")).is_some());
+        }
+        made("alike", validated(), &["y", "x"]);
+        rename("alike").expect("they are alike");
+        assert!(catalog.collection(&namespace("alike")).is_none());
+        catalog.drop_collection(&namespace("t"), &*operation).expect("dropped");
+        rename("plain").expect("the name is free");
+    }
+}

@@ -90,8 +90,8 @@ pub(super) fn run(
     let outcome = fill(invocation, &temporary, name, asked, documents).and_then(|()| {
         // It may have become something else meanwhile.
         let target = Target::of(invocation, name, asked)?;
-        let lsn =
-            invocation.service.catalog.rename(&temporary, &target.place(name)?, RenameTarget::Drop, invocation)?;
+        let (catalog, place) = (&invocation.service.catalog, target.place(name)?);
+        let lsn = catalog.rename(&temporary, &place, RenameTarget::DropIfAlike, invocation)?;
         invocation.note_written(Some(lsn));
         if target.existing().is_none() {
             invocation.operation().note_created(name.to_string());
