@@ -1,11 +1,11 @@
 //! What is known while a search is done: how often words occur in all documents, how texts are cut, and when to stop.
 
-use crate::StringField;
 use crate::analysis::{Analyzer, Token};
 use crate::fuzzy::Fuzzy;
 use crate::paths::TextField;
 use crate::schema::Schema;
 use crate::unit::Unit;
+use crate::{Autocomplete, StringField};
 use bunko_bson::ValueRef;
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
@@ -86,9 +86,20 @@ impl Searched {
 /// Something of a text that is searched for in a field, by the field and the text.
 type BySearched<T> = RefCell<HashMap<(String, String), Arc<T>>>;
 
-/// A text that is searched for by where it stands in the query, which outlives its search, and by the name of its analyzer:
-/// it may be too long to be looked at for each document. No name where it is left whole.
-type SearchedAt = (usize, usize, Option<String>);
+/// A text that is searched for by where it stands in the query, which outlives its search, and by how it is cut: it may be too
+/// long to be looked at for each document.
+type SearchedAt = (usize, usize, CutBy);
+
+/// How a text that is searched for is cut.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum CutBy {
+    /// Not at all.
+    Whole,
+    /// By the analyzer of that name.
+    Analyzer(String),
+    /// As a field for autocompletion does: by the analyzer of that name, if it has one, and whether accents go.
+    Completion { analyzer: Option<String>, folds: bool },
+}
 
 /// A search that is being done.
 pub(crate) struct Evaluation {
@@ -143,21 +154,28 @@ impl Evaluation {
     /// What a text of the query searches for in a field, cut.
     pub fn cut_searched(&self, field: &StringField, text: &str) -> Result<Arc<Searched>> {
         let name = field.search_analyzer.as_ref().or(field.analyzer.as_ref()).cloned().unwrap_or_default();
-        self.searched(text, Some(name), || self.schema.of_searches(field)?.analyze(text, &self.operation))
+        self.searched(text, CutBy::Analyzer(name), || self.schema.of_searches(field)?.analyze(text, &self.operation))
     }
 
     /// The same for a text of the query that is one word.
     pub fn searched_whole(&self, text: &str) -> Result<Arc<Searched>> {
-        self.searched(text, None, || Ok(vec![Token { text: text.to_owned(), position: 0, start: 0, end: text.len() }]))
+        self.searched(text, CutBy::Whole, || {
+            Ok(vec![Token { text: text.to_owned(), position: 0, start: 0, end: text.len() }])
+        })
     }
 
-    fn searched(
+    /// The same for a text of the query that completes words of a field.
+    pub fn cut_completed(
         &self,
+        field: &Autocomplete,
         text: &str,
-        analyzer: Option<String>,
         cut: impl FnOnce() -> Result<Vec<Token>>,
     ) -> Result<Arc<Searched>> {
-        let key = (text.as_ptr().addr(), text.len(), analyzer);
+        self.searched(text, CutBy::Completion { analyzer: field.analyzer.clone(), folds: field.folds }, cut)
+    }
+
+    fn searched(&self, text: &str, by: CutBy, cut: impl FnOnce() -> Result<Vec<Token>>) -> Result<Arc<Searched>> {
+        let key = (text.as_ptr().addr(), text.len(), by);
         if let Some(searched) = self.searched.borrow().get(&key) {
             return Ok(Arc::clone(searched));
         }

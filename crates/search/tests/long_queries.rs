@@ -116,6 +116,16 @@ fn a_text_of_many_words_costs_each_document_its_own_words() {
 }
 
 #[test]
+fn a_long_text_to_complete_is_cut_once_for_all_documents() {
+    let definition = definition();
+    let documents = (0..2_000).map(|number| DocumentBuf::new().with("t", format!("v{number}").as_str())).collect();
+    // Cut for each document it would be two hundred million words.
+    let query = asking("autocomplete", &words("w", 100_000), &nothing());
+    let found = Collection::new(documents, &definition, false).found(&query, &definition, Duration::from_mins(1));
+    assert_eq!(found.expect("it comes to its end in time"), 0);
+}
+
+#[test]
 fn all_stop_soon_after_they_have_to() {
     let definition = definition();
     let long = "a ".repeat(20_000) + &words("ab", 20_000);

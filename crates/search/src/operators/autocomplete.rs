@@ -2,7 +2,7 @@
 
 use super::{Operator, UseOfPostings, only_path, queries};
 use crate::analysis::{Token, right_edges};
-use crate::evaluation::{Cut, Evaluation};
+use crate::evaluation::{Cut, Evaluation, Searched};
 use crate::fuzzy::Fuzzy;
 use crate::paths::TextField;
 use crate::postings::{Postings, Rows};
@@ -12,6 +12,7 @@ use crate::{Autocomplete, FieldType, Reader, Refusal, StringField, Tokenization}
 use bunko_bson::ValueRef;
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
+use std::sync::Arc;
 
 #[derive(Debug)]
 struct Completion {
@@ -68,6 +69,11 @@ pub(crate) fn words<'f>(
 ) -> Result<Option<(&'f Autocomplete, Vec<Token>)>> {
     let Some(field) = field(value.types.mapped()) else { return Ok(None) };
     Ok(Some((field, cut_words(field, text, schema, operation)?)))
+}
+
+/// The words of a text of the query, which are cut once for all documents.
+fn parts(field: &Autocomplete, query: &str, evaluation: &Evaluation) -> Result<Arc<Searched>> {
+    evaluation.cut_completed(field, query, || cut_words(field, query, &evaluation.schema, &evaluation.operation))
 }
 
 impl Completion {
@@ -191,7 +197,7 @@ impl Operator for Completion {
         let mut rows = Rows::NONE;
         for query in &self.queries {
             let mut with_all = None;
-            for part in cut_words(field, query, &evaluation.schema, &evaluation.operation)? {
+            for part in &parts(field, query, evaluation)?.tokens {
                 let with = postings
                     .words_like(words, evaluation, |word| self.has(field, word, &part.text, &evaluation.operation))?;
                 with_all = Some(match with_all {
@@ -210,11 +216,12 @@ impl Operator for Completion {
             let (ValueRef::String(text), Some(field)) = (value.value, field(value.types.mapped())) else { continue };
             let tokens = cut_words(field, text, &evaluation.schema, &evaluation.operation)?;
             for query in &self.queries {
-                let parts = cut_words(field, query, &evaluation.schema, &evaluation.operation)?;
-                let count = self.count(field, &tokens, &parts, &evaluation.operation)?;
+                let searched = parts(field, query, evaluation)?;
+                let parts = &searched.tokens;
+                let count = self.count(field, &tokens, parts, &evaluation.operation)?;
                 if count > 0 {
                     let mut whole = 0;
-                    for part in &parts {
+                    for part in parts {
                         evaluation.operation.work(1 + tokens.len() / 16)?;
                         whole += usize::from(tokens.iter().any(|token| token.text == part.text));
                     }
@@ -233,7 +240,7 @@ impl Operator for Completion {
             return Ok(());
         };
         for query in &self.queries {
-            for part in cut_words(field, query, &evaluation.schema, &evaluation.operation)? {
+            for part in &parts(field, query, evaluation)?.tokens {
                 for (token, mark) in cut.tokens.iter().zip(marks.iter_mut()) {
                     *mark |= self.has(field, &token.text, &part.text, &evaluation.operation)?;
                 }
