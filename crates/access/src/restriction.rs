@@ -4,6 +4,9 @@
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use std::net::IpAddr;
 
+/// The bits in front of an IPv4 address that is written as an IPv6 one, `::ffff:127.0.0.1`.
+const MAPPED_BITS: u8 = 96;
+
 /// A range of addresses: `127.0.0.1` or `10.0.0.0/8`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressRange {
@@ -17,8 +20,15 @@ impl AddressRange {
         let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
         let network: IpAddr = address.parse().ok()?;
         let most = if network.is_ipv4() { 32 } else { 128 };
-        let prefix_bits = prefix.map_or(Some(most), |prefix| prefix.parse().ok()).filter(|bits| *bits <= most)?;
-        Some(Self { network, prefix_bits })
+        let number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())?;
+        let prefix_bits = prefix.map_or(Some(most), number).filter(|bits| *bits <= most)?;
+        // A client whose address is an IPv4 one is compared as such, however the socket tells it.
+        match network.to_canonical() {
+            IpAddr::V4(mapped) if network.is_ipv6() && prefix_bits >= MAPPED_BITS => {
+                Some(Self { network: mapped.into(), prefix_bits: prefix_bits - MAPPED_BITS })
+            }
+            _ => Some(Self { network, prefix_bits }),
+        }
     }
 
     /// Whether an address lies in it.
@@ -133,6 +143,9 @@ mod tests {
             ("10.0.0.0/8", "11.0.0.1", false),
             ("10.0.0.0/8", "::ffff:10.1.2.3", true),
             ("0.0.0.0/0", "1.2.3.4", true),
+            ("::ffff:127.0.0.0/104", "127.9.9.9", true),
+            ("::ffff:127.0.0.1", "127.0.0.1", true),
+            ("::ffff:127.0.0.1", "127.0.0.2", false),
             ("::/0", "fe80::1", true),
             ("::/0", "1.2.3.4", false),
             ("fe80::/10", "fe80::1", true),
@@ -141,7 +154,7 @@ mod tests {
             let has = AddressRange::parse(range).expect(range).has(address.parse().expect(address));
             assert_eq!(has, expected, "{range} {address}");
         }
-        for malformed in ["", "host", "1.2.3.4/33", "1.2.3.4/-1", "1.2.3/8", "::/129"] {
+        for malformed in ["", "host", "1.2.3.4/33", "1.2.3.4/-1", "1.2.3.4/+8", "1.2.3.4/", "1.2.3/8", "::/129"] {
             assert_eq!(AddressRange::parse(malformed), None, "{malformed}");
         }
     }
