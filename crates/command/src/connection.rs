@@ -128,12 +128,13 @@ impl ClientConnection {
     /// Where it cannot be read; then nobody is logged in.
     pub(crate) fn renew_user(&mut self, service: &Service) -> Result<()> {
         if self.user.as_ref().is_some_and(|user| !user.is_current(service)) {
-            let before = self.user.as_ref().map(Owner::of_user);
-            let user = self.user.take().map(|user| user.renewed(service, self.peer.ip())).transpose()?.flatten();
+            let source = self.peer.ip();
+            let before = self.user.as_ref().map(|user| Owner::of_user(user, source));
+            let user = self.user.take().map(|user| user.renewed(service, source)).transpose()?.flatten();
             if let (Some(before), Some(now)) = (before, &user)
                 && before.is_still(now)
             {
-                service.transactions.renew_owner(&Owner::of_user(now));
+                service.transactions.renew_owner(&Owner::of_user(now, source));
             }
             self.set_user(user);
         }
@@ -143,7 +144,7 @@ impl ClientConnection {
     /// Logs somebody in, or whoever is logged in out.
     pub(crate) fn set_user(&mut self, user: Option<LoggedIn>) {
         if let Some(registration) = &self.registration {
-            registration.note_user(user.as_ref().map(Owner::of_user));
+            registration.note_user(user.as_ref().map(|user| Owner::of_user(user, self.peer.ip())));
         }
         self.user = user;
     }

@@ -370,6 +370,8 @@ fn what_is_revoked_ends_what_runs() {
         "{dropUser: 'u1'}",
         "{updateUser: 'u2', roles: []}",
         "{delete: 'system.users', deletes: [{q: {user: 'u3'}, limit: 1}]}",
+        // From where they are, nobody may come any more.
+        "{updateUser: 'u4', authenticationRestrictions: [{clientSource: ['10.0.0.1']}]}",
     ]
     .into_iter()
     .enumerate()
@@ -432,8 +434,9 @@ fn what_is_revoked_ends_what_runs() {
         cases = Vec::new();
         for (name, revocation) in [
             ("bystander", "{invalidateUserCache: 1}"),
-            ("u4", "{dropUser: 'u4'}"),
-            ("u5", "{updateUser: 'u5', roles: []}"),
+            ("u5", "{dropUser: 'u5'}"),
+            ("u6", "{updateUser: 'u6', roles: []}"),
+            ("u7", "{updateUser: 'u7', authenticationRestrictions: [{clientSource: ['10.0.0.1']}]}"),
         ] {
             cases.push((revocation, guarded.user(name, "[{role: 'read', db: 'own'}]")));
         }

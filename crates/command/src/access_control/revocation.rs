@@ -9,7 +9,7 @@ use crate::service::Service;
 use bunko_access::Name;
 use std::collections::{HashMap, HashSet};
 
-/// Ends what users have begun who could do something then that they may not do now; but not the operation that asks, which
+/// Ends what users have begun who could do something then that they may not do now, or may not come from there any more; but not the operation that asks, which
 /// may have brought that about. It does not matter whether what was revoked is what the operation needs: that is not
 /// known of one that runs. Who only got rights, or the same by other roles on the same resources, goes on.
 pub(crate) fn end_revoked(service: &Service, asking: u32) {
@@ -42,7 +42,7 @@ pub(crate) fn end_revoked(service: &Service, asking: u32) {
     });
     if !revoked.is_empty() {
         let names: Vec<_> = revoked.iter().map(ToString::to_string).collect();
-        tracing::info!(target: "ACCESS", users = names.join(", "), "Operations, transactions and cursors ended: rights of their users were revoked");
+        tracing::info!(target: "ACCESS", users = names.join(", "), "Operations, transactions and cursors ended: rights of their users were revoked, or those to come from where they are");
     }
 }
 

@@ -7,6 +7,7 @@ use crate::invocation::Invocation;
 use crate::service::Service;
 use bunko_access::{Action, Name, Privilege};
 use bunko_bson::{ArrayRef, ValueRef};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Who opened a cursor or runs an operation, and what they could do then.
@@ -16,18 +17,25 @@ pub(crate) struct Owner {
     /// Another user of that name has another.
     id: Option<Arc<[u8]>>,
     privileges: Arc<[Privilege]>,
+    /// Where they came from; a Unix domain socket has no address.
+    source: Option<IpAddr>,
 }
 
 impl Owner {
     /// Whose cursor it is that a command opens; `None` on a server that asks for no privileges.
     pub(crate) fn of(invocation: &Invocation<'_>) -> Option<Self> {
         let user = invocation.connection.user.as_ref().filter(|_| invocation.service.access.is_enforced())?;
-        Some(Self::of_user(user))
+        Some(Self::of_user(user, invocation.connection.peer.ip()))
     }
 
-    /// Who is logged in.
-    pub(crate) fn of_user(user: &LoggedIn) -> Self {
-        Self { name: user.name.clone(), id: user.id.clone(), privileges: Arc::clone(&user.privileges) }
+    /// Who is logged in, from that address.
+    pub(crate) fn of_user(user: &LoggedIn, source: Option<IpAddr>) -> Self {
+        Self { name: user.name.clone(), id: user.id.clone(), privileges: Arc::clone(&user.privileges), source }
+    }
+
+    /// The same with what they may do now.
+    pub(crate) fn renew(&mut self, now: &Self) {
+        self.privileges = Arc::clone(&now.privileges);
     }
 
     pub(crate) fn name(&self) -> &Name {
@@ -39,13 +47,14 @@ impl Owner {
         self.name == user.name && self.id == user.id
     }
 
-    /// Whether that is the user, who still may do all that they could then.
+    /// Whether that is the user, who still may do all that they could then, and may come from where they came from.
     pub(crate) fn is_still(&self, user: &LoggedIn) -> bool {
         let keeps = |before: &Privilege| {
             let now = user.privileges.iter().find(|now| now.resource == before.resource);
             now.is_some_and(|now| before.actions.without(now.actions).is_empty())
         };
-        self.is_of(user) && (Arc::ptr_eq(&self.privileges, &user.privileges) || self.privileges.iter().all(keeps))
+        let is_as_before = || Arc::ptr_eq(&self.privileges, &user.privileges) || self.privileges.iter().all(keeps);
+        self.is_of(user) && user.may_come_from(self.source) && is_as_before()
     }
 }
 

@@ -63,8 +63,8 @@ impl Transactions {
     /// What somebody may do has grown: what their transactions do from now on may follow from that.
     pub fn renew_owner(&self, now: &Owner) {
         for entry in self.open.lock().values_mut() {
-            if entry.owner.as_ref().is_some_and(|owner| owner.name() == now.name()) {
-                entry.owner = Some(now.clone());
+            if let Some(owner) = entry.owner.as_mut().filter(|owner| owner.name() == now.name()) {
+                owner.renew(now);
             }
         }
     }
