@@ -6,6 +6,9 @@
 //! keeps what lies between two callouts short. Where that is exceeded, the pattern is compiled once more, with a callout
 //! before each of its items and the usual limit; and what its machine code has too small a stack for is interpreted.
 //!
+//! Whoever is asked may look at the clock only every so many steps, so short texts, of which many may be searched between two
+//! looks, are searched under a small limit first. What exceeds it counts for many steps, and begins anew under a larger one.
+//!
 //! **Invariant:** whatever pattern and text, not much more than a second passes between two questions.
 
 mod code;
@@ -47,8 +50,12 @@ pub enum Stopped<E> {
 const STEPS_MAX: u32 = 10_000_000;
 /// Characters that may be looked at between two questions: a tenth of a second or two.
 const LOOKS_MAX: usize = 300_000_000;
-/// Texts up to here are searched without a question first: the limit of steps keeps that within a second or two at worst.
+/// Texts up to here are searched without a question first.
 const SHORT_TEXT_BYTES: usize = 4096;
+/// Characters of a short text that may be looked at without a question: some milliseconds.
+const LOOKS_UNASKED: usize = 4_000_000;
+/// Steps that a search is counted for which exceeds [`LOOKS_UNASKED`]: so many that the clock is looked at.
+const STEPS_OF_LONG: usize = 1 << 20;
 /// A pattern that repeats nothing and is no longer than that is done with a place at once.
 const SHORT_BYTES: usize = 64;
 
@@ -130,9 +137,17 @@ impl Compiled {
         mut groups: Option<&mut Groups>,
         goes_on: &mut dyn FnMut(usize) -> bool,
     ) -> Searched {
-        let steps_max = u32::try_from(LOOKS_MAX / (1 + text.len())).unwrap_or(u32::MAX).clamp(16, STEPS_MAX);
-        let mut searched =
-            self.first_for(text).search(text, from, (steps_max, Means::Machine), groups.as_deref_mut(), goes_on);
+        let is_short = text.len() <= SHORT_TEXT_BYTES;
+        let first = self.first_for(text);
+        let steps_max = steps_for(LOOKS_MAX, text);
+        let unasked = if is_short { steps_for(LOOKS_UNASKED, text) } else { steps_max };
+        let mut searched = first.search(text, from, (unasked, Means::Machine), groups.as_deref_mut(), goes_on);
+        if is_short && searched.exceeds_steps() {
+            if !goes_on(STEPS_OF_LONG) {
+                return searched;
+            }
+            searched = first.search(text, from, (steps_max, Means::Machine), groups.as_deref_mut(), goes_on);
+        }
         if !(searched.exceeds_steps() && steps_max < STEPS_MAX || searched.exceeds_stack()) {
             return searched;
         }
@@ -148,6 +163,11 @@ impl Compiled {
         }
         searched
     }
+}
+
+/// Steps from each place of a text within which all of them together look at no more than `looks` characters.
+fn steps_for(looks: usize, text: &str) -> u32 {
+    u32::try_from(looks / (1 + text.len())).unwrap_or(u32::MAX).clamp(16, STEPS_MAX)
 }
 
 impl fmt::Debug for Pattern {
@@ -261,6 +281,30 @@ mod tests {
             longest = longest.max(last.elapsed());
             assert!(matches!(stopped, Err(Stopped::Told("told") | Stopped::Exceeded(_))), "{source}: {stopped:?}");
             assert!(longest < Duration::from_millis(900), "{source}: {longest:?}");
+        }
+    }
+
+    /// Each of the texts takes some tens of milliseconds, and none takes too many steps.
+    #[test]
+    fn many_short_texts_are_asked_about_often() {
+        for (source, text) in [("^(([a-z])+.)+[A-Z]([a-z])+$", "abc".repeat(10)), ("(a+)+$", "a".repeat(20) + "!")] {
+            let pattern = pattern(source, "");
+            let (mut last, mut longest, mut steps) = (Instant::now(), Duration::ZERO, 0);
+            for _ in 0..24 {
+                let matched = pattern.is_match(&text, |more| {
+                    steps += more;
+                    if steps >= 512 {
+                        steps = 0;
+                        longest = longest.max(last.elapsed());
+                        last = Instant::now();
+                    }
+                    Ok::<_, ()>(())
+                });
+                assert_eq!(matched, Ok(false), "{source}");
+            }
+            longest = longest.max(last.elapsed());
+            println!("{source}: {longest:?}");
+            assert!(longest < Duration::from_millis(500), "{source}: {longest:?}");
         }
     }
 
