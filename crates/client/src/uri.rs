@@ -90,11 +90,13 @@ impl Uri {
 
 fn without_key_password(mut text: String) -> String {
     const OPTION: &str = "tlscertificatekeyfilepassword=";
+    let mut from = 0;
     // ASCII letters alone change, so that places stay the same.
-    if let Some(at) = text.to_ascii_lowercase().find(OPTION) {
-        let value = at + OPTION.len();
+    while let Some(at) = text[from..].to_ascii_lowercase().find(OPTION) {
+        let value = from + at + OPTION.len();
         let end = text[value..].find('&').map_or(text.len(), |length| value + length);
         text.replace_range(value..end, "***");
+        from = value;
     }
     text
 }
@@ -158,7 +160,7 @@ fn parse_database(encoded: &str) -> Result<Option<String>, UriError> {
     if encoded.is_empty() {
         return Ok(None);
     }
-    let database = percent::decode(encoded).ok_or_else(|| UriError::BadEscape(encoded.into()))?;
+    let database = percent::decode(encoded).ok_or_else(|| UriError::BadEscape(format!("database '{encoded}'")))?;
     if database.contains(NOT_IN_DATABASE_NAMES) {
         return Err(UriError::BadDatabase(database));
     }

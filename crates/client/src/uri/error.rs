@@ -22,6 +22,7 @@ pub enum UriError {
     /// A mechanism that needs a password, and none is given.
     MissingPassword,
     /// A percent sign that is not followed by two hexadecimal digits, or bytes that are not UTF-8.
+    /// In what it is; a value is not shown, which may be a secret.
     BadEscape(String),
     /// The same in user name or password, which is not shown.
     BadUserInfoEscape,
@@ -68,7 +69,7 @@ impl fmt::Display for UriError {
             }
             Self::MissingUser => f.write_str("it names no user to authenticate as"),
             Self::MissingPassword => f.write_str("it gives a user but no password"),
-            Self::BadEscape(text) => write!(f, "'{text}' is not percent-encoded UTF-8"),
+            Self::BadEscape(what) => write!(f, "{what} is not percent-encoded UTF-8"),
             Self::BadUserInfoEscape => f.write_str("user name or password is not percent-encoded UTF-8"),
             Self::BadDatabase(name) => {
                 write!(f, "database '{name}' holds one of / \\ . \" $ or a space, which no database's name does")

@@ -149,7 +149,8 @@ impl Options {
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let missing = || UriError::MissingValue(pair.trim_end_matches('=').into());
             let (name, value) = pair.split_once('=').filter(|(_, value)| !value.is_empty()).ok_or_else(missing)?;
-            let value = percent::decode(value).ok_or_else(|| UriError::BadEscape(value.into()))?;
+            // The value may be a secret.
+            let value = percent::decode(value).ok_or_else(|| UriError::BadEscape(format!("the value of '{name}'")))?;
             let key = canonical(name);
             let Some(option) = OPTIONS.iter().find(|option| option.name == key) else {
                 return Err(UriError::Unsupported(format!("option '{name}'")));

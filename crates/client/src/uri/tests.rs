@@ -198,8 +198,11 @@ fn redacted_strings_keep_the_rest() {
     assert_eq!(Uri::redact("mongodb://u:p@h/?appName=a@b"), "mongodb://***@h/?appName=a@b");
     assert_eq!(Uri::redact("mongodb://h/?appName=a@b"), "mongodb://h/?appName=a@b");
     assert_eq!(Uri::redact("/data/dump"), "/data/dump");
-    let of_a_key = "mongodb://u:p@h/?tls=true&tlsCertificateKeyFilePassword=secret&w=1";
-    assert_eq!(Uri::redact(of_a_key), "mongodb://***@h/?tls=true&tlsCertificateKeyFilePassword=***&w=1");
+    let of_a_key = "mongodb://u:p@h/?tlsCertificateKeyFilePassword=secret&w=1&TLSCertificateKeyFilePassword=too";
+    let shown = "mongodb://***@h/?tlsCertificateKeyFilePassword=***&w=1&TLSCertificateKeyFilePassword=***";
+    assert_eq!(Uri::redact(of_a_key), shown);
+    let failure = refusal("mongodb://h/?tls=true&tlsCertificateKeyFilePassword=se%zzcret");
+    assert_eq!(failure, "connection string: the value of 'tlsCertificateKeyFilePassword' is not percent-encoded UTF-8");
 }
 
 proptest! {
