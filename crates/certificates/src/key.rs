@@ -8,7 +8,7 @@ use rustls_pki_types::pem::PemObject;
 /// How a key stands in a PEM file.
 enum Form {
     Plain,
-    /// As PKCS#8: the label is a `ENCRYPTED PRIVATE KEY`.
+    /// As PKCS#8, between lines that say `ENCRYPTED PRIVATE KEY`.
     Encrypted,
     /// As OpenSSL once wrote them, with the cipher in lines before the key.
     OldEncrypted,
