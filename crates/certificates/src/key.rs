@@ -5,54 +5,34 @@ use pkcs8::{EncryptedPrivateKeyInfoRef, SecretDocument};
 use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject;
 
-/// How a key stands in a PEM file.
-enum Form {
-    Plain,
-    /// As PKCS#8, between lines that say `ENCRYPTED PRIVATE KEY`.
-    Encrypted,
-    /// As OpenSSL once wrote them, with the cipher in lines before the key.
-    OldEncrypted,
-}
-
-const LABEL: &str = "ENCRYPTED PRIVATE KEY";
+const BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
+const END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
+/// What stands in a key that OpenSSL encrypted in its older form.
+const OLD_MARK: &str = "Proc-Type: 4,ENCRYPTED";
 
 /// The key in a PEM file, opened by the password where it is encrypted. One that is not needs none, and then none is looked
 /// at, as with OpenSSL.
 /// # Errors
 /// What is wrong with it, to be said of "the key in" the file.
 pub(crate) fn read(pem: &[u8], password: Option<&Password>) -> Result<PrivateKeyDer<'static>, String> {
-    match form(pem) {
-        Form::Plain => PrivateKeyDer::from_pem_slice(pem).map_err(|_| "is missing or no PEM".to_owned()),
-        Form::OldEncrypted => {
-            let instead = "openssl pkcs8 -topk8 -in OLD -out NEW encrypts it as PKCS#8";
-            Err(format!("is encrypted in a way that is not supported: {instead}"))
-        }
-        Form::Encrypted => {
-            let needed = "is encrypted: it needs a password (tlsCertificateKeyFilePassword)";
-            open(pem, password.ok_or(needed)?)
-        }
+    let place = |mark: &str| pem.windows(mark.len()).position(|window| window == mark.as_bytes());
+    if let Some(begin) = place(BEGIN) {
+        let needed = "is encrypted: it needs a password (tlsCertificateKeyFilePassword)";
+        return open(pem, begin, password.ok_or(needed)?);
     }
+    if place(OLD_MARK).is_some() {
+        let instead = "openssl pkcs8 -topk8 -in OLD -out NEW encrypts it as PKCS#8";
+        return Err(format!("is encrypted in a way that is not supported: {instead}"));
+    }
+    PrivateKeyDer::from_pem_slice(pem).map_err(|_| "is missing or no PEM".to_owned())
 }
 
-fn form(pem: &[u8]) -> Form {
-    let has = |mark: &str| pem.windows(mark.len()).any(|window| window == mark.as_bytes());
-    if has(&format!("-----BEGIN {LABEL}-----")) {
-        Form::Encrypted
-    } else if has("Proc-Type: 4,ENCRYPTED") {
-        Form::OldEncrypted
-    } else {
-        Form::Plain
-    }
-}
-
-/// Opens a key as PKCS#5 describes: PBES2, by PBKDF2 or scrypt, with AES. Source: RFC 8018, RFC 7914.
-fn open(pem: &[u8], password: &Password) -> Result<PrivateKeyDer<'static>, String> {
+/// Opens a key that begins there, as PKCS#5 describes: PBES2, by PBKDF2 or scrypt, with AES. Source: RFC 8018, RFC 7914.
+fn open(pem: &[u8], begin: usize, password: &Password) -> Result<PrivateKeyDer<'static>, String> {
     let text = std::str::from_utf8(pem).map_err(|error| format!("is no text: {error}"))?;
-    let (begin, end) = (format!("-----BEGIN {LABEL}-----"), format!("-----END {LABEL}-----"));
-    let from = text.find(&begin).unwrap_or_default();
-    let length = text[from..].find(&end).ok_or_else(|| format!("has no line '{end}'"))? + end.len();
+    let length = text[begin..].find(END).ok_or_else(|| format!("has no line '{END}'"))? + END.len();
     let (_, document) =
-        SecretDocument::from_pem(&text[from..from + length]).map_err(|error| format!("cannot be read: {error}"))?;
+        SecretDocument::from_pem(&text[begin..begin + length]).map_err(|error| format!("cannot be read: {error}"))?;
     let key = EncryptedPrivateKeyInfoRef::try_from(document.as_bytes())
         .map_err(|error| format!("is encrypted in a way that is not supported (PBES2 with AES is): {error}"))?;
     let opened = key.decrypt(password.secret()).map_err(|error| format!("is not opened by the password: {error}"))?;

@@ -2,11 +2,14 @@
 
 use std::fmt;
 
-/// What an encrypted key is opened with. Wherever it is printed, `<password>` stands for it.
+/// What an encrypted key is opened with. Wherever it is printed, [`Self::SHOWN`] stands for it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
 impl Password {
+    /// What stands for each.
+    pub const SHOWN: &str = "<password>";
+
     /// Keeps a secret.
     pub fn new(secret: impl Into<String>) -> Self {
         Self(secret.into())
@@ -19,7 +22,7 @@ impl Password {
 
 impl fmt::Display for Password {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("<password>")
+        f.write_str(Self::SHOWN)
     }
 }
 

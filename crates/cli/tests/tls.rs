@@ -433,8 +433,8 @@ fn an_encrypted_key_is_opened_by_its_password_which_nobody_sees() {
     let refused = start(&["--tlsCertificateKeyFilePassword", "closed"]).map(drop).expect_err("another");
     assert!(refused.contains("is not opened by the password") && !refused.contains("closed"), "{refused}");
     let server = start(&["--tlsCertificateKeyFilePassword", "open"]).expect("started");
-    let shown = format!("&tlsCertificateKeyFile={}", own.display());
-    let options = format!("{}{shown}", authority.options(None));
+    let client = authority.write_client_with_key("ann", Validity::Now, &key, ENCRYPTED_KEY);
+    let options = authority.options(Some(&client));
     assert!(connect(&server, &options).is_err_and(|error| error.contains("it needs a password")));
     let mut connection = connect(&server, &format!("{options}&tlsCertificateKeyFilePassword=open")).expect("connected");
     let told = run(&mut connection, "{getCmdLineOpts: 1}");

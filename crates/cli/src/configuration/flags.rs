@@ -2,6 +2,7 @@
 
 use super::setting::{Kind, Setting, Value};
 use super::table::{DB_PATH, ENGINE, SETTINGS, parse_parameter};
+use bunko_certificates::Password;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use std::path::{Path, PathBuf};
 
@@ -41,9 +42,9 @@ pub fn shown(arguments: impl Iterator<Item = String>) -> Vec<String> {
         .map(|argument| {
             let name = argument.split_once('=').map(|(name, _)| name.to_owned());
             if std::mem::replace(&mut is_secret, flags.contains(&argument)) {
-                return "<password>".to_owned();
+                return Password::SHOWN.to_owned();
             }
-            name.filter(|name| flags.contains(name)).map_or(argument, |name| format!("{name}=<password>"))
+            name.filter(|name| flags.contains(name)).map_or(argument, |name| format!("{name}={}", Password::SHOWN))
         })
         .collect()
 }

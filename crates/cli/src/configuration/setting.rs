@@ -160,7 +160,7 @@ impl Value {
             Self::Switch(switch) => ValueRef::Boolean(*switch),
             Self::Whole(number) => i32::try_from(*number).map_or(ValueRef::Int64(*number), ValueRef::Int32),
             Self::Number(number) => ValueRef::Double(*number),
-            Self::Secret(_) => ValueRef::String("<password>"),
+            Self::Secret(_) => ValueRef::String(Password::SHOWN),
         }
     }
 }

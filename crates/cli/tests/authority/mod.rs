@@ -48,7 +48,7 @@ impl Authority {
 
     /// A new certificate of the server in `server.pem`.
     pub fn write_server(&self, common_name: &str) {
-        let key = KeyPair::generate().expect("a key");
+        let key = new_key();
         self.write_server_with_key(common_name, &key, &key.serialize_pem());
     }
 
@@ -56,13 +56,24 @@ impl Authority {
     pub fn write_server_with_key(&self, common_name: &str, key: &KeyPair, written: &str) {
         let mut params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).expect("names");
         params.distinguished_name = name(common_name);
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        let certificate = params.signed_by(key, &self.issuer).expect("signed");
-        self.write("server.pem", &(certificate.pem() + written));
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.sign("server.pem", &params, key, written);
     }
 
     /// A client's certificate, for `CN=<name>,OU=tests,O=Bunko`, whose serial number is the length of the name.
     pub fn write_client(&self, common_name: &str, validity: Validity) -> PathBuf {
+        let key = new_key();
+        self.write_client_with_key(common_name, validity, &key, &key.serialize_pem())
+    }
+
+    /// The same for that key, which stands in the file as it is told.
+    pub fn write_client_with_key(
+        &self,
+        common_name: &str,
+        validity: Validity,
+        key: &KeyPair,
+        written: &str,
+    ) -> PathBuf {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.distinguished_name = name(common_name);
         params.serial_number = Some(SerialNumber::from(common_name.len() as u64));
@@ -70,13 +81,12 @@ impl Authority {
         if validity == Validity::Past {
             params.not_after = date_time_ymd(2020, 1, 1);
         }
-        self.sign(&format!("{common_name}.pem"), &params)
+        self.sign(&format!("{common_name}.pem"), &params, key, written)
     }
 
-    fn sign(&self, file: &str, params: &CertificateParams) -> PathBuf {
-        let key = KeyPair::generate().expect("a key");
-        let certificate = params.signed_by(&key, &self.issuer).expect("signed");
-        self.write(file, &(certificate.pem() + &key.serialize_pem()))
+    fn sign(&self, file: &str, params: &CertificateParams, key: &KeyPair, written: &str) -> PathBuf {
+        let certificate = params.signed_by(key, &self.issuer).expect("signed");
+        self.write(file, &(certificate.pem() + written))
     }
 
     /// A list that revokes the certificates of clients with names of that length.
@@ -125,4 +135,8 @@ fn name(common_name: &str) -> DistinguishedName {
         name.push(kind, value);
     }
     name
+}
+
+fn new_key() -> KeyPair {
+    KeyPair::generate().expect("a key")
 }

@@ -21,8 +21,8 @@ pub enum UriError {
     MissingUser,
     /// A mechanism that needs a password, and none is given.
     MissingPassword,
-    /// A percent sign that is not followed by two hexadecimal digits, or bytes that are not UTF-8.
-    /// In what it is; a value is not shown, which may be a secret.
+    /// A percent sign that is not followed by two hexadecimal digits, or bytes that are not UTF-8, in what is named here. The
+    /// value of an option is not shown: it may be a secret.
     BadEscape(String),
     /// The same in user name or password, which is not shown.
     BadUserInfoEscape,

@@ -9,8 +9,8 @@ use crate::service::Service;
 use bunko_access::Name;
 use std::collections::{HashMap, HashSet};
 
-/// Ends what users have begun who could do something then that they may not do now, or may not come from there any more; but not the operation that asks, which
-/// may have brought that about. It does not matter whether what was revoked is what the operation needs: that is not
+/// Ends what users have begun who could do something then that they may not do now, or may not come any more from where
+/// they are; but not the operation that asks, which may have brought that about. It does not matter whether what was revoked is what the operation needs: that is not
 /// known of one that runs. Who only got rights, or the same by other roles on the same resources, goes on.
 pub(crate) fn end_revoked(service: &Service, asking: u32) {
     if !service.access.is_enforced() {

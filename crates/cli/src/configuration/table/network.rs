@@ -101,7 +101,8 @@ pub const TLS_CERTIFICATE_KEY_PASSWORD: Setting = Setting {
     keys: &["net.tls.certificateKeyFilePassword"],
     flag: "tls-certificate-key-file-password",
     mongod_flag: Some("tlsCertificateKeyFilePassword"),
-    help: "What opens that key where it is encrypted; better in a file (--config), for others see what a process was started with",
+    help: "What opens that key where it is encrypted; better in a file (--config), for others see what a process was \
+           started with",
     value_name: "PASSWORD",
     kind: Kind::Secret,
     ..PLAIN
