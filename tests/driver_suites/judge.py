@@ -35,6 +35,19 @@ def pymongo(text):
     return failed
 
 
+def said(text, name, most=12):
+    """What Go's log has below a test: the lines behind its beginnings, the first few of them."""
+    lines, inside = [], False
+    for line in text.splitlines():
+        if mark := re.match(r"=== (?:RUN|CONT|NAME) +(\S+)$", line):
+            inside = mark[1] == name
+        elif inside and re.match(r" *(--- |=== )", line):
+            inside = False
+        elif inside:
+            lines.append(line[:300])
+    return lines[:most]
+
+
 def lines_of(exceptions):
     with open(exceptions) as lines:
         return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
@@ -51,7 +64,8 @@ def main():
         return
     kind, log, exceptions = sys.argv[1:]
     with open(log, errors="replace") as lines:
-        outcomes = {"go": go, "pymongo": pymongo}[kind](lines.read())
+        text = lines.read()
+    outcomes = {"go": go, "pymongo": pymongo}[kind](text)
     excepted = [line for line in lines_of(exceptions) if not line.startswith(NOT_RUN)]
     failed = sorted(name for name, outcome in outcomes.items() if outcome == "FAIL")
     unexpected = [name for name in failed if not any(name.startswith(prefix) for prefix in excepted)]
@@ -61,6 +75,8 @@ def main():
           f"{len(unexpected)} of them unexpected")
     for name in unexpected:
         print(f"  {name}")
+        for line in said(text, name) if kind == "go" else []:
+            print(f"      {line}")
     for prefix in excepted:
         if any(name.startswith(prefix) for name in outcomes) and not any(name.startswith(prefix) for name in failed):
             print(f"  no longer fails: {prefix}")
