@@ -1,21 +1,17 @@
 //! What a process on this machine costs: CPU, memory, page faults and device traffic.
 
+use crate::raw_calls::cpu_time_of;
 use crate::ticks::duration_of_ticks;
 use rustix::param::page_size;
-use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
 /// A process's counters since its start, read from `/proc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessReading {
-    /// Time in user mode of all threads, those that have ended included; clock ticks of 10 ms.
-    pub user: Duration,
-    /// Time in the kernel of all threads, those that have ended included; clock ticks of 10 ms.
-    pub system: Duration,
-    /// User and system time of each thread that lives now, by thread id, to the nanosecond.
-    /// `None` where the kernel keeps no scheduler statistics.
-    pub threads: Option<BTreeMap<u32, Duration>>,
+    /// User and system time of all threads, those that have ended included. To the nanosecond by the process's clock; where
+    /// that may not be read, in clock ticks of 10 ms.
+    pub cpu: Duration,
     /// Resident memory in bytes, now.
     pub resident_bytes: u64,
     /// Page faults that read from a device.
@@ -43,10 +39,6 @@ pub struct ProcessUse {
     pub written_bytes: Option<u64>,
 }
 
-/// The exact and the complete CPU time may differ by this much through rounding alone: a tick for user and one for
-/// system time at either end.
-const ROUNDING_TICKS: u64 = 4;
-
 impl ProcessReading {
     /// Reads the counters; `None` once the process is gone.
     pub fn of(pid: u32) -> Option<Self> {
@@ -55,9 +47,7 @@ impl ProcessReading {
         let io = file("io");
         let device_bytes = |field| io.as_deref().and_then(|io| parse_io(io, field));
         Some(Self {
-            user: stat.user,
-            system: stat.system,
-            threads: thread_times(pid),
+            cpu: cpu_time_of(pid).unwrap_or(stat.cpu),
             resident_bytes: parse_statm(&file("statm")?)? * page_size() as u64,
             major_faults: stat.major_faults,
             minor_faults: stat.minor_faults,
@@ -70,42 +60,20 @@ impl ProcessReading {
     pub fn since(&self, before: &Self) -> ProcessUse {
         let bytes = |after: Option<u64>, before: Option<u64>| Some(after?.saturating_sub(before?));
         ProcessUse {
-            cpu: self.cpu_since(before),
+            cpu: self.cpu.saturating_sub(before.cpu),
             major_faults: self.major_faults.saturating_sub(before.major_faults),
             minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
             read_bytes: bytes(self.read_bytes, before.read_bytes),
             written_bytes: bytes(self.written_bytes, before.written_bytes),
         }
     }
-
-    /// Nanoseconds of the living threads, unless threads ended in between and took theirs along: then ticks.
-    fn cpu_since(&self, before: &Self) -> Duration {
-        let complete = (self.user + self.system).saturating_sub(before.user + before.system);
-        let (Some(threads), Some(threads_before)) = (&self.threads, &before.threads) else { return complete };
-        let exact: Duration = threads
-            .iter()
-            .map(|(thread, time)| time.saturating_sub(threads_before.get(thread).copied().unwrap_or_default()))
-            .sum();
-        if exact + duration_of_ticks(ROUNDING_TICKS) >= complete { exact } else { complete }
-    }
-}
-
-fn thread_times(pid: u32) -> Option<BTreeMap<u32, Duration>> {
-    let mut times = BTreeMap::new();
-    for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
-        // A thread that ended in between is missing here; the process's own counters have it.
-        let Ok(schedstat) = fs::read_to_string(task.path().join("schedstat")) else { continue };
-        let thread = task.file_name().to_str()?.parse().ok()?;
-        times.insert(thread, Duration::from_nanos(schedstat.split_whitespace().next()?.parse().ok()?));
-    }
-    (!times.is_empty()).then_some(times)
 }
 
 /// The fields of `/proc/pid/stat` that matter here.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
-    user: Duration,
-    system: Duration,
+    /// User and system time.
+    cpu: Duration,
     major_faults: u64,
     minor_faults: u64,
 }
@@ -117,12 +85,7 @@ fn parse_stat(stat: &str) -> Option<Stat> {
     const FIRST_AFTER_NAME: usize = 3;
     let (_, after_name) = stat.rsplit_once(')')?;
     let field = |number: usize| after_name.split_whitespace().nth(number - FIRST_AFTER_NAME)?.parse::<u64>().ok();
-    Some(Stat {
-        user: duration_of_ticks(field(14)?),
-        system: duration_of_ticks(field(15)?),
-        major_faults: field(12)?,
-        minor_faults: field(10)?,
-    })
+    Some(Stat { cpu: duration_of_ticks(field(14)? + field(15)?), major_faults: field(12)?, minor_faults: field(10)? })
 }
 
 /// Resident pages, the second field.
@@ -141,24 +104,10 @@ fn parse_io(io: &str, field: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn reading(complete_ms: u64, threads_ms: &[(u32, u64)]) -> ProcessReading {
-        ProcessReading {
-            user: Duration::from_millis(complete_ms),
-            system: Duration::ZERO,
-            threads: Some(threads_ms.iter().map(|&(id, time)| (id, Duration::from_millis(time))).collect()),
-            resident_bytes: 4096,
-            major_faults: 1,
-            minor_faults: 2,
-            read_bytes: Some(100),
-            written_bytes: None,
-        }
-    }
-
     #[test]
     fn a_name_with_parentheses_does_not_shift_the_fields() {
         let stat = "25736 (a) b) (c) S 12411 12411 10408 0 -1 4194304 101 5 7 9 120 30 0 0 20 0 27 0 1209762 3133440";
-        let expected =
-            Stat { user: duration_of_ticks(120), system: duration_of_ticks(30), major_faults: 7, minor_faults: 101 };
+        let expected = Stat { cpu: duration_of_ticks(150), major_faults: 7, minor_faults: 101 };
         assert_eq!(parse_stat(stat), Some(expected));
         assert_eq!(parse_stat("25736 (cut"), None);
         assert_eq!(parse_stat("25736 (cut) S 1 2"), None);
@@ -180,23 +129,41 @@ mod tests {
     }
 
     #[test]
-    fn ended_threads_switch_to_the_complete_reading() {
-        let start = reading(1_000, &[(1, 400), (2, 600)]);
-        let all_alive = reading(2_000, &[(1, 900), (2, 1_103)]);
-        assert_eq!(all_alive.since(&start).cpu, Duration::from_millis(1_003));
-        let second_ended = reading(2_000, &[(1, 900)]);
-        assert_eq!(second_ended.since(&start).cpu, Duration::from_secs(1));
-        let idle_one_ended = reading(1_500, &[(1, 903)]);
-        assert_eq!(idle_one_ended.since(&start).cpu, Duration::from_millis(503));
-        let one_was_born = reading(2_000, &[(1, 400), (2, 600), (3, 1_007)]);
-        assert_eq!(one_was_born.since(&start).cpu, Duration::from_millis(1_007));
+    fn threads_that_have_ended_count_to_the_nanosecond() {
+        let pid = std::process::id();
+        let reading = move || ProcessReading::of(pid).expect("it lives");
+        let before = reading();
+        // Each is shorter than a tick.
+        for _ in 0..20 {
+            let spend = move || {
+                let began = reading();
+                while reading().since(&began).cpu < Duration::from_millis(2) {}
+            };
+            std::thread::spawn(spend).join().expect("it ends");
+        }
+        let used = reading().since(&before).cpu;
+        assert!(used >= Duration::from_millis(40), "{used:?}");
     }
 
     #[test]
     fn counters_are_subtracted_and_what_is_hidden_stays_hidden() {
-        let before = reading(0, &[]);
-        let after = ProcessReading { major_faults: 4, minor_faults: 10, read_bytes: Some(350), ..before.clone() };
+        let before = ProcessReading {
+            cpu: Duration::from_millis(5),
+            resident_bytes: 4096,
+            major_faults: 1,
+            minor_faults: 2,
+            read_bytes: Some(100),
+            written_bytes: None,
+        };
+        let after = ProcessReading {
+            cpu: Duration::from_nanos(5_000_003),
+            major_faults: 4,
+            minor_faults: 10,
+            read_bytes: Some(350),
+            ..before.clone()
+        };
         let used = after.since(&before);
+        assert_eq!(used.cpu, Duration::from_nanos(3));
         assert_eq!((used.major_faults, used.minor_faults), (3, 8));
         assert_eq!((used.read_bytes, used.written_bytes), (Some(250), None));
     }

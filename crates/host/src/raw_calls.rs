@@ -6,6 +6,7 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// The process that listened when this connection was made; 0 for one of a namespace that is not seen from here.
 ///
@@ -25,6 +26,27 @@ pub(crate) fn peer_pid(connection: &UnixStream) -> io::Result<i32> {
         )
     };
     if outcome == 0 { Ok(peer.pid) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The CPU time of all threads that a process has or had, to the nanosecond.
+/// # Errors
+/// There is no such process, or it may not be asked.
+pub(crate) fn cpu_time_of(pid: u32) -> io::Result<Duration> {
+    let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: the C library writes one number.
+    let code = unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) };
+    if code != 0 {
+        return Err(io::Error::from_raw_os_error(code));
+    }
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes two numbers.
+    let outcome = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    if outcome == 0 {
+        Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Lets the calling thread run before all others (SCHED_FIFO) at the highest priority that it may have.
