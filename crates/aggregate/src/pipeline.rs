@@ -250,6 +250,14 @@ impl Pipeline {
         let left = left.cloned().collect();
         (Box::new(Answers(top)), left)
     }
+
+    /// The same for a source that is a stage of its own, which was counted first.
+    pub fn open_counted_from(&self, source: Box<dyn DocumentStream>) -> (Box<dyn DocumentStream>, Vec<Arc<StageRun>>) {
+        let run = Arc::<StageRun>::default();
+        let (stream, mut runs) = self.open_counted(Box::new(Counted { input: source, run: Arc::clone(&run) }));
+        runs.insert(0, run);
+        (stream, runs)
+    }
 }
 
 /// Tells the last stage that MongoDB's slot-based engine runs, where it is a `$group` with stages of the classic engine

@@ -4,6 +4,7 @@
 //! while there are no more threads than shards, and only a report visits all of them. One counter for all, even a
 //! relaxed atomic, would send its cache line from core to core with every operation.
 
+use crate::class_latency::ClassLatency;
 use crate::invocation::Examined;
 use crate::namespace_usage::{NamespaceUsage, Usage};
 use crate::operation_class::OperationClass;
@@ -91,7 +92,7 @@ pub(crate) struct Tally {
     pub documents: DocumentCounts,
     pub network: NetworkCounts,
     /// By class, as [`OperationClass::index`] has it.
-    pub latencies: [Latency; OperationClass::COUNT],
+    pub latencies: [ClassLatency; OperationClass::COUNT],
     pub commands: FxHashMap<&'static str, CommandRuns>,
     pub unknown_commands: u64,
     pub user_asserts: u64,
@@ -228,7 +229,7 @@ impl Counters {
         runs.total += 1;
         runs.failed += u64::from(failure.is_some());
         tally.user_asserts += u64::from(failure.is_some());
-        tally.latencies[class.index()].add(latency);
+        tally.latencies[class.index()].note(latency);
         if let Some(Examined { keys, documents }) = examined {
             tally.documents.keys_examined += keys;
             tally.documents.examined += documents;
@@ -304,7 +305,7 @@ impl Tally {
         sum.bytes_in += more.bytes_in;
         sum.bytes_out += more.bytes_out;
         sum.requests += more.requests;
-        for (sum, more) in self.latencies.iter_mut().zip(other.latencies) {
+        for (sum, more) in self.latencies.iter_mut().zip(&other.latencies) {
             sum.add(more);
         }
         for (name, more) in &other.commands {
@@ -348,7 +349,7 @@ mod tests {
         assert_eq!(totals.commands["insert"], CommandRuns { total: threads, failed: 0 });
         assert_eq!(totals.unknown_commands, threads);
         assert_eq!(totals.user_asserts, 2 * threads);
-        let write = totals.latencies[OperationClass::Write.index()];
+        let write = totals.latencies[OperationClass::Write.index()].sum();
         assert_eq!(write, Latency { micros: 7 * threads, operations: threads });
         assert_eq!(counters.namespaces()["test.c"].total(), write);
     }

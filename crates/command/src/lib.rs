@@ -12,6 +12,7 @@ mod auto_compaction;
 mod awaiting;
 mod capped_options;
 mod change_stream;
+mod class_latency;
 mod client_metadata;
 mod cluster_parameters;
 mod clustered_index;

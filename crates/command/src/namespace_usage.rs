@@ -1,5 +1,6 @@
 //! Time spent on each collection, for `top`.
 
+use crate::class_latency::ClassLatency;
 use crate::counters::Latency;
 use crate::operation_class::OperationClass;
 use foldhash::HashMap;
@@ -33,10 +34,10 @@ impl UsageKind {
 }
 
 /// The use of one namespace.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Usage {
     by_kind: [Latency; UsageKind::ALL.len()],
-    by_class: [Latency; OperationClass::COUNT],
+    by_class: [ClassLatency; OperationClass::COUNT],
 }
 
 impl Usage {
@@ -57,9 +58,9 @@ impl Usage {
         self.by_kind[kind as usize]
     }
 
-    /// Time and operations of one class.
-    pub(crate) fn class(&self, class: OperationClass) -> Latency {
-        self.by_class[class.index()]
+    /// The operations of one class.
+    pub(crate) fn class(&self, class: OperationClass) -> &ClassLatency {
+        &self.by_class[class.index()]
     }
 
     /// Time and operations of all kinds.
@@ -71,14 +72,14 @@ impl Usage {
 
     fn count(&mut self, kind: UsageKind, class: OperationClass, latency: Latency) {
         self.by_kind[kind as usize].add(latency);
-        self.by_class[class.index()].add(latency);
+        self.by_class[class.index()].note(latency);
     }
 
     fn add(&mut self, other: &Self) {
         for (sum, more) in self.by_kind.iter_mut().zip(other.by_kind) {
             sum.add(more);
         }
-        for (sum, more) in self.by_class.iter_mut().zip(other.by_class) {
+        for (sum, more) in self.by_class.iter_mut().zip(&other.by_class) {
             sum.add(more);
         }
     }
@@ -194,7 +195,7 @@ mod tests {
         let sum = sum(&usage);
         assert!(sum.len() <= 2 * GENERATION_MAX && sum.len() >= GENERATION_MAX, "{}", sum.len());
         assert_eq!(sum["test.often"].total().operations, 4 * GENERATION_MAX as u64);
-        assert_eq!(sum["other.c"].class(OperationClass::Read).operations, 1);
+        assert_eq!(sum["other.c"].class(OperationClass::Read).sum().operations, 1);
         assert!(!sum.contains_key("test.c0"));
     }
 

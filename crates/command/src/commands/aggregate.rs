@@ -58,7 +58,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return watch(invocation, reply, stages);
     }
     refuse_nulls(invocation)?;
-    check_needs_no_collection(invocation)?;
+    check_needs_no_collection(invocation, invocation)?;
     let sourced = stages.map(SourcedPipeline::take_off).transpose()?.flatten();
     let namespace = namespace(invocation)?;
     let batch_size = batch_size(invocation)?;
@@ -78,9 +78,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
         None if is_oplog(&invocation.service.catalog, &namespace) => (open_oplog(invocation, &namespace)?, true),
         None => {
-            let is_collectionless = invocation.argument().as_str().is_none();
             invocation.refuse_if_large(&namespace)?;
-            let aggregation = parse(invocation, invocation, (!is_collectionless).then_some(&namespace))?;
+            let aggregation = parse(invocation, invocation, named(invocation, &namespace))?;
             if let Some(stage) = aggregation.pipeline.write() {
                 return write(invocation, reply, namespace, aggregation, stage);
             }
@@ -183,9 +182,13 @@ impl DocumentStream for FromCursor {
 /// The collection that is named, or for `{aggregate: 1}` the name that its cursors have.
 fn namespace(invocation: &mut Invocation<'_>) -> Result<Namespace, Failure> {
     let argument = invocation.argument();
-    if argument.as_str().is_some() {
-        return invocation.namespace();
-    }
+    if argument.as_str().is_some() { invocation.namespace() } else { without_collection(invocation, argument) }
+}
+
+/// What stands for the collection of `{aggregate: 1}`.
+/// # Errors
+/// `FailedToParse` for another argument.
+pub(super) fn without_collection(invocation: &Invocation<'_>, argument: ValueRef<'_>) -> Result<Namespace, Failure> {
     if number::as_i64_exact(argument) != Some(1) {
         let message = "Invalid command format: the 'aggregate' field must specify a collection name or 1";
         return Err(Failure::failed_to_parse(message));
@@ -193,14 +196,19 @@ fn namespace(invocation: &mut Invocation<'_>) -> Result<Namespace, Failure> {
     Namespace::of_cursor(invocation.request.database, "$cmd.aggregate")
 }
 
+/// The collection, unless the command was `{aggregate: 1}`.
+pub(super) fn named<'n>(fields: &Fields<'_>, namespace: &'n Namespace) -> Option<&'n Namespace> {
+    fields.body.first().is_some_and(|first| first.value.as_str().is_some()).then_some(namespace)
+}
+
 /// Refuses `{aggregate: 1}` where the first stage needs a collection.
 /// # Errors
 /// 40323 for a first stage without exactly one field, `InvalidNamespace`.
-fn check_needs_no_collection(invocation: &Invocation<'_>) -> Result<(), Failure> {
-    if number::as_i64_exact(invocation.argument()) != Some(1) {
+pub(super) fn check_needs_no_collection(invocation: &Invocation<'_>, fields: &Fields<'_>) -> Result<(), Failure> {
+    if fields.body.first().and_then(|first| number::as_i64_exact(first.value)) != Some(1) {
         return Ok(());
     }
-    let Some(pipeline) = invocation.array("pipeline")? else { return Ok(()) };
+    let Some(pipeline) = fields.array("pipeline")? else { return Ok(()) };
     let invalid = |message: String| Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
     let Some(first) = pipeline.iter().next() else {
         return invalid("{aggregate: 1} is not valid for an empty pipeline.".to_owned());
@@ -262,11 +270,6 @@ pub(crate) fn parse(
 ) -> Result<Aggregation, Failure> {
     take_options(fields, invocation.operation())?;
     let stages = required_stages(fields)?;
-    if let Some(sourced) = SourcedPipeline::take_off(stages)? {
-        // Only `explain` comes here with one.
-        let message = format!("explain of {} is not supported", sourced.stage.name);
-        return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
-    }
     let scope = match namespace {
         Some(namespace) => invocation.scope_in(fields, namespace)?,
         None => invocation.scope_without_collection(fields)?,

@@ -9,12 +9,14 @@ use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::oplog_view;
-use crate::pipeline_sources::no_collection_near;
+use crate::pipeline_sources::{PipelineSources, no_collection_near};
 use crate::pipeline_writes::PipelineWrite;
 use crate::query_settings::{COMMANDS, ShapeHash, shape_of};
+use crate::source_stages::SourcedPipeline;
 use crate::vector_search;
 use crate::view_reads;
 use crate::write_statement::refuse_long_batch;
+use bunko_aggregate::{Documents, Environment, Pipeline, StageRun};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, Value, ValueRef, Writer, number};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -117,6 +119,11 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
     )?;
     let namespace = match body.first().map(|first| first.value) {
         Some(ValueRef::String(collection)) => Namespace::new(invocation.request.database, collection)?,
+        Some(argument) if command.name == "aggregate" => {
+            let namespace = aggregate::without_collection(invocation, argument)?;
+            aggregate::check_needs_no_collection(invocation, &Fields::new(command.name, body))?;
+            namespace
+        }
         other => {
             let kind = other.map_or("missing", |value| value.kind().alias());
             let message = format!("collection name has invalid type {kind}");
@@ -191,9 +198,49 @@ fn explain_counting(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
 }
 
 fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
-    let parse = || aggregate::parse(invocation, &subject.fields, Some(&subject.namespace));
     let sent = subject.fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY);
+    if let Some(sourced) = SourcedPipeline::take_off(sent)? {
+        return explain_sourced(invocation, subject, sent, &sourced);
+    }
+    let named = aggregate::named(&subject.fields, &subject.namespace);
+    let parse = || aggregate::parse(invocation, &subject.fields, named);
     explain_stages(invocation, subject, sent, &parse)
+}
+
+/// No plan stands below a source stage.
+fn explain_sourced(
+    invocation: &Invocation<'_>,
+    subject: &Subject<'_>,
+    sent: ArrayRef<'_>,
+    sourced: &SourcedPipeline<'_>,
+) -> Result<DocumentBuf, Halt> {
+    let scope = scope_with_let(&subject.fields, Arc::clone(&subject.scope))?;
+    let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope);
+    let pipeline = Pipeline::parse(sourced.rest.as_ref(), Environment::new(scope).with_sources(sources))?;
+    sourced.check(invocation, &subject.namespace)?;
+    if let Some(stage) = pipeline.write() {
+        // It is looked at, and not written to.
+        PipelineWrite::new(invocation, stage, &pipeline.environment().scope.strings)?;
+    } else if subject.verbosity.runs() {
+        let source = Box::new(Documents::new(sourced.documents(invocation, &subject.namespace)?));
+        let (mut stream, runs) = pipeline.open_counted_from(source);
+        while stream.next()?.is_some() {}
+        return Ok(stages_alone(sent, &runs));
+    }
+    Ok(stages_alone(sent, &[]))
+}
+
+/// Stages below which no plan stands, and what each did, if they ran.
+fn stages_alone(sent: ArrayRef<'_>, runs: &[Arc<StageRun>]) -> DocumentBuf {
+    let mut stages = ArrayBuf::new();
+    for (position, stage) in sent.iter().filter_map(ValueRef::as_document).enumerate() {
+        let mut described = stage.to_owned();
+        if let Some(run) = runs.get(position) {
+            run.describe(&mut described);
+        }
+        stages.push(&described);
+    }
+    DocumentBuf::new().with("explainVersion", "1").with("stages", &stages)
 }
 
 /// A `mapReduce` is the pipeline that it becomes, too.
@@ -229,8 +276,7 @@ fn explain_stages(
         // It is looked at, and not written to.
         PipelineWrite::new(invocation, stage, &pipeline.environment().scope.strings)?;
     }
-    // The collection was named, as that of every command that is explained.
-    let Some(resolved) = resolved else { return Ok(DocumentBuf::new()) };
+    let Some(resolved) = resolved else { return Ok(stages_alone(sent, &runs)) };
     let below = Subject {
         fields: subject.fields,
         namespace: resolved.namespace,

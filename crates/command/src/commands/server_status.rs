@@ -48,7 +48,7 @@ const SECTIONS: &[Section] = &[
     Section { name: "mem", write: write_memory },
     Section { name: "metrics", write: write_metrics },
     Section { name: "network", write: write_network },
-    Section { name: "opLatencies", write: write_latencies },
+    Section { name: "opLatencies", write: |_, totals, reply| write_latencies(totals, reply, false) },
     Section { name: "opcounters", write: write_operation_counters },
     Section { name: "security", write: write_security },
     Section { name: "storageEngine", write: write_storage_engine },
@@ -82,7 +82,10 @@ pub(super) fn write(service: &Service, body: DocumentRef<'_>, reply: &mut Writer
     }
     for section in SECTIONS.iter().filter(|section| is_wanted(body, section.name)) {
         reply.begin_document(section.name);
-        (section.write)(service, &totals, reply);
+        match section.name {
+            "opLatencies" => write_latencies(&totals, reply, wants_histograms(body)),
+            _ => (section.write)(service, &totals, reply),
+        }
         reply.end();
     }
     // Each engine that is open has a section of its own name, as MongoDB's WiredTiger has.
@@ -279,15 +282,19 @@ fn write_network(_: &Service, totals: &Tally, out: &mut Writer<'_>) {
         .append("numRequests", totals.network.requests as i64);
 }
 
-fn write_latencies(_: &Service, totals: &Tally, out: &mut Writer<'_>) {
+/// Whether `opLatencies` is asked for by a document that says so.
+fn wants_histograms(body: DocumentRef<'_>) -> bool {
+    let options = body.get("opLatencies").and_then(ValueRef::as_document);
+    matches!(options.and_then(|options| options.get("histograms")), Some(ValueRef::Boolean(true)))
+}
+
+fn write_latencies(totals: &Tally, out: &mut Writer<'_>, histograms: bool) {
     let classes =
         [("reads", OperationClass::Read), ("writes", OperationClass::Write), ("commands", OperationClass::Command)];
     for (name, class) in classes {
-        let latency = totals.latencies[class.index()];
-        out.begin_document(name)
-            .append("latency", latency.micros as i64)
-            .append("ops", latency.operations as i64)
-            .end();
+        out.begin_document(name);
+        totals.latencies[class.index()].write(out, histograms);
+        out.end();
     }
 }
 

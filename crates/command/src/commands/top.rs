@@ -24,8 +24,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     for (namespace, usage) in invocation.service.counters.namespaces() {
         reply.begin_document(&namespace);
         write_latency(reply, "total", usage.total());
-        write_latency(reply, "readLock", usage.class(OperationClass::Read));
-        write_latency(reply, "writeLock", usage.class(OperationClass::Write));
+        write_latency(reply, "readLock", usage.class(OperationClass::Read).sum());
+        write_latency(reply, "writeLock", usage.class(OperationClass::Write).sum());
         for (kind, name) in UsageKind::ALL {
             write_latency(reply, name, usage.kind(kind));
         }

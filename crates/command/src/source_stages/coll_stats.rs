@@ -1,6 +1,7 @@
 //! `$collStats`: what `collStats` says, how long operations on the collection took, and how often it was scanned.
 
 use super::{Source, SourceStage, Subject, Surroundings};
+use crate::class_latency::ClassLatency;
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
 use crate::fields::Fields;
 use crate::operation_class::OperationClass;
@@ -44,8 +45,9 @@ fn documents(
         .append("ns", namespace.as_str())
         .append("host", surroundings.facts.host.as_str())
         .append("localTime", ValueRef::DateTime(surroundings.now_ms()));
-    if asked.latencies.is_some() {
-        write_latencies(&mut writer, surroundings, namespace);
+    if let Some(options) = asked.latencies {
+        let histograms = matches!(options.get("histograms"), Some(ValueRef::Boolean(true)));
+        write_latencies(&mut writer, surroundings, namespace, histograms);
     }
     if let Some(options) = asked.storage {
         let target = target(surroundings, namespace, "storageStats")?;
@@ -109,8 +111,7 @@ fn check(section: &str, options: DocumentRef<'_>) -> Result<()> {
             let fields = Fields::new("$collStats.latencyStats", options);
             for option in options {
                 match (option.name, option.value) {
-                    ("histograms", ValueRef::Boolean(false)) => {}
-                    ("histograms", ValueRef::Boolean(true)) => return Err(fields.unsupported("histograms")),
+                    ("histograms", ValueRef::Boolean(_)) => {}
                     ("histograms", value) => return Err(fields.mismatch("histograms", value, "type 'bool'")),
                     (name, _) => return Err(unknown_field(&fields, name)),
                 }
@@ -150,22 +151,20 @@ fn target(surroundings: &Surroundings, namespace: &Namespace, section: &str) -> 
     }
 }
 
-fn write_latencies(writer: &mut Writer<'_>, surroundings: &Surroundings, namespace: &Namespace) {
+fn write_latencies(writer: &mut Writer<'_>, surroundings: &Surroundings, namespace: &Namespace, histograms: bool) {
     let usage = surroundings.counters.namespaces().remove(namespace.as_str()).unwrap_or_default();
     writer.begin_document("latencyStats");
     for (class, name) in
         [(OperationClass::Read, "reads"), (OperationClass::Write, "writes"), (OperationClass::Command, "commands")]
     {
-        let latency = usage.class(class);
-        writer
-            .begin_document(name)
-            .append("latency", latency.micros as i64)
-            .append("ops", latency.operations as i64)
-            .end();
+        writer.begin_document(name);
+        usage.class(class).write(writer, histograms);
+        writer.end();
     }
     // There are none.
-    writer.begin_document("transactions").append("latency", 0_i64).append("ops", 0_i64).end();
-    writer.end();
+    writer.begin_document("transactions");
+    ClassLatency::default().write(writer, histograms);
+    writer.end().end();
 }
 
 fn write_storage(writer: &mut Writer<'_>, target: &Target, scale: u64) {

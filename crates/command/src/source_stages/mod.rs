@@ -90,6 +90,16 @@ impl<'a> SourcedPipeline<'a> {
         Ok(first.map(|(stage, specification)| Self { stage, specification, rest: pipeline.iter().skip(1).collect() }))
     }
 
+    /// Looks at the specification alone, as far as that can be.
+    /// # Errors
+    /// Those of a malformed one.
+    pub(crate) fn check(&self, invocation: &Invocation<'_>, namespace: &Namespace) -> Result<()> {
+        match self.stage.source {
+            Source::Collection { check, .. } => check(self.specification),
+            Source::Command(_) => self.documents(invocation, namespace).map(drop),
+        }
+    }
+
     /// What the source stage puts into the pipeline.
     /// # Errors
     /// Those of a malformed specification.

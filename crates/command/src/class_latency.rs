@@ -1,0 +1,117 @@
+//! How long the operations of one class took: their sum, and how many took about how long.
+
+use crate::counters::Latency;
+use bunko_bson::Writer;
+
+/// Each bucket of the histogram begins at so many microseconds and ends where the next begins. From 2,048 microseconds to two
+/// seconds there are two for each doubling.
+/// Source: MongoDB manual 8.2, "$collStats", `latencyStats`.
+const BUCKETS: [u64; 51] = buckets();
+
+const fn buckets() -> [u64; 51] {
+    let mut buckets = [0; 51];
+    let (mut position, mut micros) = (1, 2);
+    while position < buckets.len() {
+        buckets[position] = micros;
+        position += 1;
+        if micros >= 2048 && micros < 1 << 21 {
+            buckets[position] = micros + micros / 2;
+            position += 1;
+        }
+        micros *= 2;
+    }
+    buckets
+}
+
+/// The latencies of one class.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClassLatency {
+    sum: Latency,
+    /// The buckets that were met, and how often. Most collections meet few, and there may be many collections.
+    met: Vec<(u8, u64)>,
+}
+
+impl ClassLatency {
+    /// Counts one operation.
+    pub(crate) fn note(&mut self, latency: Latency) {
+        self.sum.add(latency);
+        // The first begins at nothing.
+        let bucket = BUCKETS.partition_point(|&begin| begin <= latency.micros) - 1;
+        self.count(bucket as u8, latency.operations);
+    }
+
+    /// Adds those of another.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.sum.add(other.sum);
+        other.met.iter().for_each(|&(bucket, operations)| self.count(bucket, operations));
+    }
+
+    /// Time and operations.
+    pub(crate) fn sum(&self) -> Latency {
+        self.sum
+    }
+
+    /// Appends what is known, with the buckets that were met if they are asked for.
+    pub(crate) fn write(&self, out: &mut Writer<'_>, histograms: bool) {
+        if histograms {
+            let mut met = self.met.clone();
+            met.sort_unstable();
+            out.begin_array("histogram");
+            for (position, (bucket, operations)) in met.into_iter().enumerate() {
+                out.begin_document_at(position)
+                    .append("micros", BUCKETS[usize::from(bucket)] as i64)
+                    .append("count", operations as i64)
+                    .end();
+            }
+            out.end();
+        }
+        out.append("latency", self.sum.micros as i64).append("ops", self.sum.operations as i64);
+    }
+
+    fn count(&mut self, bucket: u8, operations: u64) {
+        match self.met.iter_mut().find(|met| met.0 == bucket) {
+            Some((_, sum)) => *sum += operations,
+            None => self.met.push((bucket, operations)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::DocumentRef;
+
+    #[test]
+    fn buckets_double_and_have_halves_in_the_middle() {
+        assert_eq!(BUCKETS[..4], [0, 2, 4, 8]);
+        assert_eq!(BUCKETS[10..16], [1024, 2048, 3072, 4096, 6144, 8192]);
+        assert_eq!(BUCKETS[29..34], [1 << 20, 3 << 19, 1 << 21, 1 << 22, 1 << 23]);
+        assert_eq!(BUCKETS[50], 1 << 40);
+    }
+
+    #[test]
+    fn each_operation_is_in_the_bucket_that_begins_before_it() {
+        let mut latency = ClassLatency::default();
+        for micros in [3000, 0, 1, 2, 3071, 3072, u64::MAX >> 16] {
+            latency.note(Latency { micros, operations: 1 });
+        }
+        let mut both = latency.clone();
+        both.add(&latency);
+        let mut written = Vec::new();
+        let mut out = Writer::new(&mut written);
+        both.write(&mut out, true);
+        out.end();
+        let found: Vec<(i64, i64)> = DocumentRef::trusted(&written)
+            .get("histogram")
+            .and_then(|value| value.as_array())
+            .expect("it was asked for")
+            .iter()
+            .filter_map(|value| value.as_document())
+            .map(|entry| {
+                let number = |name| bunko_bson::number::as_i64_exact(entry.get(name)?);
+                (number("micros").expect("a number"), number("count").expect("a number"))
+            })
+            .collect();
+        assert_eq!(found, [(0, 4), (2, 2), (2048, 4), (3072, 2), (1 << 40, 2)]);
+    }
+}
