@@ -11,6 +11,7 @@ pub const IA5_STRING: u8 = 0x16;
 pub const UTC_TIME: u8 = 0x17;
 pub const GENERALIZED_TIME: u8 = 0x18;
 pub const VISIBLE_STRING: u8 = 0x1a;
+pub const UNIVERSAL_STRING: u8 = 0x1c;
 pub const BMP_STRING: u8 = 0x1e;
 pub const SEQUENCE: u8 = 0x30;
 pub const SET: u8 = 0x31;

@@ -94,6 +94,25 @@ mod tests {
     }
 
     #[test]
+    fn kinds_and_strings_are_those_of_openssl() {
+        let parts = [
+            (DnType::CustomDnType(vec![2, 5, 4, 15]), DnValue::Utf8String("Private Organization".to_owned())),
+            (
+                DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 311, 60, 2, 1, 3]),
+                DnValue::PrintableString("DE".try_into().expect("printable")),
+            ),
+            (DnType::CommonName, DnValue::UniversalString("ä𝄞".try_into().expect("any"))),
+            (DnType::OrganizationName, DnValue::TeletexString("T".try_into().expect("ASCII"))),
+            (DnType::LocalityName, DnValue::BmpString("ä".try_into().expect("two bytes"))),
+        ];
+        // As `openssl x509 -noout -subject -nameopt RFC2253` shows it.
+        assert_eq!(
+            Details::of(&certificate(&parts, 2036)).expect("a certificate").subject,
+            "L=\\C3\\A4,O=T,CN=\\C3\\A4\\F0\\9D\\84\\9E,jurisdictionC=DE,businessCategory=Private Organization"
+        );
+    }
+
+    #[test]
     fn the_end_of_validity_is_read() {
         let days = |year| Details::of(&certificate(&[], year)).expect("a certificate").not_after_ms / 86_400_000;
         // 2036-02-28 as two digits of the year, 2101-02-28 as four.

@@ -2,12 +2,12 @@
 
 use crate::der::{
     BMP_STRING, IA5_STRING, Item, Items, NUMERIC_STRING, OBJECT_IDENTIFIER, PRINTABLE_STRING, SEQUENCE, SET,
-    TELETEX_STRING, UTF8_STRING, VISIBLE_STRING,
+    TELETEX_STRING, UNIVERSAL_STRING, UTF8_STRING, VISIBLE_STRING,
 };
 use std::fmt::Write;
 
 /// Short names of kinds of parts, by their numbers in DER.
-/// Source: RFC 4519; RFC 2985.
+/// Source: `openssl list -objects` of OpenSSL 3.0.
 const SHORT_NAMES: &[(&[u8], &str)] = &[
     (&[0x55, 4, 3], "CN"),
     (&[0x55, 4, 4], "SN"),
@@ -19,12 +19,33 @@ const SHORT_NAMES: &[(&[u8], &str)] = &[
     (&[0x55, 4, 10], "O"),
     (&[0x55, 4, 11], "OU"),
     (&[0x55, 4, 12], "title"),
+    (&[0x55, 4, 13], "description"),
+    (&[0x55, 4, 15], "businessCategory"),
+    (&[0x55, 4, 17], "postalCode"),
+    (&[0x55, 4, 18], "postOfficeBox"),
+    (&[0x55, 4, 19], "physicalDeliveryOfficeName"),
+    (&[0x55, 4, 20], "telephoneNumber"),
+    (&[0x55, 4, 41], "name"),
     (&[0x55, 4, 42], "GN"),
     (&[0x55, 4, 43], "initials"),
+    (&[0x55, 4, 44], "generationQualifier"),
+    (&[0x55, 4, 45], "x500UniqueIdentifier"),
     (&[0x55, 4, 46], "dnQualifier"),
+    (&[0x55, 4, 51], "houseIdentifier"),
+    (&[0x55, 4, 54], "dmdName"),
+    (&[0x55, 4, 65], "pseudonym"),
+    (&[0x55, 4, 72], "role"),
+    (&[0x55, 4, 97], "organizationIdentifier"),
+    (&[0x55, 4, 98], "c3"),
     (&[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 1], "UID"),
     (&[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 25], "DC"),
+    (&[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1, 44], "uid"),
     (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 1], "emailAddress"),
+    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 2], "unstructuredName"),
+    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 8], "unstructuredAddress"),
+    (&[0x2b, 6, 1, 4, 1, 0x82, 0x37, 60, 2, 1, 1], "jurisdictionL"),
+    (&[0x2b, 6, 1, 4, 1, 0x82, 0x37, 60, 2, 1, 2], "jurisdictionST"),
+    (&[0x2b, 6, 1, 4, 1, 0x82, 0x37, 60, 2, 1, 3], "jurisdictionC"),
 ];
 
 /// Writes a name: the last part first, parts of equal rank with a plus sign in between. `None` where it is malformed.
@@ -44,24 +65,34 @@ fn part(item: Item<'_>) -> Option<String> {
     let mut fields = Some(item).filter(|item| item.tag == SEQUENCE).map(|item| Items(item.content))?;
     let kind = fields.next_of(OBJECT_IDENTIFIER)?.0;
     let value = fields.next()?;
+    // What has no name, or is no text, is shown as it is.
+    let whole = || format!("#{}", hexadecimal(value.whole));
     match SHORT_NAMES.iter().find(|(known, _)| *known == kind) {
-        Some((_, name)) => Some(format!("{name}={}", escaped(&text(value)?))),
-        // What nobody has a name for is shown as it is.
-        None => Some(format!("{}=#{}", dotted(kind)?, hexadecimal(value.whole))),
+        Some((_, name)) if is_text(value.tag) => Some(format!("{name}={}", escaped(&text(value)?))),
+        Some((_, name)) => Some(format!("{name}={}", whole())),
+        None => Some(format!("{}={}", dotted(kind)?, whole())),
     }
 }
 
+fn is_text(tag: u8) -> bool {
+    let of_bytes = [UTF8_STRING, PRINTABLE_STRING, IA5_STRING, NUMERIC_STRING, VISIBLE_STRING, TELETEX_STRING];
+    of_bytes.contains(&tag) || matches!(tag, BMP_STRING | UNIVERSAL_STRING)
+}
+
+/// The text of a string; `None` where it is malformed.
 fn text(value: Item<'_>) -> Option<String> {
     match value.tag {
-        UTF8_STRING | PRINTABLE_STRING | IA5_STRING | NUMERIC_STRING | VISIBLE_STRING => {
-            Some(std::str::from_utf8(value.content).ok()?.to_owned())
-        }
-        TELETEX_STRING => Some(value.content.iter().map(|byte| char::from(*byte)).collect()),
+        UTF8_STRING => Some(std::str::from_utf8(value.content).ok()?.to_owned()),
         BMP_STRING => {
             let (units, []) = value.content.as_chunks() else { return None };
             String::from_utf16(&units.iter().map(|unit| u16::from_be_bytes(*unit)).collect::<Vec<_>>()).ok()
         }
-        _ => None,
+        UNIVERSAL_STRING => {
+            let (units, []) = value.content.as_chunks() else { return None };
+            units.iter().map(|unit| char::from_u32(u32::from_be_bytes(*unit))).collect()
+        }
+        // One byte for each character. Issuers write Latin letters where there should be none, and OpenSSL reads them.
+        _ => Some(value.content.iter().map(|byte| char::from(*byte)).collect()),
     }
 }
 

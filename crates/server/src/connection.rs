@@ -55,6 +55,10 @@ pub(crate) async fn serve(
     let reason = match session.run().await {
         Ok(()) => "closed by the client",
         Err(Ended::Socket) => "the socket failed",
+        Err(Ended::Unreadable(error)) => {
+            tracing::warn!(target: "NETWORK", id = 118, ctx = format!("conn{id}"), remote = %peer, error = %error, "Closing a connection that sent what TLS cannot read");
+            "TLS cannot read what came"
+        }
         Err(Ended::Malformed(error)) => {
             tracing::warn!(target: "NETWORK", id = 22988, ctx = format!("conn{id}"), remote = %peer, error = %error, beforeLogin = session.newcomer.is_some(), "Closing a connection that sent a malformed frame");
             "a malformed frame"
@@ -102,6 +106,8 @@ impl Drop for Open {
 /// Why a connection cannot go on.
 enum Ended {
     Socket,
+    /// By TLS came what it cannot read.
+    Unreadable(io::Error),
     Malformed(WireError),
     Foreign(Foreign),
     Handshake(HandshakeError),
@@ -120,8 +126,9 @@ impl From<TooMuch> for Ended {
 }
 
 impl From<io::Error> for Ended {
-    fn from(_: io::Error) -> Self {
-        Self::Socket
+    fn from(error: io::Error) -> Self {
+        // No socket fails so.
+        if error.kind() == io::ErrorKind::InvalidData { Self::Unreadable(error) } else { Self::Socket }
     }
 }
 

@@ -14,6 +14,9 @@ const HANDSHAKE_BYTES_MAX: usize = 64 * 1024;
 /// Bytes read at once.
 const READ_BYTES: usize = 4096;
 
+/// What rustls says, in another crate's words, of a client that shows the certificate of an authority.
+const USED_BY_AUTHORITY: &str = "CaUsedAsEndEntity";
+
 /// Why a handshake failed.
 #[derive(Debug)]
 pub(crate) enum HandshakeError {
@@ -53,6 +56,11 @@ impl fmt::Display for HandshakeError {
             ) => "the list in net.tls.CRLFile is out of date",
             Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
                 "the client's certificate has expired"
+            }
+            Error::InvalidCertificate(CertificateError::Other(other))
+                if other.to_string().contains(USED_BY_AUTHORITY) =>
+            {
+                "the client's certificate is one of an authority (basicConstraints CA:TRUE), by which no client may log in"
             }
             Error::AlertReceived(
                 AlertDescription::UnknownCA
