@@ -3,8 +3,9 @@
 use crate::configuration::{AuditDestination, AuditFormat, AuditSettings};
 use crate::log_file::LogOutput;
 use crate::serve::now_ms;
-use bunko_bson::{DocumentRef, ValueRef, extended_json};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, extended_json};
 use bunko_command::{AuditConfiguration, AuditOptions, Service};
+use rustix::io::Errno;
 use std::io::{self, Write};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,9 @@ const SYSLOG_SOCKET: &str = "/dev/log";
 /// Facility `user`, severity `info`.
 /// Source: RFC 3164, section 4.1.1.
 const SYSLOG_PRIORITY: u8 = 14;
+
+/// Of an event that is too long for the daemon, most bytes that stay of a field of `param`.
+const FIELD_BYTES_MAX: usize = 1024;
 
 /// Has a service note events.
 /// # Errors
@@ -43,9 +47,11 @@ pub fn begin(settings: &AuditSettings, service: &mut Service) -> Result<(), Stri
             AuditConfiguration::Fixed(settings.filter.clone())
         },
         write: Box::new(move |event| {
-            // Nobody finds out otherwise that events are missing.
+            // Nobody finds out otherwise that events are missing, and which.
             if let Err(error) = sink.write(event, format) {
-                tracing::error!(target: "CONTROL", id = 117, ctx = "audit", path = name, error = %error, "An event could not be written to the audit log");
+                let field = |name| event.get(name).map(extended_json::to_relaxed);
+                let atype = event.get("atype").and_then(ValueRef::as_str);
+                tracing::error!(target: "CONTROL", id = 117, ctx = "audit", path = name, error = %error, atype, users = field("users"), remote = field("remote"), result = field("result"), "An event could not be written to the audit log");
             }
         }),
         rotate: Box::new(move || rotated.rotate().map_err(|error| format!("{of_rotation}: {error}"))),
@@ -67,7 +73,12 @@ impl Sink {
             (Self::File(file), AuditFormat::Bson) => file.try_write(event.as_bytes()),
             (Self::File(file), AuditFormat::Json) => file.try_write_line(&line()),
             (Self::Console, _) => io::stdout().write_all(format!("{}\n", line()).as_bytes()),
-            (Self::Syslog(syslog), _) => syslog.send(&line()),
+            (Self::Syslog(syslog), _) => match syslog.send(&line()) {
+                Err(error) if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) => {
+                    syslog.send(&extended_json::to_relaxed(ValueRef::Document(shortened(event).as_ref())))
+                }
+                sent => sent,
+            },
         }
     }
 
@@ -78,6 +89,29 @@ impl Sink {
             Self::Console | Self::Syslog(_) => Ok(()),
         }
     }
+}
+
+/// An event that is too long for a datagram, without what makes it so: otherwise who pads a command would leave no trace.
+fn shortened(event: DocumentRef<'_>) -> DocumentBuf {
+    let mut short = DocumentBuf::new();
+    for field in event {
+        match field.value {
+            ValueRef::Document(param) if field.name == "param" => {
+                let mut kept = DocumentBuf::new();
+                for field in param {
+                    let bytes = DocumentBuf::new().with(field.name, field.value).as_ref().as_bytes().len();
+                    if bytes <= FIELD_BYTES_MAX {
+                        kept.append(field.name, field.value);
+                    } else {
+                        kept.append(field.name, format!("<{bytes} bytes left out>").as_str());
+                    }
+                }
+                short.append("param", &kept);
+            }
+            value => drop(short.append(field.name, value)),
+        }
+    }
+    short
 }
 
 /// The connection to the logging daemon.
@@ -119,6 +153,20 @@ mod tests {
         let mut message = [0; 1000];
         let length = daemon.recv(&mut message).expect("a message");
         String::from_utf8_lossy(&message[..length]).into_owned()
+    }
+
+    #[test]
+    fn who_pads_a_command_leaves_a_trace() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let path = directory.path().join("log");
+        let daemon = UnixDatagram::bind(&path).expect("bound");
+        let sink = Sink::Syslog(Syslog::connect(&path).expect("connected"));
+        let padding = "x".repeat(1 << 20);
+        let param = DocumentBuf::new().with("command", "find").with("ns", "test.a").with("args", padding.as_str());
+        let event = DocumentBuf::new().with("atype", "authCheck").with("param", &param).with("result", 13);
+        sink.write(event.as_ref(), AuditFormat::Json).expect("sent");
+        let expected = r#"{"atype":"authCheck","param":{"command":"find","ns":"test.a","args":"<1048593 bytes left out>"},"result":13}"#;
+        assert!(received(&daemon).ends_with(expected));
     }
 
     #[test]

@@ -53,13 +53,13 @@ impl LogOutput {
         self.try_write(format!("{line}\n").as_bytes())
     }
 
-    /// The same for what is no line.
+    /// The same for what is no line. A file holds all of it or nothing, so that what comes later can be read.
     /// # Errors
     /// Where it cannot be written.
     pub fn try_write(&self, bytes: &[u8]) -> std::io::Result<()> {
         match self {
             Self::StandardError => std::io::stderr().write_all(bytes),
-            Self::File(log) => log.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes),
+            Self::File(log) => append_whole(&mut log.file.lock().unwrap_or_else(PoisonError::into_inner), bytes),
         }
     }
 
@@ -77,6 +77,34 @@ impl LogOutput {
             Self::File(log) => log.rotate(now_ms),
         }
     }
+}
+
+/// Appends all bytes or, where the disk is full, none.
+fn append_whole(file: &mut File, bytes: &[u8]) -> std::io::Result<()> {
+    append(file, bytes).or_else(|(written, error)| cut_off(file, written).and(Err(error)))
+}
+
+/// Appends bytes; how many, and why no more, where that is not all.
+fn append(file: &mut impl Write, bytes: &[u8]) -> Result<(), (usize, std::io::Error)> {
+    let mut written = 0;
+    while written < bytes.len() {
+        match file.write(&bytes[written..]) {
+            Ok(0) => return Err((written, ErrorKind::WriteZero.into())),
+            Ok(more) => written += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err((written, error)),
+        }
+    }
+    Ok(())
+}
+
+/// Takes the last bytes of a file away.
+fn cut_off(file: &File, count: usize) -> std::io::Result<()> {
+    if count == 0 {
+        return Ok(());
+    }
+    let length = file.metadata()?.len();
+    file.set_len(length.saturating_sub(count as u64))
 }
 
 impl OpenLogFile {
@@ -137,6 +165,25 @@ mod tests {
         assert!(error.contains("a.log.2026-01-01T00-00-00: it exists"), "{error}");
         log.write_line("three");
         assert_eq!(read(&path), "two\nthree\n");
+    }
+
+    #[test]
+    fn what_finds_no_room_leaves_nothing() {
+        let mut room = [0; 10];
+        let outcome = append(&mut &mut room[..], b"twenty characters, no less");
+        let (written, error) = outcome.expect_err("there is no room");
+        assert_eq!((written, error.kind()), (10, ErrorKind::WriteZero));
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let path = directory.path().join("a.log");
+        let log = log(&path, LogRotation::Rename);
+        log.write_line("one");
+        let LogOutput::File(open) = &log else { panic!("it is a file") };
+        let mut file = open.file.lock().expect("no panic");
+        file.write_all(b"twenty cha").expect("written");
+        cut_off(&file, written).expect("cut off");
+        drop(file);
+        log.write_line("two");
+        assert_eq!(read(&path), "one\ntwo\n");
     }
 
     #[test]

@@ -103,10 +103,10 @@ mod tests {
         out.end();
         let found: Vec<(i64, i64)> = DocumentRef::trusted(&written)
             .get("histogram")
-            .and_then(|value| value.as_array())
+            .and_then(bunko_bson::ValueRef::as_array)
             .expect("it was asked for")
             .iter()
-            .filter_map(|value| value.as_document())
+            .filter_map(bunko_bson::ValueRef::as_document)
             .map(|entry| {
                 let number = |name| bunko_bson::number::as_i64_exact(entry.get(name)?);
                 (number("micros").expect("a number"), number("count").expect("a number"))

@@ -50,6 +50,20 @@ pub(crate) fn check_creatable_by_name(namespace: &Namespace) -> Result<()> {
     }
 }
 
+/// Refuses to take away what holds users, roles and the version of their format: they go with their commands only. A copy
+/// that is capped would forget some.
+/// # Errors
+/// `IllegalOperation`.
+pub(crate) fn check_removable(action: &str, namespace: &Namespace) -> Result<()> {
+    match namespace.as_str() {
+        "admin.system.users" | "admin.system.roles" | "admin.system.version" => {
+            let message = format!("can't {action} system collection {namespace}");
+            Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// `system.js` and `admin`'s users and roles are what dumps of other servers bring along.
 fn is_creatable(namespace: &Namespace) -> bool {
     match namespace.collection() {

@@ -152,14 +152,15 @@ impl Service {
         result: i32,
     ) -> DocumentBuf {
         let mut event = DocumentBuf::new().with("atype", name).with("ts", ValueRef::DateTime(self.world.now_ms()));
-        if let Some(connection) = connection {
+        // The server's own commands come over a connection without a number.
+        if let Some(connection) = connection.filter(|connection| connection.id != 0) {
             let bytes = connection.uuid(&*self.world.random);
             event.append("uuid", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &bytes });
             event.append("local", &end(connection.local.map_or(Peer::Unix, Peer::Tcp)));
             event.append("remote", &end(connection.peer));
         } else {
-            // The server itself.
-            event.append("local", &DocumentBuf::new()).append("remote", &DocumentBuf::new());
+            let itself = DocumentBuf::new().with("isSystemUser", true);
+            event.append("local", &itself).append("remote", &itself);
         }
         let user = connection.and_then(|connection| connection.user.as_ref());
         let mut users = ArrayBuf::new();

@@ -4,7 +4,7 @@ use crate::authorization::Privileges;
 use crate::capped_options;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
-use crate::system_namespace::{Creation, check_writable};
+use crate::system_namespace::{Creation, check_removable, check_writable};
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::{CappedCopy, Namespace};
@@ -25,6 +25,7 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
     let namespace = invocation.namespace()?;
     let size = capped_options::size_of_copy(invocation)?;
     check_writable(&invocation.service.catalog, &namespace, Creation::None)?;
+    check_removable("cap", &namespace)?;
     check_source(&namespace)?;
     copy(invocation, &namespace, &namespace, size)
 }

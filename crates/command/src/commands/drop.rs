@@ -3,11 +3,12 @@
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use crate::system_namespace::check_removable;
 use crate::time_series;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::Namespace;
-use bunko_errors::{ErrorCode, Failure};
+use bunko_errors::Failure;
 
 pub(super) const COMMAND: Command = Command {
     name: "drop",
@@ -21,7 +22,7 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    check_droppable(&namespace)?;
+    check_removable("drop", &namespace)?;
     drop_it(invocation, &namespace, reply)?;
     invocation.forget_namespace(&namespace);
     Ok(())
@@ -45,14 +46,4 @@ fn drop_it(invocation: &mut Invocation<'_>, namespace: &Namespace, reply: &mut W
     invocation.note_written(Some(outcome.lsn));
     reply.append("nIndexesWas", outcome.indexes as i32).append("ns", namespace.as_str());
     Ok(())
-}
-
-/// Users, roles and the version of their format go with their commands only.
-fn check_droppable(namespace: &Namespace) -> Result<(), Failure> {
-    match namespace.as_str() {
-        "admin.system.users" | "admin.system.roles" | "admin.system.version" => {
-            Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, format!("can't drop system collection {namespace}")))
-        }
-        _ => Ok(()),
-    }
 }

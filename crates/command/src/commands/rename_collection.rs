@@ -4,7 +4,7 @@ use crate::authorization::{Privileges, collections};
 use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
-use crate::system_namespace::check_creatable;
+use crate::system_namespace::{check_creatable, check_removable};
 use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::{Move, Namespace, RenameTarget, check_database};
 use bunko_errors::{ErrorCode, Failure};
@@ -37,6 +37,8 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
     let to = parse("target", to)?;
     check_allowed("source", &from)?;
     check_allowed("target", &to)?;
+    check_removable("rename", &from)?;
+    check_removable("replace", &to)?;
     collection_uuid::check(&invocation.service.catalog, &from, uuid)?;
     for side in [&from, &to] {
         if invocation.collection(side).is_some_and(|collection| collection.encrypted_fields().is_some()) {
