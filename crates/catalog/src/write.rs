@@ -78,7 +78,7 @@ impl Catalog {
         let lsn = committed.map_err(from_storage)?;
         match self.store.lag() {
             Lag::None => {}
-            Lag::Behind if operation.operation().place() == Place::SharedThread => {}
+            Lag::Behind if operation.operation().place() != Place::OwnThread => {}
             Lag::Behind | Lag::FarBehind => self.store.catch_up(),
         }
         Ok(lsn)

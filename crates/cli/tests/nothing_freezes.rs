@@ -124,6 +124,10 @@ fn hundreds_of_long_commands_leave_the_processors_to_small_ones() {
             assert_eq!(bystander.text("admin", "{ping: 1}"), "{ok: 1.0}");
             let insert = format!("{{insert: 'few', documents: [{{_id: {id}}}]}}");
             assert_eq!(bystander.text("test", &insert), "{n: 1, ok: 1.0}");
+            let find = format!("{{find: 'few', filter: {{_id: {id}}}, singleBatch: true}}");
+            let found =
+                format!("{{cursor: {{firstBatch: [{{_id: {id}}}], id: NumberLong(0), ns: \"test.few\"}}, ok: 1.0}}");
+            assert_eq!(bystander.text("test", &find), found);
             asked.elapsed()
         })
         .collect();

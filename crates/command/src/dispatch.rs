@@ -95,6 +95,9 @@ impl From<Failure> for Halt {
 pub enum RunOn {
     /// On a thread that serves other connections: whatever is long must refuse itself with [`Halt::TooLong`].
     SharedThread,
+    /// On one that is kept for what may turn out to be short while many wait for threads of their own. Whatever is long
+    /// refuses itself there too, but what others do meanwhile does not count.
+    SpareThread,
     /// On a thread of its own.
     OwnThread,
 }
@@ -153,7 +156,7 @@ impl Service {
     /// Runs one command and appends its reply document to `out`.
     ///
     /// # Errors
-    /// [`Halt::TooLong`], only with [`RunOn::SharedThread`]: run it again with [`RunOn::OwnThread`]. [`Halt::Awaits`]: run
+    /// [`Halt::TooLong`], never with [`RunOn::OwnThread`]: run it again with that. [`Halt::Awaits`]: run
     /// it again later. Failures are replies.
     pub fn run(
         &self,

@@ -390,7 +390,7 @@ impl<'a> Invocation<'a> {
 
     /// Refuses to go on where others would have to wait; call before anything is done.
     pub fn refuse_if_long(&self, is_long: bool) -> Result<(), Halt> {
-        if is_long && self.run_on == RunOn::SharedThread { Err(Halt::TooLong) } else { Ok(()) }
+        if is_long && self.run_on != RunOn::OwnThread { Err(Halt::TooLong) } else { Ok(()) }
     }
 
     /// The same for a query of so many bytes that to plan it takes long, over a collection in which it may find much. Who asks
@@ -468,6 +468,7 @@ impl<'a> Invocation<'a> {
     fn place(&self) -> Place {
         match self.run_on {
             RunOn::SharedThread => Place::SharedThread,
+            RunOn::SpareThread => Place::SpareThread,
             RunOn::OwnThread => Place::OwnThread,
         }
     }

@@ -1,6 +1,7 @@
 //! One operation, as whatever works for it sees it.
 
 use crate::memory::{HeldMemory, MemoryLimits};
+use crate::patience::Patience;
 use crate::{DiskUse, Gatherer, HelperPermit, ScratchSpace, Scripting, StageLimits};
 use bunko_errors::{ErrorCode, Failure, Result};
 use parking_lot::Mutex;
@@ -13,8 +14,6 @@ use std::time::{Duration, Instant};
 /// Steps between two questions. A step takes about as long as a look at an element of an array, so that a question
 /// comes every few microseconds and costs a hundredth of them.
 const STEPS_PER_QUESTION: u32 = 512;
-/// How long an operation may work on a thread that serves others before it is sent to one of its own.
-const PATIENCE: Duration = Duration::from_millis(1);
 /// How long it waits for somebody else before it asks again whether it has to stop. Longer than waits are as a rule: who
 /// asks again stands behind all others who wait.
 const WAIT: Duration = Duration::from_millis(100);
@@ -42,7 +41,10 @@ impl Interruption for Uninterrupted {
 pub enum Place {
     /// On a thread that serves others too, so not for long.
     SharedThread,
-    /// On a thread of its own.
+    /// On one that is kept for what may turn out to be short while many wait for threads of their own: until it has had a
+    /// little of a processor.
+    SpareThread,
+    /// On a thread of its own, for as long as it likes.
     OwnThread,
 }
 
@@ -66,8 +68,7 @@ pub struct OperationContext {
 /// A thread's work for the operation, from when it enters until it leaves.
 struct Turn {
     memory: HeldMemory,
-    /// When the operation is sent to a thread of its own; `None` where it may stay.
-    patience_ends: Option<Instant>,
+    patience: Patience,
     place: Place,
     was_too_long: bool,
 }
@@ -86,8 +87,12 @@ impl OperationContext {
         limits: MemoryLimits,
     ) -> Arc<Self> {
         let stages = limits.stages.clone();
-        let turn =
-            Turn { memory: HeldMemory::new(limits), patience_ends: None, place: Place::OwnThread, was_too_long: false };
+        let turn = Turn {
+            memory: HeldMemory::new(limits),
+            patience: Patience::Endless,
+            place: Place::OwnThread,
+            was_too_long: false,
+        };
         Arc::new(Self {
             interruption,
             steps_left: AtomicU32::new(STEPS_PER_QUESTION),
@@ -150,10 +155,7 @@ impl OperationContext {
         turn.memory.enter();
         turn.was_too_long = false;
         turn.place = place;
-        turn.patience_ends = match place {
-            Place::SharedThread => Some(began + PATIENCE),
-            Place::OwnThread => None,
-        };
+        turn.patience = Patience::at(place, began);
     }
 
     /// This thread works for it no longer; what it made meanwhile is kept, for a cursor, but for what it gave away, such
@@ -165,7 +167,7 @@ impl OperationContext {
     /// Something has been changed: from now on it cannot begin anew on another thread.
     pub fn note_change(&self) {
         let mut turn = self.turn.lock();
-        turn.patience_ends = None;
+        turn.patience = Patience::Endless;
         turn.was_too_long = false;
     }
 
@@ -211,13 +213,13 @@ impl OperationContext {
 
     /// Goes on only on a thread of its own, whatever the time: what follows may hold its thread for long.
     /// # Errors
-    /// [`Failure::too_long`] on a shared thread, unless something has been changed already.
+    /// [`Failure::too_long`] on a thread that is not its own, unless something has been changed already.
     pub fn leave_shared_thread(&self) -> Result<()> {
         let mut turn = self.turn.lock();
         if turn.place == Place::OwnThread {
             return Ok(());
         }
-        if turn.patience_ends.is_none() {
+        if turn.patience == Patience::Endless {
             let message = "a script may not begin behind a change; send it in a command of its own";
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
         }
@@ -254,7 +256,7 @@ impl OperationContext {
 
     /// When it is sent to a thread of its own, if it is: nothing may wait longer than that.
     pub fn patience_ends(&self) -> Option<Instant> {
-        self.turn.lock().patience_ends
+        self.turn.lock().patience.end()
     }
 
     /// Until when it may wait for somebody else, a lock for one, before it asks again.
@@ -290,14 +292,14 @@ impl OperationContext {
 
     /// Asks now.
     /// # Errors
-    /// What the interruption says; `ExceededMemoryLimit`; [`Failure::too_long`] on a shared thread.
+    /// What the interruption says; `ExceededMemoryLimit`; [`Failure::too_long`] on a thread that is not its own.
     pub fn check(&self) -> Result<()> {
         if let Some(failure) = self.interruption.reason() {
             return Err(failure);
         }
         let mut turn = self.turn.lock();
         turn.memory.check()?;
-        if turn.patience_ends.is_some_and(|end| Instant::now() >= end) {
+        if turn.patience.is_over() {
             turn.was_too_long = true;
             return Err(Failure::too_long());
         }
@@ -331,6 +333,7 @@ impl fmt::Debug for OperationContext {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::patience::SHARED;
 
     struct Killed;
 
@@ -351,7 +354,7 @@ mod tests {
     #[test]
     fn a_shared_thread_is_left_unless_something_was_changed() {
         let operation = OperationContext::unlimited();
-        let long_ago = Instant::now().checked_sub(2 * PATIENCE).expect("a machine that has run for a while");
+        let long_ago = Instant::now().checked_sub(2 * SHARED).expect("a machine that has run for a while");
         operation.enter(Place::SharedThread, long_ago);
         assert!(operation.check().is_err_and(|failure| failure.is_too_long()));
         assert!(operation.was_too_long());
@@ -367,7 +370,7 @@ mod tests {
         let operation = OperationContext::unlimited();
         let began = Instant::now();
         operation.enter(Place::SharedThread, began);
-        assert!(operation.may_wait_until().is_ok_and(|until| until <= began + PATIENCE));
+        assert!(operation.may_wait_until().is_ok_and(|until| until <= began + SHARED));
         operation.note_change();
         assert!(operation.may_wait_until().is_ok_and(|until| until >= began + WAIT));
         let killed = OperationContext::new(Arc::new(Killed), MemoryLimits::none());

@@ -10,6 +10,7 @@
 mod context;
 mod helper_permits;
 mod memory;
+mod patience;
 mod scratch;
 mod sort;
 mod stages;

@@ -9,8 +9,10 @@ use bunko_wire::{
     Codec, HEADER_BYTES, Header, Message, MessageFlags, NEVER_COMPRESSED, OpCode, WireError, begin_message,
     write_message,
 };
+use parking_lot::Mutex;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, oneshot};
 
 /// What came of a frame.
 pub(crate) enum Executed {
@@ -162,7 +164,9 @@ fn compressed(
 }
 
 /// Commands that run on threads of their own at once, besides those of [`NEVER_QUEUED`]. More wait for their turn.
-pub(crate) const APART_MAX: usize = 256;
+const APART_MAX: usize = 256;
+/// Threads that are kept for commands that may turn out to be short while all those are taken.
+const SPARE_MAX: usize = 32;
 /// How much less than others the threads of such commands count for where all want the processors. Whoever is woken for
 /// a small command then runs at once, however many of these there are. They still get a third of a fair share: they
 /// share locks with others, who would wait long for a thread that gets no processor.
@@ -220,23 +224,90 @@ pub(crate) struct Returned {
     pub executed: Result<Executed, WireError>,
 }
 
-/// Runs a long command on a thread of its own; the connection's state goes along.
-pub(crate) async fn execute_apart(
-    service: &Arc<Service>,
-    threads: &Semaphore,
-    mut connection: ClientConnection,
+/// Turns on threads of their own, for commands that are long.
+pub(crate) struct Apart {
+    turns: Semaphore,
+    spare: Semaphore,
+}
+
+impl Default for Apart {
+    fn default() -> Self {
+        Self { turns: Semaphore::new(APART_MAX), spare: Semaphore::new(SPARE_MAX) }
+    }
+}
+
+/// A command on its way to its end: the connection's state goes along.
+struct Run {
+    service: Arc<Service>,
+    connection: ClientConnection,
     header: Header,
     frame: Vec<u8>,
-    mut out: Vec<u8>,
+    out: Vec<u8>,
+}
+
+impl Run {
+    fn execute(mut self, run_on: RunOn) -> (Self, Result<Executed, WireError>) {
+        let Self { service, connection, header, frame, out } = &mut self;
+        let executed = execute(service, connection, &mut Codec::new(), header, frame, run_on, out);
+        (self, executed)
+    }
+
+    fn returned(self, executed: Result<Executed, WireError>) -> Returned {
+        Returned { connection: self.connection, frame: self.frame, out: self.out, executed }
+    }
+}
+
+/// Runs a long command on a thread of its own.
+///
+/// Where all are taken, it may be a short one that had to wait for a processor, as one that is long by itself is not: so it
+/// is tried on a spare thread first. That is of ordinary priority, and of no use to whatever computes for long.
+pub(crate) async fn execute_apart(
+    service: &Arc<Service>,
+    apart: &Apart,
+    connection: ClientConnection,
+    header: Header,
+    frame: Vec<u8>,
+    out: Vec<u8>,
 ) -> Returned {
-    let service = Arc::clone(service);
     let is_queued = !(header.op_code == OpCode::Message && is_one_of(&NEVER_QUEUED, &frame));
-    // The semaphore is never closed.
-    let _turn = if is_queued { threads.acquire().await.ok() } else { None };
-    let task = tokio::task::spawn_blocking(move || {
-        let mut codec = Codec::new();
-        let executed = execute(&service, &mut connection, &mut codec, &header, &frame, RunOn::OwnThread, &mut out);
-        Returned { connection, frame, out, executed }
+    let mut run = Run { service: Arc::clone(service), connection, header, frame, out };
+    let mut turn = None;
+    if is_queued {
+        turn = apart.turns.try_acquire().ok();
+        if turn.is_none() {
+            let (tried, executed) = try_briefly(apart, run).await;
+            if !matches!(executed, Ok(Executed::TooLong)) {
+                return tried.returned(executed);
+            }
+            run = tried;
+            // The semaphore is never closed.
+            turn = apart.turns.acquire().await.ok();
+        }
+    }
+    let task = tokio::task::spawn_blocking(move || run.execute(RunOn::OwnThread));
+    let (run, executed) = task.await.expect("a command does not panic");
+    drop(turn);
+    run.returned(executed)
+}
+
+/// Runs a command on a spare thread; [`Executed::TooLong`] where it is long indeed, or where the system has no thread.
+async fn try_briefly(apart: &Apart, run: Run) -> (Run, Result<Executed, WireError>) {
+    let _turn = apart.spare.acquire().await;
+    let (done, finished) = oneshot::channel();
+    let run = Arc::new(Mutex::new(Some(run)));
+    let taken = Arc::clone(&run);
+    let runtime = Handle::current();
+    // Not one of the runtime's threads, whose priority is lower.
+    let begun = std::thread::Builder::new().name("spare".to_owned()).spawn(move || {
+        let _entered = runtime.enter();
+        let run = taken.lock().take();
+        if let Some(run) = run {
+            // Who asked may have gone with the server.
+            let _ = done.send(run.execute(RunOn::SpareThread));
+        }
     });
-    task.await.expect("a command does not panic")
+    match begun {
+        Ok(_) => finished.await.expect("a command does not panic"),
+        Err(_) => (run.lock().take().expect("no thread has taken it"), Ok(Executed::TooLong)),
+    }
 }

@@ -18,7 +18,7 @@ mod substitutes;
 mod task;
 mod worker;
 
-use crate::execute::APART_MAX;
+use crate::execute::Apart;
 use crate::socket::Socket;
 use lookout::Lookout;
 use parking_lot::{Mutex, RwLock};
@@ -33,7 +33,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use substitutes::SUBSTITUTES_MAX;
 use task::Task;
-use tokio::sync::Semaphore;
 use worker::Worker;
 
 thread_local! {
@@ -59,7 +58,7 @@ pub(crate) struct Executor {
     woken: Queue,
     connections: AtomicUsize,
     lookout: Lookout,
-    apart: Semaphore,
+    apart: Apart,
     stopped: AtomicBool,
 }
 
@@ -75,7 +74,7 @@ impl Executor {
             woken: Queue::default(),
             connections: AtomicUsize::new(0),
             lookout: Lookout::default(),
-            apart: Semaphore::new(APART_MAX),
+            apart: Apart::default(),
             stopped: AtomicBool::new(false),
         }))
     }
@@ -86,7 +85,7 @@ impl Executor {
     }
 
     /// Turns on threads of their own, for commands that are long.
-    pub fn apart(&self) -> &Semaphore {
+    pub fn apart(&self) -> &Apart {
         &self.apart
     }
 
