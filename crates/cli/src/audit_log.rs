@@ -165,7 +165,7 @@ mod tests {
         let param = DocumentBuf::new().with("command", "find").with("ns", "test.a").with("args", padding.as_str());
         let event = DocumentBuf::new().with("atype", "authCheck").with("param", &param).with("result", 13);
         sink.write(event.as_ref(), AuditFormat::Json).expect("sent");
-        let expected = r#"{"atype":"authCheck","param":{"command":"find","ns":"test.a","args":"<1048593 bytes left out>"},"result":13}"#;
+        let expected = r#"{"atype":"authCheck","param":{"command":"find","ns":"test.a","args":"<1048592 bytes left out>"},"result":13}"#;
         assert!(received(&daemon).ends_with(expected));
     }
 
