@@ -69,6 +69,20 @@ pub fn run(arguments: &ServeArguments) -> Result<ExitCode, String> {
 fn start(settings: &Arc<Settings>, access: &Access) -> Result<ExitCode, String> {
     let log_lines = Arc::new(LogLines::default());
     let log = start_log(settings, &log_lines)?;
+    serve(settings, access, &log, log_lines).inspect_err(|message| {
+        // Who reads the file does not see what is told at the terminal.
+        if log.is_file() {
+            tracing::error!(target: "CONTROL", id = 119, ctx = "main", error = message, "The server ends");
+        }
+    })
+}
+
+fn serve(
+    settings: &Arc<Settings>,
+    access: &Access,
+    log: &Arc<LogOutput>,
+    log_lines: Arc<LogLines>,
+) -> Result<ExitCode, String> {
     let files = open_files::raise_limit()?;
     let connections_max = open_files::connections_max(settings.admission.connections_max, files);
     log_process(settings);
@@ -98,7 +112,7 @@ fn start(settings: &Arc<Settings>, access: &Access) -> Result<ExitCode, String> 
             move || stop.notify_one()
         }),
         rotate_log: Box::new({
-            let (settings, log) = (Arc::clone(settings), Arc::clone(&log));
+            let (settings, log) = (Arc::clone(settings), Arc::clone(log));
             move || rotate_log(&settings, &log)
         }),
         rotate_certificates: Box::new({
@@ -129,7 +143,7 @@ fn start(settings: &Arc<Settings>, access: &Access) -> Result<ExitCode, String> 
     }
     // What went wrong stands in the log.
     let rotate = || {
-        let _ = rotate_log(settings, &log);
+        let _ = rotate_log(settings, log);
         if let Err(error) = service.rotate_audit() {
             tracing::error!(target: "CONTROL", id = 23168, ctx = "main", error, "Rotation of the audit log failed");
         }

@@ -135,6 +135,26 @@ fn log_rotate_reopens_what_was_moved_away() {
 }
 
 #[test]
+fn a_start_that_fails_says_so_in_the_log() {
+    let directory = temporary_dbpath();
+    let (log, data) = (directory.path().join("log"), directory.path().join("data"));
+    let arguments = [
+        "--port",
+        "0",
+        "--dbpath",
+        data.to_str().expect("UTF-8"),
+        "--logpath",
+        log.to_str().expect("UTF-8"),
+        "--pidfilepath",
+        "/nowhere/pid",
+    ];
+    assert!(refusal::message(&binary(), &arguments, refusal::FAILED).contains("/nowhere/pid"));
+    let written = fs::read_to_string(log).expect("a log");
+    let last = written.lines().last().expect("lines");
+    assert!(last.contains("The server ends") && last.contains("/nowhere/pid"), "{last}");
+}
+
+#[test]
 fn a_rotation_that_fails_says_so_and_the_log_goes_on() {
     let logging = Logging::start(&[]);
     // The name has the second in it, so that one of three has the name of another.

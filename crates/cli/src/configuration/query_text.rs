@@ -13,7 +13,7 @@ pub fn parse_query(text: &str) -> Result<DocumentBuf, String> {
     extended_json::parse_document(&json.to_string()).map_err(|error| format!("'{text}' is no document: {error}"))
 }
 
-/// Writes `/pattern/options` as extended JSON has it, wherever a value may stand.
+/// Writes `/pattern/options` as extended JSON has it, wherever a value may stand, and a blank behind colons that need one.
 fn without_patterns(text: &str) -> Result<String, String> {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -35,6 +35,10 @@ fn without_patterns(text: &str) -> Result<String, String> {
             _ => {
                 plain.push(first);
                 rest = &rest[first.len_utf8()..];
+                // As JSON has it, where YAML wants a blank.
+                if first == ':' && rest.starts_with(['{', '[', '"', '\'', '/']) {
+                    plain.push(' ');
+                }
             }
         }
         if !first.is_whitespace() {
@@ -106,6 +110,7 @@ mod tests {
                 format!(r#"{{"a":{{"$in":[{},"y",{}]}}}}"#, pattern("x", ""), pattern("[/]z", "s")),
             ),
             (r#"{"a": {"$regex": "^b", "$options": "i"}}"#, format!(r#"{{"a":{}}}"#, pattern("^b", "i"))),
+            (r#"{atype:{$in:["a"]},b:/c/}"#, format!(r#"{{"atype":{{"$in":["a"]}},"b":{}}}"#, pattern("c", ""))),
             // In quotes a slash is a slash.
             (r#"{a: "/b/", c: '/d/'}"#, r#"{"a":"/b/","c":"/d/"}"#.to_owned()),
         ] {
