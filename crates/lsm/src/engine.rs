@@ -288,6 +288,7 @@ impl Engine for LsmEngine {
                 writing.named(tables.iter().map(Table::id));
             }
             self.backlog.note_flushed();
+            self.merger.note_flush(memtable.bytes());
             self.flushed.lock().push(Arc::clone(memtable));
             self.state.rcu(|state| state.flushed(memtable, &self.tree));
         }
@@ -435,6 +436,35 @@ mod tests {
             assert!(early.is_err(), "tables came between");
             late.expect("the flush is over");
         });
+        store.close().expect("closes");
+    }
+
+    #[test]
+    fn once_nobody_writes_few_tables_are_merged_too() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let (store, engine) = store(directory.path());
+        let merge = || engine.merge(&|| store.snapshot().lsn()).expect("merges");
+        let flush = |count: u64| {
+            for number in 0..count {
+                let mut batch = Batch::new();
+                // Tables of which none lies beside another: those are not rewritten.
+                batch.put_key(KeyspaceId(5), &number.to_be_bytes(), RecordId(number));
+                batch.put_key(KeyspaceId(5), &(100 + number).to_be_bytes(), RecordId(number));
+                store.commit(&batch).expect("committed");
+                store.checkpoint().expect("checkpoint");
+            }
+        };
+        flush(4);
+        merge();
+        assert_eq!(engine.tree.table_count(), 4, "somebody may be writing");
+        engine.merger.come_to_rest();
+        engine.merger.note_flush(100);
+        merge();
+        assert_eq!(engine.tree.table_count(), 1, "what is small does not disturb the rest");
+        engine.merger.note_flush(100 << 20);
+        flush(3);
+        merge();
+        assert_eq!(engine.tree.table_count(), 4, "a large one does");
         store.close().expect("closes");
     }
 

@@ -17,9 +17,16 @@ use lsm_tree::compaction::Leveled;
 use lsm_tree::{AbstractTree, AnyTree, SeqNo};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-/// Tables of the first level before they are merged into the next.
+/// Tables of the first level before they are merged into the next. Each is asked by every read, but merging them costs writers.
 const L0_TABLES_MAX: u8 = 16;
+/// The same once there are no writers to cost.
+const L0_TABLES_MAX_AT_REST: u8 = 2;
+/// How long after a flush of any size to speak of nobody writes, it is taken.
+const REST: Duration = Duration::from_secs(30);
+/// A flush of less, in bytes, does not disturb the rest: the server itself writes now and then.
+const FLUSH_BYTES_MIN: u64 = 1 << 20;
 /// Most merges in a row: each moves one level on, seven is the tree's depth.
 const ROUNDS_MAX: usize = 7;
 
@@ -80,6 +87,8 @@ pub(crate) struct Merger {
     pub choice: Arc<Choice>,
     /// All that the tables hold is below.
     marked: AtomicU64,
+    /// The last flush of any size to speak of, or the start.
+    last_flush: Mutex<Instant>,
     /// Since the start.
     count: AtomicU64,
 }
@@ -104,6 +113,7 @@ impl Merger {
             drops: Arc::clone(drops),
             choice,
             marked: AtomicU64::new(0),
+            last_flush: Mutex::new(Instant::now()),
             count: AtomicU64::new(0),
         }
     }
@@ -111,6 +121,13 @@ impl Merger {
     /// All that the next flush adds is below that.
     pub fn mark(&self, watermark: Lsn) {
         self.marked.store(watermark.0, Ordering::Relaxed);
+    }
+
+    /// So many bytes of a memtable have become tables.
+    pub fn note_flush(&self, bytes: u64) {
+        if bytes >= FLUSH_BYTES_MIN {
+            *self.last_flush.lock() = Instant::now();
+        }
     }
 
     /// To be held while tables are added.
@@ -139,9 +156,11 @@ impl Merger {
 
     fn merge_levels(&self, oldest_view: &dyn Fn() -> Lsn) -> Result<()> {
         self.drop_tables(oldest_view())?;
+        let is_at_rest = self.last_flush.lock().elapsed() >= REST;
+        let tables_max = if is_at_rest { L0_TABLES_MAX_AT_REST } else { L0_TABLES_MAX };
         for _ in 0..ROUNDS_MAX {
             let before = self.below_first_level();
-            let strategy = Arc::new(Leveled::default().with_l0_threshold(L0_TABLES_MAX));
+            let strategy = Arc::new(Leveled::default().with_l0_threshold(tables_max));
             self.change(oldest_view(), |threshold| self.tree.compact(strategy, threshold))?;
             if self.below_first_level() == before {
                 break;
@@ -209,6 +228,12 @@ impl Merger {
         self.count.fetch_add(1, Ordering::Relaxed);
         self.state.rcu(|state| state.compacted(&self.tree));
         Ok(())
+    }
+
+    /// As if the last flush had been a while ago.
+    #[cfg(test)]
+    pub fn come_to_rest(&self) {
+        *self.last_flush.lock() = Instant::now().checked_sub(REST).expect("a machine that has run for a while");
     }
 
     /// The tables below the first level, with their levels: flushes change none of it.
