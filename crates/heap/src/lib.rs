@@ -7,11 +7,13 @@
 #![allow(unsafe_code)]
 
 mod mimalloc;
+mod prefetch;
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 
 pub use mimalloc::Mimalloc;
+pub use prefetch::prefetch;
 
 thread_local! {
     static TAKEN_BYTES: Cell<i64> = const { Cell::new(0) };
