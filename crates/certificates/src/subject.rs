@@ -65,35 +65,36 @@ fn part(item: Item<'_>) -> Option<String> {
     let mut fields = Some(item).filter(|item| item.tag == SEQUENCE).map(|item| Items(item.content))?;
     let kind = fields.next_of(OBJECT_IDENTIFIER)?.0;
     let value = fields.next()?;
-    // What has no name, or is no text, is shown as it is.
-    let whole = || format!("#{}", hexadecimal(value.whole));
     match SHORT_NAMES.iter().find(|(known, _)| *known == kind) {
-        Some((_, name)) if is_text(value.tag) => Some(format!("{name}={}", escaped(&text(value)?))),
-        Some((_, name)) => Some(format!("{name}={}", whole())),
-        None => Some(format!("{}={}", dotted(kind)?, whole())),
+        Some((_, name)) => Some(format!("{name}={}", shown(value)?)),
+        // What nobody has a name for is shown as it is.
+        None => Some(format!("{}={}", dotted(kind)?, as_it_is(value))),
     }
 }
 
-fn is_text(tag: u8) -> bool {
-    let of_bytes = [UTF8_STRING, PRINTABLE_STRING, IA5_STRING, NUMERIC_STRING, VISIBLE_STRING, TELETEX_STRING];
-    of_bytes.contains(&tag) || matches!(tag, BMP_STRING | UNIVERSAL_STRING)
-}
-
-/// The text of a string; `None` where it is malformed.
-fn text(value: Item<'_>) -> Option<String> {
-    match value.tag {
-        UTF8_STRING => Some(std::str::from_utf8(value.content).ok()?.to_owned()),
+/// A value that is text as text, any other as it is; `None` for malformed text.
+fn shown(value: Item<'_>) -> Option<String> {
+    let text = match value.tag {
+        UTF8_STRING => std::str::from_utf8(value.content).ok()?.to_owned(),
+        // One byte for each character. Issuers write Latin letters where there should be none, and OpenSSL reads them.
+        PRINTABLE_STRING | IA5_STRING | NUMERIC_STRING | VISIBLE_STRING | TELETEX_STRING => {
+            value.content.iter().map(|byte| char::from(*byte)).collect()
+        }
         BMP_STRING => {
             let (units, []) = value.content.as_chunks() else { return None };
-            String::from_utf16(&units.iter().map(|unit| u16::from_be_bytes(*unit)).collect::<Vec<_>>()).ok()
+            String::from_utf16(&units.iter().map(|unit| u16::from_be_bytes(*unit)).collect::<Vec<_>>()).ok()?
         }
         UNIVERSAL_STRING => {
             let (units, []) = value.content.as_chunks() else { return None };
-            units.iter().map(|unit| char::from_u32(u32::from_be_bytes(*unit))).collect()
+            units.iter().map(|unit| char::from_u32(u32::from_be_bytes(*unit))).collect::<Option<_>>()?
         }
-        // One byte for each character. Issuers write Latin letters where there should be none, and OpenSSL reads them.
-        _ => Some(value.content.iter().map(|byte| char::from(*byte)).collect()),
-    }
+        _ => return Some(as_it_is(value)),
+    };
+    Some(escaped(&text))
+}
+
+fn as_it_is(value: Item<'_>) -> String {
+    format!("#{}", hexadecimal(value.whole))
 }
 
 /// What separates parts has a backslash before it, and so has what readers would trim; bytes beyond ASCII and control

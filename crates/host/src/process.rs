@@ -143,6 +143,7 @@ mod tests {
         }
         let used = reading().since(&before).cpu;
         assert!(used >= Duration::from_millis(40), "{used:?}");
+        assert_ne!(used.subsec_nanos() % 1_000_000, 0, "ticks: {used:?}");
     }
 
     #[test]

@@ -449,17 +449,28 @@ struct Sourced {
     write: Option<(PipelineWrite, Environment)>,
 }
 
-/// Puts the other stages on top of a source stage. A hint has nothing to choose from, and is ignored as in MongoDB.
+/// The stages behind a source stage. A hint has nothing to choose from, and is ignored as in MongoDB.
+/// # Errors
+/// MongoDB's codes for malformed options, stages and expressions.
+pub(super) fn behind_source(
+    invocation: &Invocation<'_>,
+    fields: &Fields<'_>,
+    namespace: &Namespace,
+    sourced: &SourcedPipeline<'_>,
+) -> Result<Pipeline, Failure> {
+    take_options(fields, invocation.operation())?;
+    let scope = scope_with_let(fields, invocation.scope_in(fields, namespace)?)?;
+    let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope);
+    Pipeline::parse(sourced.rest.as_ref(), Environment::new(scope).with_sources(sources))
+}
+
+/// Puts the other stages on top of a source stage.
 fn open_sourced(
     invocation: &Invocation<'_>,
     namespace: &Namespace,
     sourced: &SourcedPipeline<'_>,
 ) -> Result<Sourced, Halt> {
-    take_options(invocation, invocation.operation())?;
-    let scope = scope_with_let(invocation, invocation.scope_in(invocation, namespace)?)?;
-    let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope);
-    let environment = Environment::new(scope).with_sources(sources);
-    let pipeline = Pipeline::parse(sourced.rest.as_ref(), environment)?;
+    let pipeline = behind_source(invocation, invocation, namespace, sourced)?;
     let documents = sourced.documents(invocation, namespace)?;
     let write = match pipeline.write() {
         Some(stage) => {

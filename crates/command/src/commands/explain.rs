@@ -9,14 +9,14 @@ use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::oplog_view;
-use crate::pipeline_sources::{PipelineSources, no_collection_near};
+use crate::pipeline_sources::no_collection_near;
 use crate::pipeline_writes::PipelineWrite;
 use crate::query_settings::{COMMANDS, ShapeHash, shape_of};
 use crate::source_stages::SourcedPipeline;
 use crate::vector_search;
 use crate::view_reads;
 use crate::write_statement::refuse_long_batch;
-use bunko_aggregate::{Documents, Environment, Pipeline, StageRun};
+use bunko_aggregate::{Documents, StageRun};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, Value, ValueRef, Writer, number};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -214,9 +214,7 @@ fn explain_sourced(
     sent: ArrayRef<'_>,
     sourced: &SourcedPipeline<'_>,
 ) -> Result<DocumentBuf, Halt> {
-    let scope = scope_with_let(&subject.fields, Arc::clone(&subject.scope))?;
-    let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope);
-    let pipeline = Pipeline::parse(sourced.rest.as_ref(), Environment::new(scope).with_sources(sources))?;
+    let pipeline = aggregate::behind_source(invocation, &subject.fields, &subject.namespace, sourced)?;
     sourced.check(invocation, &subject.namespace)?;
     if let Some(stage) = pipeline.write() {
         // It is looked at, and not written to.
@@ -233,14 +231,23 @@ fn explain_sourced(
 /// Stages below which no plan stands, and what each did, if they ran.
 fn stages_alone(sent: ArrayRef<'_>, runs: &[Arc<StageRun>]) -> DocumentBuf {
     let mut stages = ArrayBuf::new();
-    for (position, stage) in sent.iter().filter_map(ValueRef::as_document).enumerate() {
+    push_described(&mut stages, sent.iter(), runs);
+    of_stages(&stages)
+}
+
+/// Adds stages as they were sent, with what each did, as far as they ran.
+fn push_described<'s>(stages: &mut ArrayBuf, sent: impl Iterator<Item = ValueRef<'s>>, runs: &[Arc<StageRun>]) {
+    for (position, stage) in sent.filter_map(ValueRef::as_document).enumerate() {
         let mut described = stage.to_owned();
         if let Some(run) = runs.get(position) {
             run.describe(&mut described);
         }
         stages.push(&described);
     }
-    DocumentBuf::new().with("explainVersion", "1").with("stages", &stages)
+}
+
+fn of_stages(stages: &ArrayBuf) -> DocumentBuf {
+    DocumentBuf::new().with("explainVersion", "1").with("stages", stages)
 }
 
 /// A `mapReduce` is the pipeline that it becomes, too.
@@ -286,7 +293,7 @@ fn explain_stages(
     };
     if pipeline.brings_documents() {
         let searched = vector_search::explain(&below.namespace, below.collection.as_ref(), sent, &runs)?;
-        return Ok(DocumentBuf::new().with("explainVersion", "1").with("stages", &searched));
+        return Ok(of_stages(&searched));
     }
     let is_near = query.near.is_some();
     if let (true, None) = (is_near, &below.collection) {
@@ -307,19 +314,12 @@ fn explain_stages(
         let of = |name| statistics.get(name).and_then(number::as_i64_exact).unwrap_or(0);
         first.append("nReturned", of("nReturned")).append("executionTimeMillisEstimate", of("executionTimeMillis"));
     }
-    let mut stages = ArrayBuf::new();
-    stages.push(&first);
     let whole: ArrayBuf = resolved.views.as_ref().iter().chain(sent.iter()).collect();
     // The planner takes from the front only, and nothing that is sent as one stage and parsed as several.
-    let left = whole.as_ref().iter().skip(pipeline.taken_by_planner()).filter_map(ValueRef::as_document);
-    for (position, stage) in left.enumerate() {
-        let mut described = stage.to_owned();
-        if let Some(run) = runs.get(position) {
-            run.describe(&mut described);
-        }
-        stages.push(&described);
-    }
-    Ok(DocumentBuf::new().with("explainVersion", "1").with("stages", &stages))
+    let mut stages = ArrayBuf::new();
+    stages.push(&first);
+    push_described(&mut stages, whole.as_ref().iter().skip(pipeline.taken_by_planner()), &runs);
+    Ok(of_stages(&stages))
 }
 
 fn explain_write(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {

@@ -34,7 +34,8 @@ pub(super) const COMMAND: Command = Command {
 /// One section of the reply.
 struct Section {
     name: &'static str,
-    write: fn(&Service, &Tally, &mut Writer<'_>),
+    /// Takes what is asked of the section by name, a document without fields as a rule.
+    write: fn(&Service, &Tally, DocumentRef<'_>, &mut Writer<'_>),
 }
 
 const SECTIONS: &[Section] = &[
@@ -48,7 +49,7 @@ const SECTIONS: &[Section] = &[
     Section { name: "mem", write: write_memory },
     Section { name: "metrics", write: write_metrics },
     Section { name: "network", write: write_network },
-    Section { name: "opLatencies", write: |_, totals, reply| write_latencies(totals, reply, false) },
+    Section { name: "opLatencies", write: write_latencies },
     Section { name: "opcounters", write: write_operation_counters },
     Section { name: "security", write: write_security },
     Section { name: "storageEngine", write: write_storage_engine },
@@ -82,10 +83,8 @@ pub(super) fn write(service: &Service, body: DocumentRef<'_>, reply: &mut Writer
     }
     for section in SECTIONS.iter().filter(|section| is_wanted(body, section.name)) {
         reply.begin_document(section.name);
-        match section.name {
-            "opLatencies" => write_latencies(&totals, reply, wants_histograms(body)),
-            _ => (section.write)(service, &totals, reply),
-        }
+        let asked = body.get(section.name).and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+        (section.write)(service, &totals, asked, reply);
         reply.end();
     }
     // Each engine that is open has a section of its own name, as MongoDB's WiredTiger has.
@@ -131,13 +130,13 @@ fn is_wanted(body: DocumentRef<'_>, section: &str) -> bool {
     }
 }
 
-fn write_asserts(_: &Service, totals: &Tally, out: &mut Writer<'_>) {
+fn write_asserts(_: &Service, totals: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let user = i32::try_from(totals.user_asserts).unwrap_or(i32::MAX);
     out.append("regular", 0).append("warning", 0).append("msg", 0).append("user", user).append("rollovers", 0);
 }
 
 /// How many collections of each kind there are.
-fn write_catalog(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+fn write_catalog(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let databases = service.catalog.databases();
     let collections: Vec<_> = databases.iter().flat_map(|name| service.catalog.collections(name)).collect();
     let with = |option: &str| {
@@ -158,13 +157,13 @@ fn write_catalog(service: &Service, _: &Tally, out: &mut Writer<'_>) {
 }
 
 /// Checkpoints, under the name where mongostat looks for them if there is no WiredTiger.
-fn write_flushes(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+fn write_flushes(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let statistics = service.catalog.store().statistics();
     out.append("flushes", statistics.checkpoints as i64).append("last_ms", statistics.last_checkpoint_ms as i64);
 }
 
 /// What no server but this one has: the log, the checkpoints, and how writers fared with them.
-fn write_bunko(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+fn write_bunko(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let statistics = service.catalog.store().statistics();
     let log = &statistics.log;
     out.append("version", env!("CARGO_PKG_VERSION"))
@@ -202,7 +201,7 @@ fn write_sync_latencies(latencies: &LatencyCounts, out: &mut Writer<'_>) {
     out.end().end();
 }
 
-fn write_connections(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+fn write_connections(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let counts = service.counters.connections();
     let available = u64::from(service.facts.connections_max).saturating_sub(counts.current);
     let active = service.operations.observe().iter().filter(|operation| operation.opid != 0).count();
@@ -213,7 +212,7 @@ fn write_connections(service: &Service, _: &Tally, out: &mut Writer<'_>) {
     connection_rate::write(service, out);
 }
 
-fn write_extra_info(_: &Service, _: &Tally, out: &mut Writer<'_>) {
+fn write_extra_info(_: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let time = machine::process_time();
     out.append("note", "fields vary by platform")
         .append("user_time_us", time.user.as_micros() as i64)
@@ -222,7 +221,7 @@ fn write_extra_info(_: &Service, _: &Tally, out: &mut Writer<'_>) {
 }
 
 /// There is no such lock here, so nobody queues for it; monitors look for the clients at work.
-fn write_global_lock(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+fn write_global_lock(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let mut active = [0; OperationClass::COUNT];
     for operation in service.operations.observe().iter().filter(|operation| operation.opid != 0) {
         active[OperationClass::of(operation.command_name).index()] += 1;
@@ -236,7 +235,7 @@ fn write_global_lock(service: &Service, _: &Tally, out: &mut Writer<'_>) {
         .end();
 }
 
-fn write_memory(_: &Service, _: &Tally, out: &mut Writer<'_>) {
+fn write_memory(_: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let memory = machine::process_memory();
     out.append("bits", usize::BITS as i32)
         .append("resident", (memory.resident_bytes / MEBIBYTE) as i32)
@@ -244,7 +243,7 @@ fn write_memory(_: &Service, _: &Tally, out: &mut Writer<'_>) {
         .append("supported", memory.virtual_bytes > 0);
 }
 
-fn write_metrics(service: &Service, totals: &Tally, out: &mut Writer<'_>) {
+fn write_metrics(service: &Service, totals: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     out.begin_document("commands").append("<UNKNOWN>", totals.unknown_commands as i64);
     for (name, runs) in totals.commands.iter().collect::<BTreeMap<_, _>>() {
         out.begin_document(name).append("failed", runs.failed as i64).append("total", runs.total as i64).end();
@@ -276,19 +275,14 @@ fn write_metrics(service: &Service, totals: &Tally, out: &mut Writer<'_>) {
         .end();
 }
 
-fn write_network(_: &Service, totals: &Tally, out: &mut Writer<'_>) {
+fn write_network(_: &Service, totals: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     out.append("bytesIn", totals.network.bytes_in as i64)
         .append("bytesOut", totals.network.bytes_out as i64)
         .append("numRequests", totals.network.requests as i64);
 }
 
-/// Whether `opLatencies` is asked for by a document that says so.
-fn wants_histograms(body: DocumentRef<'_>) -> bool {
-    let options = body.get("opLatencies").and_then(ValueRef::as_document);
-    matches!(options.and_then(|options| options.get("histograms")), Some(ValueRef::Boolean(true)))
-}
-
-fn write_latencies(totals: &Tally, out: &mut Writer<'_>, histograms: bool) {
+fn write_latencies(_: &Service, totals: &Tally, asked: DocumentRef<'_>, out: &mut Writer<'_>) {
+    let histograms = matches!(asked.get("histograms"), Some(ValueRef::Boolean(true)));
     let classes =
         [("reads", OperationClass::Read), ("writes", OperationClass::Write), ("commands", OperationClass::Command)];
     for (name, class) in classes {
@@ -298,7 +292,7 @@ fn write_latencies(totals: &Tally, out: &mut Writer<'_>, histograms: bool) {
     }
 }
 
-fn write_operation_counters(_: &Service, totals: &Tally, out: &mut Writer<'_>) {
+fn write_operation_counters(_: &Service, totals: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let counts = &totals.operations;
     out.append("insert", counts.inserts as i64)
         .append("query", counts.queries as i64)
@@ -309,7 +303,7 @@ fn write_operation_counters(_: &Service, totals: &Tally, out: &mut Writer<'_>) {
 }
 
 /// Of the server's own certificate, where it has one.
-fn write_security(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+fn write_security(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     if let Some(certificate) = (service.process.certificate)() {
         out.append("SSLServerSubjectName", &certificate.subject)
             .append("SSLServerHasCertificateAuthority", true)
@@ -318,7 +312,7 @@ fn write_security(service: &Service, _: &Tally, out: &mut Writer<'_>) {
 }
 
 /// Connections since the start by the version of TLS. Older ones than 1.2 are never spoken.
-fn write_transport_security(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+fn write_transport_security(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let count = |version| service.counters.tls(version).load(Ordering::Relaxed) as i64;
     out.append("1.0", 0_i64)
         .append("1.1", 0_i64)
@@ -327,7 +321,7 @@ fn write_transport_security(service: &Service, _: &Tally, out: &mut Writer<'_>) 
         .append("unknown", 0_i64);
 }
 
-fn write_storage_engine(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+fn write_storage_engine(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let store = service.catalog.store();
     out.append("name", store.engine_name())
         .append("supportsCommittedReads", true)
@@ -337,7 +331,7 @@ fn write_storage_engine(service: &Service, _: &Tally, out: &mut Writer<'_>) {
         .append("backupCursorOpen", false);
 }
 
-fn write_transactions(service: &Service, _: &Tally, out: &mut Writer<'_>) {
+fn write_transactions(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let counts = service.transactions.counts();
     out.append("currentActive", counts.active as i64)
         .append("currentInactive", counts.open.saturating_sub(counts.active) as i64)
