@@ -43,7 +43,7 @@ pub(crate) fn write(
             return Err(StorageError::RecordTooLarge { length_bytes: position - start + u64::from(length) });
         }
         writer.push(keyspace, compression, record, position, document)?;
-        locations.push(Location { position, length, checksum: crc32c::crc32c(document) });
+        locations.push(Location { position, length, checksum: bunko_checksum::crc32c(document) });
         position += u64::from(length);
     }
     Ok((writer.finish(vec![segment])?, locations))

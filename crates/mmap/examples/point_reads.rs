@@ -131,7 +131,7 @@ fn main() {
     let reading = env.read_txn().expect("begins");
 
     let verify: Inspect = |document| {
-        std::hint::black_box(crc32c::crc32c(document));
+        std::hint::black_box(bunko_checksum::crc32c(document));
     };
     let contenders: [(&str, &dyn Fn(usize) -> f64); 3] = [
         ("raw LMDB", &|round| read_raw(database, &reading, |_| {}, round, records)),

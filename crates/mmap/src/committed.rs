@@ -122,8 +122,10 @@ impl Committed {
         trees.sort_unstable_by_key(|(keyspace, _)| *keyspace);
         trees.into_iter().fold(0, |checksum, (keyspace, tree)| {
             let numbers = [tree.root, u64::from(tree.depth), tree.branch_pages, tree.leaf_pages, tree.overflow_pages];
-            let checksum = crc32c::crc32c_append(checksum, &keyspace.to_le_bytes());
-            numbers.iter().fold(checksum, |checksum, number| crc32c::crc32c_append(checksum, &number.to_le_bytes()))
+            let checksum = bunko_checksum::crc32c_append(checksum, &keyspace.to_le_bytes());
+            numbers
+                .iter()
+                .fold(checksum, |checksum, number| bunko_checksum::crc32c_append(checksum, &number.to_le_bytes()))
         })
     }
 

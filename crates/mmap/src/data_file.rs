@@ -198,14 +198,14 @@ fn open_environment(directory: &Path, path: &Path, map_bytes: u64) -> Result<(En
 /// Notes up to where the log has been applied.
 pub(crate) fn put_state(main: Entries, writing: &mut RwTxn<'_>, watermark: Lsn) -> heed::Result<()> {
     let watermark = watermark.0.to_le_bytes();
-    let checksum = crc32c::crc32c(&watermark).to_le_bytes();
+    let checksum = bunko_checksum::crc32c(&watermark).to_le_bytes();
     main.put(writing, STATE_NAME, &[&watermark[..], &checksum].concat())
 }
 
 /// Reads what [`put_state`] wrote.
 pub(crate) fn parse_state(value: &[u8]) -> Option<Lsn> {
     let (watermark, checksum) = value.split_first_chunk::<8>()?;
-    let is_intact = crc32c::crc32c(watermark).to_le_bytes() == checksum;
+    let is_intact = bunko_checksum::crc32c(watermark).to_le_bytes() == checksum;
     is_intact.then_some(Lsn(u64::from_le_bytes(*watermark)))
 }
 

@@ -46,7 +46,7 @@ impl Meta {
             main: tree(MAIN)?,
             // LMDB keeps it where its other trees have nothing.
             page_bytes: u32::from_ne_bytes([bytes[FREE], bytes[FREE + 1], bytes[FREE + 2], bytes[FREE + 3]]),
-            checksum: crc32c::crc32c(bytes),
+            checksum: bunko_checksum::crc32c(bytes),
         })
     }
 

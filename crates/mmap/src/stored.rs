@@ -51,7 +51,7 @@ fn record_checksum(keyspace: KeyspaceId, id: [u8; 8], location: &[u8; Location::
     covered[..4].copy_from_slice(&keyspace.0.to_le_bytes());
     covered[4..12].copy_from_slice(&id);
     covered[12..].copy_from_slice(location);
-    crc32c::crc32c(&covered)
+    bunko_checksum::crc32c(&covered)
 }
 
 /// What stands before a record's document.
@@ -85,7 +85,7 @@ pub(crate) fn unverified_record<'v>(
 
 /// Verifies a document.
 pub(crate) fn verify(location: Location, document: &[u8]) -> Decoded<()> {
-    if crc32c::crc32c(document) == location.checksum { Ok(()) } else { Err(DAMAGED_DOCUMENT) }
+    if bunko_checksum::crc32c(document) == location.checksum { Ok(()) } else { Err(DAMAGED_DOCUMENT) }
 }
 
 /// A record's location and document.
@@ -96,9 +96,9 @@ pub(crate) fn record<'v>(keyspace: KeyspaceId, key: &[u8], value: &'v [u8]) -> D
 
 /// An index key's checksum; the key is given in two parts.
 fn key_checksum(keyspace: KeyspaceId, key: [&[u8]; 2], record: [u8; 8]) -> u32 {
-    let begun = crc32c::crc32c_append(crc32c::crc32c(&keyspace.0.to_le_bytes()), key[0]);
-    let keyed = if key[1].is_empty() { begun } else { crc32c::crc32c_append(begun, key[1]) };
-    crc32c::crc32c_append(keyed, &record)
+    let begun = bunko_checksum::crc32c_append(bunko_checksum::crc32c(&keyspace.0.to_le_bytes()), key[0]);
+    let keyed = if key[1].is_empty() { begun } else { bunko_checksum::crc32c_append(begun, key[1]) };
+    bunko_checksum::crc32c_append(keyed, &record)
 }
 
 /// What a key shorter than [`PREFIX_BYTES`] leads to.
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn no_bit_of_a_record_flips_unnoticed() {
         let document = b"a document";
-        let location = Location { position: 77, length: 10, checksum: crc32c::crc32c(document) };
+        let location = Location { position: 77, length: 10, checksum: bunko_checksum::crc32c(document) };
         let mut value = record_header(KEYSPACE, RecordId(5), location).to_vec();
         value.extend_from_slice(document);
         let key = 5_u64.to_be_bytes();

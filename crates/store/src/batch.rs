@@ -79,7 +79,7 @@ impl<'d> Batch<'d> {
         self.header(keyspace);
         varint::put(&mut self.effects, record.0);
         varint::put(&mut self.effects, document.len() as u64);
-        let checksum = crc32c::crc32c(&document);
+        let checksum = bunko_checksum::crc32c(&document);
         self.effects.extend_from_slice(&checksum.to_le_bytes());
         self.last_document = Some((self.documents_bytes, checksum));
         self.documents_bytes += document.len();
@@ -226,8 +226,11 @@ mod tests {
         let mut effects = batch.effects(1000);
         let seen: Vec<_> = effects.by_ref().collect();
         assert!(!effects.is_cut());
-        let at =
-            |position, text: &[u8]| Location { position, length: text.len() as u32, checksum: crc32c::crc32c(text) };
+        let at = |position, text: &[u8]| Location {
+            position,
+            length: text.len() as u32,
+            checksum: bunko_checksum::crc32c(text),
+        };
         assert_eq!(
             seen,
             [

@@ -103,7 +103,7 @@ impl Manifest {
         let mut file = File::create(&temporary).map_err(io)?;
         for part in self.parts() {
             let content = part.as_ref().as_bytes();
-            file.write_all(&crc32c::crc32c(content).to_le_bytes()).map_err(io)?;
+            file.write_all(&bunko_checksum::crc32c(content).to_le_bytes()).map_err(io)?;
             file.write_all(content).map_err(io)?;
         }
         file.sync_all().map_err(io)?;
@@ -174,7 +174,7 @@ impl<'a> Parts<'a> {
         let (checksum, rest) = rest.split_first_chunk::<4>().ok_or_else(cut)?;
         let length = u32::from_le_bytes(*rest.first_chunk().ok_or_else(cut)?) as usize;
         let content = rest.get(..length).ok_or_else(cut)?;
-        if u32::from_le_bytes(*checksum) != crc32c::crc32c(content) {
+        if u32::from_le_bytes(*checksum) != bunko_checksum::crc32c(content) {
             return Err(self.corrupt("fails its checksum"));
         }
         let document = DocumentRef::parse(content).map_err(|error| self.corrupt(&error.to_string()))?;
@@ -280,7 +280,7 @@ mod tests {
         std::fs::write(&path, &bytes).expect("written");
         assert!(matches!(Manifest::read(directory.path()), Err(StorageError::Corrupt { .. })));
         let newer = DocumentBuf::new().with("formatVersion", 99_i64).into_bytes();
-        let mut bytes = crc32c::crc32c(&newer).to_le_bytes().to_vec();
+        let mut bytes = bunko_checksum::crc32c(&newer).to_le_bytes().to_vec();
         bytes.extend(newer);
         std::fs::write(&path, &bytes).expect("written");
         assert!(matches!(

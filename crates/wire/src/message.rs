@@ -123,7 +123,7 @@ impl<'a> Message<'a> {
 fn verify_checksum<'a>(frame: &[u8], content: &'a [u8]) -> Result<&'a [u8], WireError> {
     let (sections, &checksum) = content.split_last_chunk::<CHECKSUM_BYTES>().ok_or(WireError::Truncated)?;
     let found = u32::from_le_bytes(checksum);
-    let computed = crc32c::crc32c(&frame[..frame.len() - CHECKSUM_BYTES]);
+    let computed = bunko_checksum::crc32c(&frame[..frame.len() - CHECKSUM_BYTES]);
     if found == computed { Ok(sections) } else { Err(WireError::BadChecksum { found, computed }) }
 }
 
@@ -286,7 +286,7 @@ mod tests {
         let mut good = frame(1, &body(&insert()));
         let length = good.len() as u32 + 4;
         good[..4].copy_from_slice(&length.to_le_bytes());
-        good.extend_from_slice(&crc32c::crc32c(&good).to_le_bytes());
+        good.extend_from_slice(&bunko_checksum::crc32c(&good).to_le_bytes());
         assert_eq!(Message::parse(&good).expect("well formed").body, insert().as_ref());
         // The request id: nothing else would notice.
         good[4] ^= 0x80;

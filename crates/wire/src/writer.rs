@@ -34,7 +34,7 @@ impl FrameStart {
         }
         out[self.offset..self.offset + 4].copy_from_slice(&(length as u32).to_le_bytes());
         if self.trailer == Trailer::Checksum {
-            let checksum = crc32c::crc32c(&out[self.offset..]);
+            let checksum = bunko_checksum::crc32c(&out[self.offset..]);
             out.extend_from_slice(&checksum.to_le_bytes());
         }
         Ok(length)

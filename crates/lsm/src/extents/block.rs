@@ -56,7 +56,7 @@ impl Block {
         let (Some(checksum), Some(length), Some(content_length), Some(compressor)) = header else {
             return Err("a block shorter than its header");
         };
-        if crc32c::crc32c(&stored[4..]) != checksum || length as usize != stored.len() - HEADER_BYTES {
+        if bunko_checksum::crc32c(&stored[4..]) != checksum || length as usize != stored.len() - HEADER_BYTES {
             return Err("a block that fails its checksum");
         }
         if content_length as usize > CONTENT_BYTES_MAX {
@@ -167,7 +167,7 @@ impl BlockBuilder {
         header[4..8].copy_from_slice(&length.to_le_bytes());
         header[8..12].copy_from_slice(&(self.content.len() as u32).to_le_bytes());
         header[12..16].copy_from_slice(&compressor.to_le_bytes());
-        let checksum = crc32c::crc32c(&into[start + 4..]);
+        let checksum = bunko_checksum::crc32c(&into[start + 4..]);
         into[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
         self.directory.clear();
         self.content.clear();

@@ -103,7 +103,7 @@ impl Extent {
         }
         let mut encoded = vec![0; length as usize];
         file.read_exact_at(&mut encoded, directory_at).map_err(io)?;
-        if crc32c::crc32c(&encoded) != checksum {
+        if bunko_checksum::crc32c(&encoded) != checksum {
             return Err(corrupt(directory_at, "a directory that fails its checksum"));
         }
         let (blocks, contents) =
@@ -164,14 +164,14 @@ fn file_header(number: u64) -> [u8; FILE_HEADER_BYTES as usize] {
     let mut header = [0; FILE_HEADER_BYTES as usize];
     header[..8].copy_from_slice(MAGIC);
     header[8..16].copy_from_slice(&number.to_le_bytes());
-    let checksum = crc32c::crc32c(&header[..16]);
+    let checksum = bunko_checksum::crc32c(&header[..16]);
     header[16..].copy_from_slice(&checksum.to_le_bytes());
     header
 }
 
 fn read_trailer(trailer: &[u8; TRAILER_BYTES as usize]) -> Option<(u64, u32, u32)> {
     let u32_at = |at: usize| Some(u32::from_le_bytes(trailer.get(at..at + 4)?.try_into().ok()?));
-    (u32_at(16)? == crc32c::crc32c(&trailer[..16])).then_some(())?;
+    (u32_at(16)? == bunko_checksum::crc32c(&trailer[..16])).then_some(())?;
     Some((u64::from(u32_at(0)?) | u64::from(u32_at(4)?) << 32, u32_at(8)?, u32_at(12)?))
 }
 
@@ -298,12 +298,12 @@ impl ExtentWriter {
             }
         }
         let length = (self.pending.len() - start) as u32;
-        let checksum = crc32c::crc32c(&self.pending[start..]);
+        let checksum = bunko_checksum::crc32c(&self.pending[start..]);
         let trailer_start = self.pending.len();
         self.pending.extend_from_slice(&directory_at.to_le_bytes());
         self.pending.extend_from_slice(&length.to_le_bytes());
         self.pending.extend_from_slice(&checksum.to_le_bytes());
-        let checksum = crc32c::crc32c(&self.pending[trailer_start..]);
+        let checksum = bunko_checksum::crc32c(&self.pending[trailer_start..]);
         self.pending.extend_from_slice(&checksum.to_le_bytes());
         self.flush()?;
         let io = |error| StorageError::io(&self.temporary, error);

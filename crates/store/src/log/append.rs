@@ -183,7 +183,7 @@ impl Log {
     /// [`StorageError::LogFailed`].
     pub(crate) fn append(&self, batch: &Batch<'_>, time_ms: u64, in_order: impl FnOnce(Moment)) -> Result<Appended> {
         let length = record_length(batch)?;
-        let effects_checksum = crc32c::crc32c(batch.encoded_effects());
+        let effects_checksum = bunko_checksum::crc32c(batch.encoded_effects());
         let mut tail = self.tail.lock();
         if self.has_failed() {
             return Err(StorageError::LogFailed);

@@ -28,7 +28,7 @@ impl Log {
         in_order: impl FnOnce(Moment, Lsn),
     ) -> Result<Vec<Appended>> {
         let lengths = parts.iter().map(|part| record_length(part)).collect::<Result<Vec<_>>>()?;
-        let checksums: Vec<u32> = parts.iter().map(|part| crc32c::crc32c(part.encoded_effects())).collect();
+        let checksums: Vec<u32> = parts.iter().map(|part| bunko_checksum::crc32c(part.encoded_effects())).collect();
         // In this order, as everywhere.
         let mut spare = self.writing.lock();
         let mut tail = self.tail.lock();

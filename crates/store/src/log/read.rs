@@ -44,7 +44,7 @@ impl Log {
 
     /// Compares bytes with the checksum of the location that they were read from.
     pub fn verify(&self, location: Location, bytes: &[u8]) -> Result<()> {
-        if crc32c::crc32c(bytes) == location.checksum {
+        if bunko_checksum::crc32c(bytes) == location.checksum {
             return Ok(());
         }
         Err(self

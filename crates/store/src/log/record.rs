@@ -127,7 +127,7 @@ impl Header {
 }
 
 fn checksum(header: &[u8; HEADER_BYTES]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&header[..4]), &header[8..])
+    bunko_checksum::crc32c_append(bunko_checksum::crc32c(&header[..4]), &header[8..])
 }
 
 #[cfg(test)]

@@ -259,13 +259,13 @@ pub(super) fn record_at(content: &[u8], offset: usize, lsn: Lsn) -> Option<(Head
         return Some((header, record));
     }
     let effects = record.get(HEADER_BYTES..HEADER_BYTES + header.effects_length as usize)?;
-    if crc32c::crc32c(effects) != header.effects_checksum {
+    if bunko_checksum::crc32c(effects) != header.effects_checksum {
         return None;
     }
     let mut walk = header.effects(record);
     for effect in walk.by_ref() {
         if let Effect::PutRecord { location, document, .. } = effect
-            && crc32c::crc32c(document) != location.checksum
+            && bunko_checksum::crc32c(document) != location.checksum
         {
             return None;
         }

@@ -84,7 +84,7 @@ impl Segment {
         header[8..12].copy_from_slice(&VERSION.to_le_bytes());
         header[16..24].copy_from_slice(&number.to_le_bytes());
         header[24..32].copy_from_slice(&SEGMENT_BYTES.to_le_bytes());
-        let checksum = crc32c::crc32c(&header[..32]);
+        let checksum = bunko_checksum::crc32c(&header[..32]);
         header[32..36].copy_from_slice(&checksum.to_le_bytes());
         header
     }
