@@ -1,8 +1,7 @@
 //! Several fields of a document, found in one walk.
 
-use crate::reader::decode;
 use crate::skip::{Skip, name_length};
-use crate::{DocumentRef, Type, ValueRef};
+use crate::{DocumentRef, EncodedValue, Type};
 use std::ops::ControlFlow;
 
 /// Names of fields that are looked for together.
@@ -41,7 +40,7 @@ impl FieldNames {
     pub fn find<'d>(
         &self,
         document: DocumentRef<'d>,
-        mut take: impl FnMut(usize, Option<ValueRef<'d>>) -> ControlFlow<()>,
+        mut take: impl FnMut(usize, Option<EncodedValue<'d>>) -> ControlFlow<()>,
     ) {
         let mut missing = Marks::MAX.checked_shr(Marks::BITS - self.names.len() as u32).unwrap_or(0);
         let bytes = document.as_bytes();
@@ -57,7 +56,8 @@ impl FieldNames {
                 // Of fields of one name the first counts.
                 if missing & mark != 0 {
                     missing &= !mark;
-                    let value = Type::from_byte(kind).and_then(|kind| decode(kind, &fields[body..body + length]));
+                    let kind = Type::from_byte(kind);
+                    let value = kind.map(|kind| EncodedValue::new(kind, &fields[body..body + length]));
                     if take(position, value).is_break() {
                         return;
                     }
@@ -110,7 +110,7 @@ mod tests {
         let sought = FieldNames::new(names.iter().copied()).expect("few names");
         sought.find(document, |position, value| {
             assert!(found[position].is_empty(), "each is shown once");
-            found[position] = format!("{value:?}");
+            found[position] = format!("{:?}", value.and_then(EncodedValue::value));
             ControlFlow::Continue(())
         });
         found

@@ -13,6 +13,7 @@ pub mod datetime;
 mod decimal128;
 pub mod depth;
 mod document;
+mod encoded_value;
 pub mod extended_json;
 mod field_names;
 mod hashed_key;
@@ -32,6 +33,7 @@ mod writer;
 
 pub use decimal128::{Decimal128, Rounding};
 pub use document::{ArrayBuf, DocumentBuf};
+pub use encoded_value::EncodedValue;
 pub use field_names::FieldNames;
 pub use hashed_key::hashed_key;
 pub use object_id::ObjectId;

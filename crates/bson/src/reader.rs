@@ -2,7 +2,7 @@
 
 use crate::skip::{Skip, name_length};
 use crate::validate::{self, BsonError};
-use crate::{ArrayBuf, Decimal128, DocumentBuf, ObjectId, Timestamp, Type, ValueRef};
+use crate::{ArrayBuf, Decimal128, DocumentBuf, EncodedValue, ObjectId, Timestamp, Type, ValueRef};
 use std::fmt;
 
 /// A whole encoded document: length, elements, closing zero.
@@ -118,6 +118,12 @@ impl<'a> DocumentRef<'a> {
 
     /// The first field with that name.
     pub fn get(self, name: &str) -> Option<ValueRef<'a>> {
+        self.get_encoded(name)?.value()
+    }
+
+    /// The same without a look inside.
+    #[inline]
+    pub fn get_encoded(self, name: &str) -> Option<EncodedValue<'a>> {
         let (fields, name) = (&self.0[..self.0.len() - 1], name.as_bytes());
         let mut at = 4;
         // Of fields that are passed by, only the lengths are read: that is most of what expressions and filters do.
@@ -127,7 +133,7 @@ impl<'a> DocumentRef<'a> {
             let length = Skip::of(kind).length(fields, body)?;
             // Most names differ in their length or first byte, which needs no call.
             if field_bytes == name.len() && rest.first() == name.first().or(Some(&0)) && rest[..field_bytes] == *name {
-                return decode(Type::from_byte(kind)?, fields.get(body..body + length)?);
+                return Some(EncodedValue::new(Type::from_byte(kind)?, fields.get(body..body + length)?));
             }
             at = body + length;
         }
@@ -211,6 +217,16 @@ impl<'a> ArrayRef<'a> {
         })
     }
 
+    /// The same without a look inside.
+    #[inline]
+    pub fn encoded(self) -> impl Iterator<Item = EncodedValue<'a>> {
+        let mut elements = self.0.iter();
+        std::iter::from_fn(move || {
+            let (kind, _, body) = elements.next_encoded()?;
+            Some(EncodedValue::new(kind, body))
+        })
+    }
+
     /// The value at a position, counted from 0.
     pub fn get(self, index: usize) -> Option<ValueRef<'a>> {
         self.iter().nth(index)
@@ -272,7 +288,8 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
-fn fixed<const N: usize>(body: &[u8]) -> Option<[u8; N]> {
+#[inline]
+pub(crate) fn fixed<const N: usize>(body: &[u8]) -> Option<[u8; N]> {
     body.get(..N)?.try_into().ok()
 }
 

@@ -3,7 +3,8 @@
 use crate::call::Call;
 use crate::field_path::check_component;
 use crate::made::{self, MadeArray, MadeDocument};
-use crate::path_slots::PathSlot;
+use crate::number::{Number, Operand};
+use crate::path_slots::{PathSlot, PathValue};
 use crate::printed::printed_document;
 use crate::variables::{EvaluationContext, Variable};
 use crate::{Dependencies, Evaluated, FieldPath, ParseScope, operators};
@@ -111,13 +112,46 @@ impl Expression {
     /// Those of its operators: wrong types, division by zero, and so on.
     #[inline]
     pub fn evaluate<'a>(&'a self, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+        match self.found(context) {
+            PathValue::Found(value) => Ok(value.value().into()),
+            PathValue::Missing => Ok(Evaluated::Missing),
+            PathValue::Unknown => self.evaluate_node(context),
+        }
+    }
+
+    /// The same for operators on numbers.
+    /// # Errors
+    /// As [`Self::evaluate`].
+    #[inline]
+    pub fn operand<'a>(&'a self, context: &EvaluationContext<'a>) -> Result<Operand<'a>> {
+        let value = match self.found(context) {
+            PathValue::Found(value) => match Number::of_encoded(value) {
+                Some(number) => return Ok(Operand::Number(number)),
+                None => value.value().into(),
+            },
+            PathValue::Missing => Evaluated::Missing,
+            PathValue::Unknown => self.evaluate_node(context)?,
+        };
+        match value.get().and_then(Number::of) {
+            Some(number) => Ok(Operand::Number(number)),
+            None => Ok(Operand::Other(value)),
+        }
+    }
+
+    /// What was found at the path that it is, with those of other paths.
+    #[inline]
+    fn found<'a>(&self, context: &EvaluationContext<'a>) -> PathValue<'a> {
+        match &self.node {
+            Node::Path { slot: Some(slot), .. } => context.found_at(*slot),
+            _ => PathValue::Unknown,
+        }
+    }
+
+    fn evaluate_node<'a>(&'a self, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
         match &self.node {
             Node::Literal(value) => Ok(Evaluated::Ref(value.as_ref())),
             Node::Absent => Ok(Evaluated::Missing),
-            Node::Path { variable: Variable::Root, path, slot } if !path.is_empty() => {
-                if let Some(value) = slot.and_then(|slot| context.found_at(slot)) {
-                    return Ok(value);
-                }
+            Node::Path { variable: Variable::Root, path, .. } if !path.is_empty() => {
                 let root = context.root();
                 context.operation().work(1 + root.len_bytes() / 256)?;
                 match context.stand_in().and_then(|stand_in| stand_in.at(path)) {

@@ -3,7 +3,7 @@
 use crate::call::Call;
 use crate::variables::EvaluationContext;
 use crate::{Evaluated, decimal};
-use bunko_bson::{Decimal128, Value, ValueRef};
+use bunko_bson::{Decimal128, EncodedValue, Type, Value, ValueRef};
 use bunko_errors::Result;
 use std::cmp::Ordering;
 
@@ -20,6 +20,14 @@ pub enum Number {
     Decimal(Decimal128),
 }
 
+/// A value that should be a number.
+pub enum Operand<'a> {
+    /// It is one.
+    Number(Number),
+    /// It is none.
+    Other(Evaluated<'a>),
+}
+
 impl Number {
     /// The value, if it is a number.
     #[inline]
@@ -29,6 +37,18 @@ impl Number {
             ValueRef::Int64(number) => Some(Self::Int64(number)),
             ValueRef::Double(number) => Some(Self::Double(number)),
             ValueRef::Decimal128(number) => Some(Self::Decimal(number)),
+            _ => None,
+        }
+    }
+
+    /// The same of one that is not decoded.
+    #[inline]
+    pub(crate) fn of_encoded(value: EncodedValue<'_>) -> Option<Self> {
+        match value.kind() {
+            Type::Int32 => value.as_i32().map(Self::Int32),
+            Type::Int64 => value.as_i64().map(Self::Int64),
+            Type::Double => value.as_f64().map(Self::Double),
+            Type::Decimal128 => Self::of(value.value()?),
             _ => None,
         }
     }
@@ -62,6 +82,7 @@ impl Number {
     }
 
     /// Combines two numbers in the wider of their types; integers that leave 64 bits become a double.
+    #[inline]
     fn combined(
         self,
         other: Self,
@@ -80,6 +101,7 @@ impl Number {
         Self::Double(doubles(self.to_f64(), other.to_f64()))
     }
 
+    #[inline]
     pub(crate) fn plus(self, other: Self) -> Self {
         self.combined(other, i64::checked_add, |a, b| a + b, Decimal128::add)
     }
@@ -92,6 +114,7 @@ impl Number {
 
     /// The product, in the wider type.
     #[must_use]
+    #[inline]
     pub fn times(self, other: Self) -> Self {
         self.combined(other, i64::checked_mul, |a, b| a * b, Decimal128::multiply)
     }
@@ -163,6 +186,15 @@ impl From<Number> for Value {
             Number::Int64(number) => Self::Int64(number),
             Number::Double(number) => Self::Double(number),
             Number::Decimal(number) => Self::Decimal128(number),
+        }
+    }
+}
+
+impl<'a> From<Operand<'a>> for Evaluated<'a> {
+    fn from(operand: Operand<'a>) -> Self {
+        match operand {
+            Operand::Number(number) => number.into(),
+            Operand::Other(value) => value,
         }
     }
 }

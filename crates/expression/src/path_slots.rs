@@ -2,9 +2,9 @@
 
 use crate::expression::Node;
 use crate::variables::Variable;
-use crate::{Evaluated, Expression, FieldPath, StandIn};
-use bunko_bson::{DocumentRef, FieldNames, ValueRef};
-use std::ops::ControlFlow;
+use crate::{Expression, FieldPath, StandIn};
+use bunko_bson::{DocumentRef, EncodedValue, FieldNames, ValueRef};
+use std::ops::{ControlFlow, Range};
 
 /// So many paths are found together; those beyond are looked for one by one.
 const SLOTS_MAX: usize = 8;
@@ -16,60 +16,55 @@ pub(crate) struct PathSlot(u8);
 /// The paths that some expressions read. What is found for one such set means nothing to the expressions of another.
 #[derive(Debug, Default)]
 pub struct PathSlots {
+    /// Those that begin with one name stand beside each other.
     paths: Vec<FieldPath>,
-    /// The different first names of the paths, and which slots each of them begins.
+    /// The different first names of the paths, and the slots of the paths that each of them begins.
     names: FieldNames,
-    beginning: Vec<Vec<usize>>,
+    beginning: Vec<Range<usize>>,
 }
 
 /// What stands at the paths of one document.
 #[derive(Clone, Copy, Debug)]
 pub struct PathValues<'a>([PathValue<'a>; SLOTS_MAX]);
 
+/// What is known of a path.
 #[derive(Clone, Copy, Debug)]
-enum PathValue<'a> {
+pub(crate) enum PathValue<'a> {
+    /// It leads nowhere.
     Missing,
-    Found(ValueRef<'a>),
-    /// It leads through an array: its value has to be made.
-    Made,
+    Found(EncodedValue<'a>),
+    /// It has to be looked for: nobody did, or it leads through an array, and its value has to be made.
+    Unknown,
 }
 
 impl PathSlots {
     /// Gives the paths that these expressions read their slots.
     pub fn of<'e>(expressions: impl IntoIterator<Item = &'e mut Expression>) -> Self {
+        let mut expressions: Vec<_> = expressions.into_iter().collect();
         let mut slots = Self::default();
-        expressions.into_iter().for_each(|expression| slots.assign(expression));
-        let mut names: Vec<&str> = Vec::new();
-        for (slot, path) in slots.paths.iter().enumerate() {
-            let first = &*path.components()[0];
-            let name = names.iter().position(|name| *name == first).unwrap_or_else(|| {
-                names.push(first);
-                slots.beginning.push(Vec::new());
-                names.len() - 1
-            });
-            slots.beginning[name].push(slot);
+        for expression in &mut expressions {
+            each_path(expression, &mut |path, _| slots.add(path));
         }
-        slots.names = FieldNames::new(names).unwrap_or_default();
+        slots.paths.sort_by(|one, other| one.components()[0].cmp(&other.components()[0]));
+        for expression in &mut expressions {
+            each_path(expression, &mut |path, slot| {
+                let number = slots.paths.iter().position(|known| known == path);
+                *slot = number.map(|number| PathSlot(number as u8));
+            });
+        }
+        let mut start = 0;
+        let groups = slots.paths.chunk_by(|one, other| one.components()[0] == other.components()[0]);
+        for paths in groups.clone() {
+            slots.beginning.push(start..start + paths.len());
+            start += paths.len();
+        }
+        slots.names = FieldNames::new(groups.map(|paths| &*paths[0].components()[0])).unwrap_or_default();
         slots
     }
 
-    fn assign(&mut self, expression: &mut Expression) {
-        match &mut expression.node {
-            Node::Path { variable: Variable::Root, path, slot } if !path.is_empty() => {
-                let known = self.paths.iter().position(|known| known == path);
-                let number = known.unwrap_or(self.paths.len());
-                if number == SLOTS_MAX {
-                    return;
-                }
-                if known.is_none() {
-                    self.paths.push(path.clone());
-                }
-                *slot = Some(PathSlot(number as u8));
-            }
-            Node::Path { .. } | Node::Literal(_) | Node::Absent => {}
-            Node::Document(fields) => fields.iter_mut().for_each(|(_, field)| self.assign(field)),
-            Node::Array(elements) => elements.iter_mut().for_each(|element| self.assign(element)),
-            Node::Call(call) => call.arguments.iter_mut().for_each(|argument| self.assign(argument)),
+    fn add(&mut self, path: &FieldPath) {
+        if self.paths.len() < SLOTS_MAX && !self.paths.contains(path) {
+            self.paths.push(path.clone());
         }
     }
 
@@ -78,7 +73,7 @@ impl PathSlots {
     pub fn read<'d>(&self, document: DocumentRef<'d>) -> PathValues<'d> {
         let mut values = PathValues([PathValue::Missing; SLOTS_MAX]);
         self.names.find(document, |name, value| {
-            for &slot in &self.beginning[name] {
+            for slot in self.beginning[name].clone() {
                 values.0[slot] = match value {
                     None => PathValue::Missing,
                     Some(value) => followed(value, &self.paths[slot].components()[1..]),
@@ -87,6 +82,19 @@ impl PathSlots {
             ControlFlow::Continue(())
         });
         values
+    }
+
+    /// The same for documents where a stand-in will be [`Self::put`] in the place of what is at `path`: a name that begins
+    /// nothing else is not looked for.
+    #[must_use]
+    pub fn beside(&self, path: &FieldPath) -> Self {
+        let leading = self.leading_to(path);
+        let needed =
+            self.beginning.iter().filter(|slots| (slots.start..slots.end).any(|slot| !leading.contains(&slot)));
+        let beginning: Vec<_> = needed.cloned().collect();
+        let names = beginning.iter().map(|slots| &*self.paths[slots.start].components()[0]);
+        let names = FieldNames::new(names).unwrap_or_default();
+        Self { paths: self.paths.clone(), names, beginning }
     }
 
     /// The slots of the paths that lead to what stands at `path`, or into it.
@@ -100,22 +108,33 @@ impl PathSlots {
     pub fn put<'d>(&self, values: &mut PathValues<'d>, stand_in: &StandIn<'d>, leading: &[usize]) {
         let own = stand_in.path().components().len();
         for &slot in leading {
-            values.0[slot] = followed(stand_in.value(), &self.paths[slot].components()[own..]);
+            values.0[slot] = followed(stand_in.encoded(), &self.paths[slot].components()[own..]);
         }
+    }
+}
+
+/// Shows each path of the document that an expression reads, with its slot.
+fn each_path(expression: &mut Expression, show: &mut dyn FnMut(&FieldPath, &mut Option<PathSlot>)) {
+    match &mut expression.node {
+        Node::Path { variable: Variable::Root, path, slot } if !path.is_empty() => show(path, slot),
+        Node::Path { .. } | Node::Literal(_) | Node::Absent => {}
+        Node::Document(fields) => fields.iter_mut().for_each(|(_, field)| each_path(field, show)),
+        Node::Array(elements) => elements.iter_mut().for_each(|element| each_path(element, show)),
+        Node::Call(call) => call.arguments.iter_mut().for_each(|argument| each_path(argument, show)),
     }
 }
 
 /// The value at the last components of a path.
 #[inline]
-fn followed<'d>(value: ValueRef<'d>, components: &[Box<str>]) -> PathValue<'d> {
+fn followed<'d>(value: EncodedValue<'d>, components: &[Box<str>]) -> PathValue<'d> {
     let mut value = value;
     for name in components {
-        value = match value {
-            ValueRef::Document(document) => match document.get(name) {
+        value = match value.value() {
+            Some(ValueRef::Document(document)) => match document.get_encoded(name) {
                 Some(value) => value,
                 None => return PathValue::Missing,
             },
-            ValueRef::Array(_) => return PathValue::Made,
+            Some(ValueRef::Array(_)) => return PathValue::Unknown,
             _ => return PathValue::Missing,
         };
     }
@@ -123,14 +142,9 @@ fn followed<'d>(value: ValueRef<'d>, components: &[Box<str>]) -> PathValue<'d> {
 }
 
 impl<'a> PathValues<'a> {
-    /// The value in a slot; nothing where it has to be made.
     #[inline]
-    pub(crate) fn at(&self, slot: PathSlot) -> Option<Evaluated<'a>> {
-        match self.0[usize::from(slot.0)] {
-            PathValue::Missing => Some(Evaluated::Missing),
-            PathValue::Found(value) => Some(Evaluated::Ref(value)),
-            PathValue::Made => None,
-        }
+    pub(crate) fn at(&self, slot: PathSlot) -> PathValue<'a> {
+        self.0[usize::from(slot.0)]
     }
 }
 
@@ -186,20 +200,26 @@ mod tests {
     #[test]
     fn a_stand_in_takes_the_place_of_what_was_found() {
         let (variables, operation) = (Variables::new(), OperationContext::unlimited());
-        let mut with_slots = expressions();
-        let slots = PathSlots::of(&mut with_slots);
         let document = shell::parse_document(DOCUMENTS[0]).expect("a document");
         let path = FieldPath::parse("a.b").expect("a path");
-        let leading = slots.leading_to(&path);
-        for value in ["7", "{c: {d: 1}}", "{c: [{d: 1}]}", "[{c: 1}]", "null"] {
-            let value = shell::parse_value(value).expect("a value");
-            let stand_in = StandIn::new(&path, value.as_ref());
-            let mut found = slots.read(document.as_ref());
-            slots.put(&mut found, &stand_in, &leading);
-            let context = EvaluationContext::new(document.as_ref(), &variables, 0, &operation).with_stand_in(&stand_in);
-            for (with_slot, alone) in with_slots.iter().zip(expressions()) {
-                let together = shown(with_slot, &context.with_found(&found));
-                assert_eq!(together, shown(&alone, &context), "{:?} with {value:?}", alone.as_field());
+        // With others that begin with the same name, and without.
+        for kept in [PATHS.len(), 3] {
+            let mut with_slots = expressions();
+            with_slots.truncate(kept);
+            let slots = PathSlots::of(&mut with_slots);
+            let leading = slots.leading_to(&path);
+            for value in ["7", "{c: {d: 1}}", "{c: [{d: 1}]}", "[{c: 1}]", "null"] {
+                let holder = shell::parse_document(&format!("{{value: {value}}}")).expect("a document");
+                let encoded = holder.as_ref().get_encoded("value").expect("a value");
+                let stand_in = StandIn::new(&path, encoded);
+                let mut found = slots.beside(&path).read(document.as_ref());
+                slots.put(&mut found, &stand_in, &leading);
+                let context =
+                    EvaluationContext::new(document.as_ref(), &variables, 0, &operation).with_stand_in(&stand_in);
+                for (with_slot, alone) in with_slots.iter().zip(expressions()) {
+                    let together = shown(with_slot, &context.with_found(&found));
+                    assert_eq!(together, shown(&alone, &context), "{:?} with {value:?}", alone.as_field());
+                }
             }
         }
     }

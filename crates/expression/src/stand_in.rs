@@ -1,18 +1,19 @@
 //! A value in the place of another of a document, which is not copied for it.
 
 use crate::{Dependencies, Evaluated, FieldPath};
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, EncodedValue, ValueRef};
 
 /// What stands at a path of a document instead of its own value. The path leads through documents only.
 #[derive(Clone, Copy, Debug)]
 pub struct StandIn<'a> {
     path: &'a FieldPath,
-    value: ValueRef<'a>,
+    value: EncodedValue<'a>,
 }
 
 impl<'a> StandIn<'a> {
     /// A value for a path that leads through documents only.
-    pub fn new(path: &'a FieldPath, value: ValueRef<'a>) -> Self {
+    #[inline]
+    pub fn new(path: &'a FieldPath, value: EncodedValue<'a>) -> Self {
         Self { path, value }
     }
 
@@ -22,7 +23,8 @@ impl<'a> StandIn<'a> {
     }
 
     /// What stands there.
-    pub fn value(&self) -> ValueRef<'a> {
+    #[inline]
+    pub fn encoded(&self) -> EncodedValue<'a> {
         self.value
     }
 
@@ -33,7 +35,7 @@ impl<'a> StandIn<'a> {
         if asked.len() < own.len() || asked[..own.len()] != *own {
             return None;
         }
-        Some(FieldPath::follow_from(self.value, &asked[own.len()..]))
+        Some(self.value.value().map_or(Evaluated::Missing, |value| FieldPath::follow_from(value, &asked[own.len()..])))
     }
 
     /// Whether nothing that is read holds the value at `path` in it, so that a stand-in is as good as a changed document.
@@ -49,7 +51,7 @@ impl<'a> StandIn<'a> {
 
     /// The document with the value in its place.
     pub fn put_into(&self, document: DocumentRef<'_>) -> DocumentBuf {
-        with_path(document, self.path.components(), Some(self.value))
+        with_path(document, self.path.components(), self.value.value())
     }
 }
 
@@ -102,7 +104,7 @@ mod tests {
         let path = FieldPath::parse("a.b").expect("a path");
         let Evaluated::Ref(ValueRef::Array(array)) = path.of(document.as_ref()) else { panic!("an array") };
         let (variables, operation) = (Variables::new(), OperationContext::unlimited());
-        for element in array.iter() {
+        for element in array.encoded() {
             let stand_in = StandIn::new(&path, element);
             let changed = stand_in.put_into(document.as_ref());
             for read in ["a.b", "a.b.c", "a.b.c.d", "a.y", "a.z.b", "x", "b", "ab", "none.b", "a.bb"] {

@@ -7,89 +7,109 @@ use bunko_bson::{Decimal128, Value};
 
 /// A running sum of numbers of all types: integers exactly, doubles with their rounding errors kept beside
 /// (Neumaier's and Knuth's compensated summation), decimals in decimal.
+///
+/// A group keeps one for each of its sums, so that it is as small as one line of the processor's caches.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sum {
+pub struct Total {
     integers: i128,
     high: f64,
     low: f64,
+    /// How many terms there are.
+    count: u64,
     decimals: Option<Decimal128>,
+    /// The widest type among the terms, which the sum keeps.
+    widest: Widest,
+}
+
+/// A total whose terms can be taken off again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sum {
+    total: Total,
     /// How many terms there are of each type.
     counts: [u64; 4],
 }
 
 /// The types of terms, from the narrowest on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Widest {
+    #[default]
     Int32,
     Int64,
     Double,
     Decimal,
 }
 
+impl Widest {
+    fn of(number: Number) -> Self {
+        match number {
+            Number::Int32(_) => Self::Int32,
+            Number::Int64(_) => Self::Int64,
+            Number::Double(_) => Self::Double,
+            Number::Decimal(_) => Self::Decimal,
+        }
+    }
+}
+
 impl Sum {
     /// Adds a term.
     pub fn add(&mut self, number: Number) {
-        let kind = match number {
-            Number::Int32(term) => {
-                self.integers += i128::from(term);
-                Widest::Int32
-            }
-            Number::Int64(term) => {
-                self.integers += i128::from(term);
-                Widest::Int64
-            }
-            Number::Double(term) => {
-                self.add_double(term);
-                Widest::Double
-            }
-            Number::Decimal(term) => {
-                self.decimals = Some(self.decimals.map_or(term, |sum| sum.add(term)));
-                Widest::Decimal
-            }
-        };
-        self.counts[kind as usize] += 1;
-    }
-
-    /// The widest type among the terms, which the sum keeps.
-    fn widest(&self) -> Widest {
-        let [_, longs, doubles, decimals] = self.counts;
-        match (longs, doubles, decimals) {
-            (0, 0, 0) => Widest::Int32,
-            (_, 0, 0) => Widest::Int64,
-            (.., 0) => Widest::Double,
-            _ => Widest::Decimal,
-        }
+        self.total.add(number);
+        self.counts[Widest::of(number) as usize] += 1;
     }
 
     /// Takes a term off. An infinity or NaN cannot be: what they were added to is lost.
     pub fn take_off(&mut self, number: Number) -> Removal {
-        let kind = match number {
-            Number::Int32(term) => {
-                self.integers -= i128::from(term);
-                Widest::Int32
-            }
-            Number::Int64(term) => {
-                self.integers -= i128::from(term);
-                Widest::Int64
-            }
-            Number::Double(term) if term.is_finite() && self.high.is_finite() => {
-                self.add_double(-term);
-                Widest::Double
-            }
+        let total = &mut self.total;
+        match number {
+            Number::Int32(term) => total.integers -= i128::from(term),
+            Number::Int64(term) => total.integers -= i128::from(term),
+            Number::Double(term) if term.is_finite() && total.high.is_finite() => total.add_double(-term),
             Number::Decimal(term) if !term.is_nan() && !term.is_infinite() => {
-                self.decimals = self.decimals.map(|sum| sum.subtract(term));
-                Widest::Decimal
+                total.decimals = total.decimals.map(|sum| sum.subtract(term));
             }
             Number::Double(_) | Number::Decimal(_) => return Removal::Impossible,
+        }
+        total.count -= 1;
+        self.counts[Widest::of(number) as usize] -= 1;
+        let [_, longs, doubles, decimals] = self.counts;
+        if doubles == 0 {
+            (total.high, total.low) = (0.0, 0.0);
+        }
+        if decimals == 0 {
+            total.decimals = None;
+        }
+        total.widest = match (longs, doubles, decimals) {
+            (0, 0, 0) => Widest::Int32,
+            (_, 0, 0) => Widest::Int64,
+            (.., 0) => Widest::Double,
+            _ => Widest::Decimal,
         };
-        self.counts[kind as usize] -= 1;
-        if self.counts[Widest::Double as usize] == 0 {
-            (self.high, self.low) = (0.0, 0.0);
-        }
-        if self.counts[Widest::Decimal as usize] == 0 {
-            self.decimals = None;
-        }
         Removal::Done
+    }
+
+    /// As [`Total::value`].
+    pub fn value(self) -> Value {
+        self.total.value()
+    }
+
+    /// As [`Total::mean`].
+    pub(crate) fn mean(self) -> Value {
+        self.total.mean()
+    }
+}
+
+impl Total {
+    /// Adds a term.
+    #[inline]
+    pub fn add(&mut self, number: Number) {
+        match number {
+            Number::Int32(term) => self.integers += i128::from(term),
+            Number::Int64(term) => self.integers += i128::from(term),
+            Number::Double(term) => self.add_double(term),
+            Number::Decimal(term) => self.decimals = Some(self.decimals.map_or(term, |sum| sum.add(term))),
+        }
+        self.count += 1;
+        self.widest = self.widest.max(Widest::of(number));
     }
 
     fn add_double(&mut self, term: f64) {
@@ -132,23 +152,26 @@ impl Sum {
 
     /// The sum in the widest type of its terms; integers that leave 64 bits become a double.
     pub fn value(self) -> Value {
-        match self.widest() {
+        match self.widest {
             Widest::Decimal => Value::Decimal128(self.to_decimal()),
             Widest::Double => Value::Double(self.to_f64()),
             Widest::Int32 | Widest::Int64 => match (i32::try_from(self.integers), i64::try_from(self.integers)) {
-                (Ok(small), _) if self.widest() == Widest::Int32 => Value::Int32(small),
+                (Ok(small), _) if self.widest == Widest::Int32 => Value::Int32(small),
                 (_, Ok(integer)) => Value::Int64(integer),
                 _ => Value::Double(self.to_f64()),
             },
         }
     }
 
-    /// The sum over `count`: a decimal if any term was, else a double; null of nothing.
-    pub(crate) fn mean(self, count: i64) -> Value {
-        match self.widest() {
-            _ if count == 0 => Value::Null,
-            Widest::Decimal => Value::Decimal128(self.to_decimal().divide(Decimal128::from_i64(count))),
-            _ => Value::Double(self.to_f64() / count as f64),
+    /// The mean of the terms: a decimal if any of them was, else a double; null of none.
+    pub fn mean(self) -> Value {
+        match self.widest {
+            _ if self.count == 0 => Value::Null,
+            Widest::Decimal => Value::Decimal128(self.to_decimal().divide(Decimal128::from_i64(self.count as i64))),
+            _ => Value::Double(self.to_f64() / self.count as f64),
         }
     }
 }
+
+/// Totals stand beside each other.
+const _: () = assert!(size_of::<Total>() == 64);

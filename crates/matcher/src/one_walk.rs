@@ -9,7 +9,7 @@
 
 use crate::evaluate::Evaluation;
 use crate::expression::{Comparison, Expression};
-use bunko_bson::{DocumentRef, FieldNames, ValueRef};
+use bunko_bson::{DocumentRef, EncodedValue, FieldNames, Type, ValueRef};
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -155,11 +155,16 @@ impl OneWalk {
 
 impl Condition {
     #[inline]
-    fn holds(&self, filter: &Expression, value: Option<ValueRef<'_>>, evaluation: &mut Evaluation<'_>) -> Option<bool> {
+    fn holds(
+        &self,
+        filter: &Expression,
+        value: Option<EncodedValue<'_>>,
+        evaluation: &mut Evaluation<'_>,
+    ) -> Option<bool> {
         let mut value = value;
         for name in &self.below {
-            value = match value {
-                Some(ValueRef::Document(document)) => document.get(name),
+            value = match value.and_then(EncodedValue::value) {
+                Some(ValueRef::Document(document)) => document.get_encoded(name),
                 Some(ValueRef::Array(_)) => return None,
                 // A path that runs into a scalar is missing.
                 _ => None,
@@ -170,6 +175,7 @@ impl Condition {
         {
             return Some(holds);
         }
+        let value = value.and_then(EncodedValue::value);
         if let Some(ValueRef::Array(_)) = value {
             return None;
         }
@@ -192,14 +198,14 @@ impl NumberTest {
 
     /// Whether a number compares so; nothing for what needs a closer look.
     #[inline]
-    fn holds(&self, value: ValueRef<'_>) -> Option<bool> {
-        let ordering = match (value, self.operand) {
-            (ValueRef::Int32(value), Operand::Integer(operand)) => Some(i64::from(value).cmp(&operand)),
-            (ValueRef::Int64(value), Operand::Integer(operand)) => Some(value.cmp(&operand)),
-            (ValueRef::Int32(value), Operand::Double(operand)) => f64::from(value).partial_cmp(&operand),
-            (ValueRef::Double(value), Operand::Double(operand)) => value.partial_cmp(&operand),
-            (ValueRef::Double(value), Operand::Integer(operand)) if operand.unsigned_abs() <= EXACT_DOUBLES => {
-                value.partial_cmp(&(operand as f64))
+    fn holds(&self, value: EncodedValue<'_>) -> Option<bool> {
+        let ordering = match (value.kind(), self.operand) {
+            (Type::Int32, Operand::Integer(operand)) => Some(i64::from(value.as_i32()?).cmp(&operand)),
+            (Type::Int64, Operand::Integer(operand)) => Some(value.as_i64()?.cmp(&operand)),
+            (Type::Int32, Operand::Double(operand)) => f64::from(value.as_i32()?).partial_cmp(&operand),
+            (Type::Double, Operand::Double(operand)) => value.as_f64()?.partial_cmp(&operand),
+            (Type::Double, Operand::Integer(operand)) if operand.unsigned_abs() <= EXACT_DOUBLES => {
+                value.as_f64()?.partial_cmp(&(operand as f64))
             }
             _ => return None,
         };

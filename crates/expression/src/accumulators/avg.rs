@@ -22,7 +22,6 @@ pub(crate) fn make_of_doubles() -> Box<dyn Accumulator> {
 #[derive(Default)]
 struct Mean {
     sum: Sum,
-    count: i64,
     longs: Longs,
 }
 
@@ -41,19 +40,17 @@ impl Accumulator for Mean {
                 Number::Int64(long) if self.longs == Longs::Rounded => Number::Double(long as f64),
                 number => number,
             });
-            self.count += 1;
         }
         Ok(())
     }
 
     fn remove(&mut self, value: ValueRef<'_>) -> Removal {
         let Some(number) = Number::of(value) else { return Removal::Done };
-        self.count -= 1;
         self.sum.take_off(number)
     }
 
     fn value(&self) -> Value {
-        self.sum.mean(self.count)
+        self.sum.mean()
     }
 
     fn memory_bytes(&self) -> usize {

@@ -26,6 +26,8 @@ pub(crate) mod sum;
 mod top_bottom;
 
 use crate::call::{Parameters, Refusal, refuse};
+use crate::number::Operand;
+use crate::summation::Total;
 use crate::{
     Dependencies, Engine, Evaluated, EvaluationContext, Expression, ParseScope, SortPattern, made, percentiles,
 };
@@ -203,8 +205,15 @@ pub struct AccumulatorExpression {
     percentiles: Arc<[f64]>,
     /// The scripts of `$accumulator`, else none.
     custom: Option<Arc<Custom>>,
-    /// Whether what it keeps of a group never grows.
-    has_fixed_size: bool,
+    /// What is asked of a total, where one is all that it keeps of a group.
+    asked: Option<Asked>,
+}
+
+/// What a total is kept for.
+#[derive(Clone, Copy)]
+enum Asked {
+    Sum,
+    Mean,
 }
 
 /// Whether an array may be an accumulator's argument.
@@ -293,10 +302,30 @@ impl AccumulatorExpression {
         self.order.is_none()
     }
 
-    /// Whether what it keeps of a group never grows.
+    /// Whether a [`Total`] is all that it keeps of a group, so that it needs no [`Accumulator`].
     #[inline]
-    pub fn has_fixed_size(&self) -> bool {
-        self.has_fixed_size
+    pub fn keeps_total(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// Adds what one document adds to the total that it keeps.
+    /// # Errors
+    /// Those of the expression, what the operation says.
+    #[inline]
+    pub fn add_to(&self, total: &mut Total, context: &EvaluationContext<'_>) -> Result<()> {
+        if let Operand::Number(number) = self.input.operand(context)? {
+            total.add(number);
+        }
+        Ok(())
+    }
+
+    /// The group's value, of the total that it keeps; null for one that keeps none.
+    pub fn value_of(&self, total: Total) -> Value {
+        match self.asked {
+            None => Value::Null,
+            Some(Asked::Sum) => total.value(),
+            Some(Asked::Mean) => total.mean(),
+        }
     }
 
     /// What it is fed with.
@@ -348,7 +377,11 @@ impl Kind {
             order: None,
             percentiles: Arc::default(),
             custom: None,
-            has_fixed_size: matches!(self.name, "$sum" | "$avg" | "$count"),
+            asked: match self.name {
+                "$sum" | "$count" => Some(Asked::Sum),
+                "$avg" => Some(Asked::Mean),
+                _ => None,
+            },
         };
         match self.form {
             Form::Expression => parsed.input = Expression::parse(argument, scope)?,
@@ -357,7 +390,8 @@ impl Kind {
                     let message = format!("{} takes no arguments, i.e. {}:{{}}", self.name, self.name);
                     return Err(Failure::type_mismatch(message));
                 }
-                parsed.input = Expression::literal(Value::Null);
+                // As a total, it is the sum of ones.
+                parsed.input = Expression::literal(Value::Int32(1));
             }
             Form::InputAndCount => {
                 let mut arguments = INPUT_AND_COUNT.parse(argument, scope)?;

@@ -1,7 +1,7 @@
 //! `$add`: the sum of numbers, or a date and numbers of milliseconds.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use crate::number::Number;
+use crate::number::{Number, Operand};
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
 
@@ -10,8 +10,14 @@ pub(super) const OPERATOR: Operator = Operator { name: "$add", form: Form::Posit
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let mut sum = Number::Int32(0);
     let mut is_date = false;
-    for index in 0..call.arguments.len() {
-        let term = call.argument(index, context)?;
+    for argument in &call.arguments {
+        let term = match argument.operand(context)? {
+            Operand::Number(number) => {
+                sum = sum.plus(number);
+                continue;
+            }
+            Operand::Other(term) => term,
+        };
         match term.get() {
             None | Some(ValueRef::Null | ValueRef::Undefined) => return Ok(Evaluated::null()),
             Some(ValueRef::DateTime(_)) if is_date => {
@@ -21,13 +27,10 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
                 is_date = true;
                 sum = sum.plus(Number::Int64(ms));
             }
-            Some(value) => match Number::of(value) {
-                Some(number) => sum = sum.plus(number),
-                None => {
-                    let message = format!("$add only supports numeric or date types, not {}", term.type_name());
-                    return Err(Failure::type_mismatch(message));
-                }
-            },
+            Some(_) => {
+                let message = format!("$add only supports numeric or date types, not {}", term.type_name());
+                return Err(Failure::type_mismatch(message));
+            }
         }
     }
     if is_date { date(sum) } else { Ok(sum.into()) }

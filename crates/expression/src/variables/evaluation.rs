@@ -2,8 +2,8 @@
 
 use super::{Variable, Variables};
 use crate::metadata::AtHand;
-use crate::path_slots::PathSlot;
-use crate::{Evaluated, PathValues, StandIn};
+use crate::path_slots::{PathSlot, PathValue};
+use crate::{PathValues, StandIn};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::ErrorCode;
 use bunko_operation::OperationContext;
@@ -89,10 +89,10 @@ impl<'a> EvaluationContext<'a> {
         Self { found: Some(found), ..self }
     }
 
-    /// The value that was found for a slot.
+    /// What was found for a slot.
     #[inline]
-    pub(crate) fn found_at(&self, slot: PathSlot) -> Option<Evaluated<'a>> {
-        self.found?.at(slot)
+    pub(crate) fn found_at(&self, slot: PathSlot) -> PathValue<'a> {
+        self.found.map_or(PathValue::Unknown, |found| found.at(slot))
     }
 
     /// The same with the errors of that engine.

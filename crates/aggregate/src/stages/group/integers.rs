@@ -4,8 +4,6 @@
 //! groups are, makes and compares no keys then. Rejected: a second table of all integers, which would have to grow with the
 //! groups and be counted as memory.
 
-use bunko_bson::ValueRef;
-
 /// Places; a power of two.
 const PLACES: usize = 1024;
 /// Groups that were found by their keys before the places are made: a few documents are not worth them.
@@ -27,16 +25,6 @@ struct Place {
 const EMPTY: Place = Place { integer: 0, position: u32::MAX };
 
 impl Integers {
-    /// The integer that a group is found by, of whichever type it is; nothing for other values.
-    #[inline]
-    pub fn of(id: ValueRef<'_>) -> Option<i64> {
-        match id {
-            ValueRef::Int32(integer) => Some(i64::from(integer)),
-            ValueRef::Int64(integer) => Some(integer),
-            _ => None,
-        }
-    }
-
     /// Where the group of an integer is, if the place knows it.
     #[inline]
     pub fn position(&self, integer: i64) -> Option<usize> {

@@ -16,13 +16,15 @@ use bunko_expression::{
 use bunko_query::{Distinct, DistinctOf, append_spilled};
 use bunko_scratch::Spilled;
 use std::sync::Arc;
-use table::{Gathered, Groups, Pending};
+use table::{Complete, Gathered, Groups, Pending};
 
 pub(super) const DEFINITION: Definition = Definition { name: "$group", parse };
 
 struct Group {
     id: Expression,
     fields: Vec<(String, AccumulatorExpression)>,
+    /// How many of them keep a total.
+    totals: usize,
     engine: Engine,
     form: Form,
     /// The paths that `_id` and the fields are made of.
@@ -60,7 +62,8 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let mut id = id.ok_or_else(|| Failure::new(ErrorCode(15955), "a group specification must include an _id"))?;
     let inputs = fields.iter_mut().map(|(_, accumulator): &mut (_, AccumulatorExpression)| accumulator.input_mut());
     let slots = PathSlots::of(std::iter::once(&mut id).chain(inputs));
-    Ok(vec![Box::new(Group { id, fields, engine: environment.engine, form: Form::AsTheyAre, slots })])
+    let totals = fields.iter().filter(|(_, accumulator)| accumulator.keeps_total()).count();
+    Ok(vec![Box::new(Group { id, fields, totals, engine: environment.engine, form: Form::AsTheyAre, slots })])
 }
 
 /// # Errors
@@ -90,7 +93,7 @@ impl Stage for Group {
             stage: self,
             input: Some(input),
             environment,
-            ready: Vec::new().into_iter(),
+            ready: Complete::default(),
             pending: Vec::new(),
             spilled: Spilled::default(),
             output_bytes: 0,
@@ -128,7 +131,7 @@ struct Grouped {
     input: Option<Box<dyn DocumentStream>>,
     environment: Arc<Environment>,
     /// Groups that are complete.
-    ready: std::vec::IntoIter<Gathered>,
+    ready: Complete,
     /// Documents on disk, to be grouped one part after the other.
     pending: Vec<Pending>,
     spilled: Spilled,
@@ -149,7 +152,7 @@ impl Grouped {
                 Groups::resume(pending, &stage, &environment)?
             };
             let (ready, pending, spilled) = groups.finish()?;
-            self.ready = ready.into_iter();
+            self.ready = ready;
             self.pending.extend(pending);
             self.spilled += spilled;
         }
@@ -206,15 +209,16 @@ impl Group {
             })?;
             return Ok(groups);
         };
-        let leading = self.slots.leading_to(&path);
+        let (leading, beside) = (self.slots.leading_to(&path), self.slots.beside(&path));
         input.visit_with_stand_ins(&mut |document, stand_ins| {
-            let mut found = self.slots.read(document);
             let context = self.context(document, environment)?;
             let Some(StandIns { path, values }) = stand_ins else {
+                let found = self.slots.read(document);
                 groups.add(self, environment, &context.with_found(&found))?;
                 return Ok(Flow::More);
             };
-            for value in values.iter() {
+            let mut found = beside.read(document);
+            for value in values.encoded() {
                 let stand_in = StandIn::new(path, value);
                 self.slots.put(&mut found, &stand_in, &leading);
                 groups.add(self, environment, &context.with_stand_in(&stand_in).with_found(&found))?;
@@ -243,8 +247,13 @@ impl Group {
         let mut writer = Writer::new(buffer);
         check_depth(group.id.as_ref(), 1)?;
         self.form.append(&mut writer, "_id", group.id.as_ref());
-        for ((name, expression), accumulator) in self.fields.iter().zip(group.accumulators) {
-            let value = accumulator.outcome()?;
+        let (mut totals, mut accumulators) = (group.totals.iter(), group.accumulators.into_iter());
+        for (name, expression) in &self.fields {
+            let value = if expression.keeps_total() {
+                expression.value_of(*totals.next().expect("one each"))
+            } else {
+                accumulators.next().expect("one each").outcome()?
+            };
             check_depth(value.as_ref(), 1)?;
             match value.as_ref() {
                 ValueRef::Array(values) if matches!(expression.name(), "$addToSet" | "$push") => {

@@ -12,7 +12,7 @@ use crate::stages::stage_memory::too_large;
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, Writer};
 use bunko_errors::Result;
-use bunko_expression::{Accumulator, Dependencies, Evaluated, EvaluationContext};
+use bunko_expression::{Accumulator, Dependencies, Evaluated, EvaluationContext, Number, Operand, Total};
 use bunko_operation::Gatherer;
 use bunko_scratch::{PARTITIONS, Partitions, RecordReader, Spilled};
 use hashbrown::HashTable;
@@ -26,7 +26,14 @@ const RESERVE_PART: usize = 16;
 /// One group: its `_id` as it first came, and what is kept of its documents.
 pub(super) struct Gathered {
     pub id: Value,
+    pub totals: Box<[Total]>,
     pub accumulators: Vec<Box<dyn Accumulator>>,
+}
+
+/// The same in memory, where the totals of all groups stand together.
+struct Kept {
+    id: Value,
+    accumulators: Vec<Box<dyn Accumulator>>,
 }
 
 /// Documents on disk and the groups that some of them belong to.
@@ -37,7 +44,16 @@ pub(super) struct Pending {
 }
 
 /// What came of one level: groups that are complete, parts to be grouped, and what was written.
-type Finished = (Vec<Gathered>, Vec<Pending>, Spilled);
+type Finished = (Complete, Vec<Pending>, Spilled);
+
+/// Groups that no document is added to any more.
+#[derive(Default)]
+pub(super) struct Complete {
+    kept: std::vec::IntoIter<Kept>,
+    totals: std::vec::IntoIter<Total>,
+    /// How many totals each group has.
+    each: usize,
+}
 
 /// What finds a group.
 struct Slot {
@@ -59,7 +75,9 @@ pub(super) struct Groups {
     integers: Integers,
     slots: Vec<Slot>,
     keys: Vec<u8>,
-    gathered: Vec<Gathered>,
+    kept: Vec<Kept>,
+    /// Those of the first group, then of the second, and so on.
+    totals: Vec<Total>,
     memory_bytes: usize,
     bytes_max: usize,
     level: u32,
@@ -83,7 +101,8 @@ impl Groups {
             integers: Integers::default(),
             slots: Vec::new(),
             keys: Vec::new(),
-            gathered: Vec::new(),
+            kept: Vec::new(),
+            totals: Vec::new(),
             memory_bytes: 0,
             bytes_max,
             level: 0,
@@ -100,7 +119,8 @@ impl Groups {
         groups.level = pending.level;
         for (key, gathered) in pending.groups {
             groups.key = key.into_vec();
-            groups.insert(gathered);
+            groups.insert(Kept { id: gathered.id, accumulators: gathered.accumulators });
+            groups.totals.extend_from_slice(&gathered.totals);
         }
         // Room for what it began with comes on top, so that each level gets on.
         groups.bytes_max += groups.memory_bytes;
@@ -117,18 +137,23 @@ impl Groups {
     /// Adds the context's document. Stage and environment are the table's own, which it cannot lend beside itself: clones
     /// for each document would cost more than what is added.
     pub fn add(&mut self, stage: &Group, environment: &Environment, context: &EvaluationContext<'_>) -> Result<()> {
-        let id = stage.id.evaluate(context)?;
-        let integer = Integers::of(id.or_null());
+        let id = stage.id.operand(context)?;
+        let integer = match id {
+            Operand::Number(Number::Int32(integer)) => Some(i64::from(integer)),
+            Operand::Number(Number::Int64(integer)) => Some(integer),
+            _ => None,
+        };
         let known = match integer {
             // There is one group.
             _ if !self.slots.is_empty() && stage.id.as_literal().is_some() => Some(0),
             Some(integer) => self.integers.position(integer),
             None => None,
         };
-        if let Some(position) = known.filter(|position| !self.slots[*position].waits && !self.is_too_full_to_grow()) {
+        if let Some(position) = known.filter(|position| !self.waits(*position) && !self.is_too_full_to_grow()) {
             environment.operation().work(1)?;
             return self.feed(stage, context, position);
         }
+        let id: Evaluated<'_> = id.into();
         self.key.clear();
         environment.strings().append_key(&mut self.key, id.or_null(), Direction::Ascending);
         environment.operation().work(1 + self.key.len() / 64)?;
@@ -149,7 +174,7 @@ impl Groups {
     ) -> Result<Option<usize>> {
         let hash = self.hasher.hash_one(self.key.as_slice());
         let position = match self.find(hash) {
-            Some(position) if self.slots[position].waits || self.is_too_full_to_grow() => {
+            Some(position) if self.waits(position) || self.is_too_full_to_grow() => {
                 self.slots[position].waits = true;
                 return self.put_off(hash, context).map(|()| None);
             }
@@ -161,22 +186,31 @@ impl Groups {
         Ok(Some(position))
     }
 
-    /// Adds a document to a group.
+    /// Adds a document to a group, in the order of the fields: the first that fails tells how.
+    #[inline]
     fn feed(&mut self, stage: &Group, context: &EvaluationContext<'_>, position: usize) -> Result<()> {
-        let accumulators = &mut self.gathered[position].accumulators;
-        for ((_, expression), accumulator) in stage.fields.iter().zip(accumulators) {
-            if expression.has_fixed_size() {
-                expression.feed(&mut **accumulator, context)?;
+        let mut totals = self.totals[position * stage.totals..][..stage.totals].iter_mut();
+        let mut others = 0..;
+        for (_, field) in &stage.fields {
+            if field.keeps_total() {
+                field.add_to(totals.next().expect("one each"), context)?;
                 continue;
             }
+            let accumulator = &mut self.kept[position].accumulators[others.next().expect("endless")];
             let before = accumulator.memory_bytes();
-            expression.feed(&mut **accumulator, context)?;
+            field.feed(&mut **accumulator, context)?;
             self.memory_bytes = (self.memory_bytes + accumulator.memory_bytes()).saturating_sub(before);
         }
         if self.memory_bytes > self.bytes_max && self.environment.operation().scratch().is_none() {
             return Err(too_large(super::DEFINITION.name));
         }
         Ok(())
+    }
+
+    /// Whether documents of a group are on disk.
+    #[inline]
+    fn waits(&self, position: usize) -> bool {
+        self.partitions.is_some() && self.slots[position].waits
     }
 
     fn find(&self, hash: u64) -> Option<usize> {
@@ -230,45 +264,61 @@ impl Groups {
         let id = id.unwrap_or(Value::Null);
         let root = id.as_ref().as_document().unwrap_or(DocumentRef::EMPTY);
         let context = environment.context(root).in_engine(stage.engine);
-        let accumulators = stage.fields.iter().map(|(_, field)| field.make(&context)).collect::<Result<Vec<_>>>()?;
-        Ok(self.insert(Gathered { id, accumulators }))
+        let others = stage.fields.iter().filter(|(_, field)| !field.keeps_total());
+        let accumulators = others.map(|(_, field)| field.make(&context)).collect::<Result<Vec<_>>>()?;
+        let position = self.insert(Kept { id, accumulators });
+        self.totals.resize(self.totals.len() + stage.totals, Total::default());
+        Ok(position)
     }
 
-    /// Puts a group under the current key.
-    fn insert(&mut self, group: Gathered) -> usize {
+    /// Puts a group under the current key; the caller adds its totals.
+    fn insert(&mut self, group: Kept) -> usize {
         let hash = self.hasher.hash_one(self.key.as_slice());
         let kept = group.accumulators.iter().map(|accumulator| accumulator.memory_bytes()).sum::<usize>();
         let pointers = group.accumulators.len() * size_of::<Box<dyn Accumulator>>();
+        let beside =
+            size_of::<Kept>() + size_of::<Slot>() + 2 * size_of::<u32>() + self.stage.totals * size_of::<Total>();
         // The key stands for the size of `_id` too.
-        self.memory_bytes +=
-            kept + pointers + 2 * self.key.len() + size_of::<Gathered>() + size_of::<Slot>() + 2 * size_of::<u32>();
-        let position = self.gathered.len();
+        self.memory_bytes += kept + pointers + 2 * self.key.len() + beside;
+        let position = self.kept.len();
         let slots = &self.slots;
         self.positions.insert_unique(hash, position as u32, |position| slots[*position as usize].hash);
         self.slots.push(Slot { hash, key_start: self.keys.len(), key_bytes: self.key.len() as u32, waits: false });
         self.keys.extend_from_slice(&self.key);
-        self.gathered.push(group);
+        self.kept.push(group);
         position
     }
 
     /// Ends the input of this level.
     pub fn finish(self) -> Result<Finished> {
-        let Some(partitions) = self.partitions else { return Ok((self.gathered, Vec::new(), Spilled::default())) };
+        let groups = Complete { kept: self.kept.into_iter(), totals: self.totals.into_iter(), each: self.stage.totals };
+        let Some(partitions) = self.partitions else { return Ok((groups, Vec::new(), Spilled::default())) };
         let mut waiting: [Vec<(Box<[u8]>, Gathered)>; PARTITIONS] = std::array::from_fn(|_| Vec::new());
-        let mut ready = Vec::new();
-        for (slot, group) in self.slots.iter().zip(self.gathered) {
+        let (mut kept, mut totals) = (Vec::new(), Vec::new());
+        for (slot, group) in self.slots.iter().zip(groups) {
             if slot.waits {
                 let key = self.keys[slot.key_start..][..slot.key_bytes as usize].into();
                 waiting[partitions.partition_of(slot.hash)].push((key, group));
             } else {
-                ready.push(group);
+                kept.push(Kept { id: group.id, accumulators: group.accumulators });
+                totals.extend_from_slice(&group.totals);
             }
         }
+        let complete = Complete { kept: kept.into_iter(), totals: totals.into_iter(), each: self.stage.totals };
         let (readers, spilled) = partitions.finish()?;
         let parts = readers.into_iter().zip(waiting);
         let level = self.level + 1;
         let pending = parts.filter_map(|(reader, groups)| Some(Pending { documents: reader?, groups, level }));
-        Ok((ready, pending.collect(), spilled))
+        Ok((complete, pending.collect(), spilled))
+    }
+}
+
+impl Iterator for Complete {
+    type Item = Gathered;
+
+    fn next(&mut self) -> Option<Gathered> {
+        let Kept { id, accumulators } = self.kept.next()?;
+        Some(Gathered { id, totals: self.totals.by_ref().take(self.each).collect(), accumulators })
     }
 }
 

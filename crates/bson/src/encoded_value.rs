@@ -1,0 +1,48 @@
+//! A value that nobody has decoded yet.
+
+use crate::reader::{decode, fixed};
+use crate::{Type, ValueRef};
+
+/// Type and bytes of a value. Whoever finds values for others hands them on like this: a decoded one is larger, and what is
+/// inside has to be checked.
+#[derive(Clone, Copy, Debug)]
+pub struct EncodedValue<'a> {
+    kind: Type,
+    body: &'a [u8],
+}
+
+impl<'a> EncodedValue<'a> {
+    #[inline]
+    pub(crate) fn new(kind: Type, body: &'a [u8]) -> Self {
+        Self { kind, body }
+    }
+
+    /// The value's type.
+    #[inline]
+    pub fn kind(self) -> Type {
+        self.kind
+    }
+
+    /// The value; nothing where a text in it is none.
+    pub fn value(self) -> Option<ValueRef<'a>> {
+        decode(self.kind, self.body)
+    }
+
+    /// The first eight bytes as a binary number.
+    #[inline]
+    pub fn as_f64(self) -> Option<f64> {
+        fixed(self.body).map(f64::from_le_bytes)
+    }
+
+    /// The first four bytes as an integer.
+    #[inline]
+    pub fn as_i32(self) -> Option<i32> {
+        fixed(self.body).map(i32::from_le_bytes)
+    }
+
+    /// The first eight bytes as an integer.
+    #[inline]
+    pub fn as_i64(self) -> Option<i64> {
+        fixed(self.body).map(i64::from_le_bytes)
+    }
+}
