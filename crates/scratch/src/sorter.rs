@@ -118,8 +118,7 @@ impl Sorter {
         let bytes_max = operation.stage_bytes_max(self.gatherer);
         let Some(mut writer) = RecordWriter::create(operation)? else { return Err((self.refusal)(bytes_max)) };
         self.records.sort(operation)?;
-        for entry in self.records.entries.iter().take(self.wanted) {
-            let (key, value) = self.records.record(*entry);
+        for (key, value) in (0..self.wanted).map_while(|position| self.records.in_order(position)) {
             writer.write(key, &[value], operation)?;
         }
         self.records.clear();
@@ -171,10 +170,10 @@ impl Sorted {
     pub fn next(&mut self, operation: &OperationContext) -> Result<Option<(&[u8], &[u8])>> {
         match &mut self.order {
             Order::InMemory { records, next } => {
-                let Some(entry) = records.entries.get(*next) else { return Ok(None) };
-                *next += 1;
+                let record = records.in_order(*next);
+                *next += usize::from(record.is_some());
                 operation.work(1)?;
-                Ok(Some(records.record(*entry)))
+                Ok(record)
             }
             Order::Merged { left: 0, .. } => Ok(None),
             Order::Merged { merge, left } => {
