@@ -1,5 +1,6 @@
-//! A scan with a filter by two threads: while one shows what matches in a part of the collection, the other finds what
-//! matches in the next. Rows come in the order of the scan, whoever found them.
+//! A scan with a filter by two threads, which share the parts of a collection. Rows come in the order of the scan, whoever
+//! found them: one of the threads shows them. Where the part that comes next is not found yet, it looks for what is in a
+//! later one meanwhile.
 
 use super::kept_fields::KeptFields;
 use super::{Row, RowVisitor, StageNumber};
@@ -71,6 +72,14 @@ struct Found {
     failure: Option<Failure>,
 }
 
+/// What finds rows, for whoever shows them.
+struct Finder {
+    snapshot: Arc<Snapshot>,
+    query: Arc<FindQuery>,
+    records: KeyspaceId,
+    operation: Arc<OperationContext>,
+}
+
 /// What is left of a scan, and who may help with it.
 pub(super) struct AssistedScan {
     number: StageNumber,
@@ -98,22 +107,25 @@ impl AssistedScan {
         let is_over = AtomicBool::new(false);
         let (sender, found) = sync_channel(PARTS_AHEAD);
         let (returning, returned) = channel();
-        let helper = Helper {
+        let finder = |operation| Finder {
             snapshot: Arc::clone(&run.snapshot),
             query: Arc::clone(&run.query),
             records: run.collection.records(),
-            operation: run.query.scope.operation.beside(),
+            operation,
         };
+        let operation = &run.query.scope.operation;
+        // Memory is counted by the thread that shows what was found.
+        let (own, helper) = (finder(Arc::clone(operation)), finder(operation.beside()));
         std::thread::scope(|scope| {
             let (parts, is_over) = (&parts, &is_over);
             let work = move || {
                 let _permit = permit;
-                helper.run(parts, is_over, &sender, &returned);
+                help(&helper, parts, is_over, &sender, &returned);
             };
             // Without a thread all parts are left to this one.
             let _ = std::thread::Builder::new().name("scan-helper".to_owned()).spawn_scoped(scope, work);
-            let mut shown = Showing { number, run, visitor };
-            let ended = shown.all(parts, &found, &returning);
+            let mut showing = Showing { number, run, visitor, finder: own, returning };
+            let ended = showing.all(parts, &found);
             is_over.store(true, Ordering::Relaxed);
             // A helper that waits for room hears of it.
             drop(found);
@@ -122,35 +134,29 @@ impl AssistedScan {
     }
 }
 
-/// The thread that finds what comes next.
-struct Helper {
-    snapshot: Arc<Snapshot>,
-    query: Arc<FindQuery>,
-    records: KeyspaceId,
-    /// Memory is counted by the thread that shows what was found.
-    operation: Arc<OperationContext>,
+/// Finds what is in one part after the other, for the thread that shows it.
+fn help(finder: &Finder, parts: &Parts, is_over: &AtomicBool, sender: &SyncSender<Found>, returned: &Receiver<Found>) {
+    while !is_over.load(Ordering::Relaxed) {
+        let Some(part) = parts.take_next() else { break };
+        let mut found = returned.try_recv().unwrap_or_default();
+        finder.fill(parts.range(part), is_over, &mut found);
+        let has_failed = found.failure.is_some();
+        if sender.send(found).is_err() || has_failed {
+            break;
+        }
+    }
 }
 
-impl Helper {
-    fn run(&self, parts: &Parts, is_over: &AtomicBool, sender: &SyncSender<Found>, returned: &Receiver<Found>) {
-        let kept = KeptFields::of_query(&self.query);
-        let needs_documents = !self.query.needs_no_field();
-        while !is_over.load(Ordering::Relaxed) {
-            let Some(part) = parts.take_next() else { break };
-            let mut found = returned.try_recv().unwrap_or_default();
-            let keep = |document: DocumentRef<'_>, bytes: &mut Vec<u8>| match &kept {
-                _ if !needs_documents => {}
-                Some(kept) => kept.append(document, bytes),
-                None => bytes.extend_from_slice(document.as_bytes()),
-            };
-            if let Err(failure) = self.find(parts.range(part), is_over, &keep, &mut found) {
-                found.failure = Some(failure);
-            }
-            let has_failed = found.failure.is_some();
-            if sender.send(found).is_err() || has_failed {
-                break;
-            }
-        }
+impl Finder {
+    /// Finds what is in a part, and how that failed.
+    fn fill(&self, range: RecordRange, is_over: &AtomicBool, found: &mut Found) {
+        let (kept, needs_documents) = (KeptFields::of_query(&self.query), !self.query.needs_no_field());
+        let keep = |document: DocumentRef<'_>, bytes: &mut Vec<u8>| match &kept {
+            _ if !needs_documents => {}
+            Some(kept) => kept.append(document, bytes),
+            None => bytes.extend_from_slice(document.as_bytes()),
+        };
+        found.failure = self.find(range, is_over, &keep, found).err();
     }
 
     fn find(
@@ -186,17 +192,37 @@ struct Showing<'s, 'v> {
     number: StageNumber,
     run: &'s mut Run,
     visitor: &'s mut RowVisitor<'v>,
+    finder: Finder,
+    /// Where the helper finds memory to use again.
+    returning: Sender<Found>,
 }
 
 impl Showing<'_, '_> {
-    fn all(&mut self, parts: &Parts, found: &Receiver<Found>, returning: &Sender<Found>) -> Result<Ended> {
+    fn all(&mut self, parts: &Parts, found: &Receiver<Found>) -> Result<Ended> {
+        // What this thread found in a later part.
+        let mut waiting: Option<(u64, Found)> = None;
         for part in 0..parts.count {
-            // What this thread does not take the helper has taken, and sends in the order of the parts.
-            let ended = if parts.take(part) {
+            let ended = if let Some((_, own)) = waiting.take_if(|(later, _)| *later == part) {
+                self.show(own, parts.range(part))?
+            } else if parts.take(part) {
                 self.search(parts.range(part))?
             } else {
-                match found.recv() {
-                    Ok(found) => self.show(found, parts.range(part), returning)?,
+                // The helper has taken it, and sends its parts in their order.
+                let found = match found.try_recv() {
+                    Ok(found) => Ok(found),
+                    Err(_) => {
+                        if waiting.is_none()
+                            && let Some(later) = parts.take_next()
+                        {
+                            let mut own = Found::default();
+                            self.finder.fill(parts.range(later), &AtomicBool::new(false), &mut own);
+                            waiting = Some((later, own));
+                        }
+                        found.recv()
+                    }
+                };
+                match found {
+                    Ok(found) => self.show(found, parts.range(part))?,
                     Err(_) => {
                         return Err(Failure::new(ErrorCode::INTERNAL_ERROR, "a scan's helper ended before its part"));
                     }
@@ -231,7 +257,7 @@ impl Showing<'_, '_> {
         }
     }
 
-    fn show(&mut self, mut found: Found, range: RecordRange, returning: &Sender<Found>) -> Result<Option<RecordId>> {
+    fn show(&mut self, mut found: Found, range: RecordRange) -> Result<Option<RecordId>> {
         let statistics = self.run.at(self.number);
         statistics.docs_examined += found.examined;
         statistics.rejected += found.examined.saturating_sub(found.rows.len() as u64);
@@ -250,8 +276,7 @@ impl Showing<'_, '_> {
             return Err(failure);
         }
         let rest = found.stopped_at.map(|last| RecordRange { start: Bound::Excluded(last), ..range });
-        // The helper uses its memory again.
-        let _ = returning.send(found);
+        let _ = self.returning.send(found);
         rest.map_or(Ok(None), |rest| self.search(rest))
     }
 }
