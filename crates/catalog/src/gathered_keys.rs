@@ -54,6 +54,17 @@ impl Found {
 }
 
 impl Gathered {
+    /// Leaves nothing but its room.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(2 * BYTES_PER_SNAPSHOT);
+        self.keys.clear();
+        self.keys.shrink_to(2 * KEYS_PER_SNAPSHOT);
+        self.grown.clear();
+        self.refused.clear();
+        self.records = 0;
+    }
+
     pub fn is_full(&self) -> bool {
         self.keys.len() >= KEYS_PER_SNAPSHOT || self.bytes.len() >= BYTES_PER_SNAPSHOT
     }

@@ -25,6 +25,8 @@ use std::sync::atomic::Ordering;
 /// Keys that are put under one hold of their locks, and their bytes.
 const KEYS_PER_STEP: usize = 512;
 const BYTES_PER_STEP: usize = 128 << 10;
+/// What is written of a key beside it, about.
+const BYTES_BESIDE_KEY: usize = 12;
 
 /// Indexes of one collection that an earlier process began to build.
 pub struct InterruptedBuild {
@@ -129,10 +131,10 @@ impl Catalog {
         operation: &dyn OperationSource,
     ) -> Result<()> {
         let end = build.end_record();
-        let mut next = RecordId(0);
+        let (mut next, mut gathered) = (RecordId(0), Gathered::default());
         while next < end {
             self.check_build(build, operation)?;
-            let mut gathered = Gathered::default();
+            gathered.clear();
             next = self.gather(collection, built, next..end, &mut gathered)?;
             gathered.sort();
             let mut rest = gathered.keys();
@@ -142,7 +144,7 @@ impl Catalog {
                 self.put_step(collection, built, build, (&gathered, step), operation)?;
                 rest = later;
             }
-            for (record, failure) in gathered.refused {
+            for (record, failure) in gathered.refused.drain(..) {
                 self.refuse_unless_changed(collection, build, record, failure, operation)?;
             }
             if build.is_crowded() {
@@ -195,7 +197,8 @@ impl Catalog {
         stripes.extend(unique.map(|found| key_stripe(built[found.index as usize].keyspace, gathered.of(found))));
         let _locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
         let latest = self.store.latest();
-        let (mut batch, mut notes) = (Batch::new(), BuildNotes::default());
+        let room = step.iter().map(|found| found.length() + BYTES_BESIDE_KEY).sum();
+        let (mut batch, mut notes) = (Batch::with_room(room), BuildNotes::default());
         let mut previous: Option<(u32, &[u8])> = None;
         let is_left_out = |record| build.is_changed(record) && !planted::active(Bug::ChangedRecordBuilt);
         for found in step.iter().filter(|found| !is_left_out(found.record)) {

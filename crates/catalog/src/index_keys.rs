@@ -140,6 +140,8 @@ pub(crate) fn append_stored_keys(
 
 /// Most elements of an array whose keys [`array_keys`] derives: it compares each with the others.
 const ELEMENTS_MAX: usize = 64;
+/// Most fields of an index whose keys it derives.
+const FIELDS_MAX: usize = 8;
 
 /// The next commonest case: an index that takes all documents by their values, and one of its paths, a name without dots,
 /// leads to an array. The stored keys are added to `bytes`, and where they stand to `places`, smallest first and without
@@ -154,12 +156,13 @@ fn array_keys(
     if !index.is_plain {
         return None;
     }
-    let (array_at, array) = only_array(index, document)?;
+    let mut values = [None; FIELDS_MAX];
+    let (array_at, array) = only_array(index, document, values.get_mut(..index.fields.len())?)?;
     let (start, mut types) = (bytes.len(), KeyTypes::default());
     for (number, element) in array.iter().enumerate() {
         let first = bytes.len();
-        for (position, field) in index.fields.iter().enumerate() {
-            let value = if position == array_at { Some(element) } else { scalar_at(document, &field.path).ok()? };
+        values[array_at] = Some(element);
+        for (position, (field, value)) in index.fields.iter().zip(values).enumerate() {
             index.strings.append_key(bytes, value.unwrap_or(ValueRef::Null), field.direction);
             if index.tells_types {
                 types.note(position, value);
@@ -178,16 +181,19 @@ fn array_keys(
     Some((array_at, types))
 }
 
-/// The one field of an index whose path meets an array, and that array, which has elements.
-fn only_array<'d>(index: &IndexSpec, document: DocumentRef<'d>) -> Option<(usize, ArrayRef<'d>)> {
+/// The one field of an index whose path meets an array, and that array, which has elements; the other fields' values are put into
+/// their places.
+fn only_array<'d>(
+    index: &IndexSpec,
+    document: DocumentRef<'d>,
+    values: &mut [Option<ValueRef<'d>>],
+) -> Option<(usize, ArrayRef<'d>)> {
     let mut found = None;
-    for (position, field) in index.fields.iter().enumerate() {
-        if scalar_at(document, &field.path).is_err() {
-            if found.is_some() || field.path.contains('.') {
-                return None;
-            }
-            let array = document.get(&field.path).and_then(ValueRef::as_array)?;
-            found = Some((position, array));
+    for (position, (field, value)) in index.fields.iter().zip(values).enumerate() {
+        match scalar_at(document, &field.path) {
+            Ok(scalar) => *value = scalar,
+            Err(MeetsArray) if found.is_some() || field.path.contains('.') => return None,
+            Err(MeetsArray) => found = Some((position, document.get(&field.path).and_then(ValueRef::as_array)?)),
         }
     }
     found.filter(|(_, array)| !array.is_empty())

@@ -108,11 +108,11 @@ impl Catalog {
     /// Goes over all records, which nobody changes.
     fn fill_alone(&self, collection: &Collection, new: &[Arc<Index>], operation: &dyn OperationSource) -> Result<()> {
         let end = collection.next_record();
-        let mut next = RecordId(0);
+        let (mut next, mut gathered) = (RecordId(0), Gathered::default());
         while next < end {
             self.refuse_while_stopping()?;
             operation.operation().check()?;
-            let mut gathered = Gathered::default();
+            gathered.clear();
             next = self.gather(collection, new, next..end, &mut gathered)?;
             for (position, more) in &gathered.grown {
                 new[*position].add_multikey(more);

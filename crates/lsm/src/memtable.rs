@@ -113,12 +113,7 @@ impl Memtable {
     /// in at this instant, which that frees.
     pub fn free(self, mut freed: impl FnMut(u64)) {
         for shelf in self.keyspaces.into_inner().into_values().filter_map(Arc::into_inner) {
-            loop {
-                match shelf.remove_first(KEYS_AT_ONCE) {
-                    0 => break,
-                    keys => freed(keys as u64),
-                }
-            }
+            shelf.free(KEYS_AT_ONCE, |keys| freed(keys as u64));
         }
     }
 

@@ -17,6 +17,8 @@ const EFFECTS_BYTES_USUAL: usize = 192;
 #[derive(Default)]
 pub struct Batch<'d> {
     effects: Vec<u8>,
+    /// How many they are, without notes.
+    effects_count: usize,
     documents: Vec<Cow<'d, [u8]>>,
     documents_bytes: usize,
     /// Where the last document begins among all, and its checksum.
@@ -28,7 +30,12 @@ pub struct Batch<'d> {
 impl<'d> Batch<'d> {
     /// A batch without effects.
     pub fn new() -> Self {
-        Self { effects: Vec::with_capacity(EFFECTS_BYTES_USUAL), ..Self::default() }
+        Self::with_room(EFFECTS_BYTES_USUAL)
+    }
+
+    /// The same with room for so many bytes of effects.
+    pub fn with_room(effects_bytes: usize) -> Self {
+        Self { effects: Vec::with_capacity(effects_bytes), ..Self::default() }
     }
 
     /// Whether nothing was put in.
@@ -152,6 +159,7 @@ impl<'d> Batch<'d> {
     }
 
     fn header(&mut self, keyspace: KeyspaceId) {
+        self.effects_count += 1;
         varint::put(&mut self.effects, u64::from(keyspace.0));
     }
 
@@ -163,6 +171,10 @@ impl<'d> Batch<'d> {
     /// All that it says, as the log's history shows it.
     pub fn noted(&self) -> Noted<'_> {
         self.effects(0).noted()
+    }
+
+    pub(crate) fn effects_count(&self) -> usize {
+        self.effects_count
     }
 
     pub(crate) fn encoded_effects(&self) -> &[u8] {
@@ -287,7 +299,7 @@ mod tests {
         assert_eq!(decoded.collect::<Vec<_>>(), seen);
         let mut too_few = [Effect::EMPTY; 3];
         assert_eq!(batch.effects(1000).decoded(&mut too_few).collect::<Vec<_>>(), seen);
-        assert_eq!(batch.documents().len(), 2);
+        assert_eq!((batch.effects_count(), batch.documents().len()), (seen.len(), 2));
         let stated: Vec<_> = batch.effects(1000).noted().collect();
         assert_eq!(stated[0], Statement::Note(b"noted"));
         assert_eq!(stated[1..], seen.into_iter().map(Statement::Effect).collect::<Vec<_>>());

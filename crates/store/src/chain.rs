@@ -8,6 +8,8 @@ use crate::{Batch, Effect, Location, Lsn, Result, Store};
 
 /// Effects of one document that is put, with up to two index keys that change. They are walked four times.
 const EFFECTS_USUAL: usize = 4;
+/// Most effects that are decoded once for all these walks: they take less memory so than the processor's second cache has.
+const EFFECTS_DECODED_MAX: usize = 1024;
 
 impl Store {
     /// Commits several batches as one, however long they are together: all are seen at once, and a crash leaves all of them
@@ -59,8 +61,15 @@ impl Store {
             self.engines.route(batch.effects(0));
             self.engines.note_drops(batch.effects(0));
         }
-        let mut slots = [Effect::EMPTY; EFFECTS_USUAL];
-        let effects = batch.effects(appended.documents_position).decoded(&mut slots);
+        let (mut few, mut many) = ([Effect::EMPTY; EFFECTS_USUAL], Vec::new());
+        let slots = match batch.effects_count() {
+            ..=EFFECTS_USUAL => few.as_mut_slice(),
+            count => {
+                many.resize(if count > EFFECTS_DECODED_MAX { 0 } else { count }, Effect::EMPTY);
+                many.as_mut_slice()
+            }
+        };
+        let effects = batch.effects(appended.documents_position).decoded(slots);
         self.followed.note(appended.lsn, effects.clone());
         self.statistics.apply(effects.clone());
         self.engines.apply(appended.lsn, effects, self.views())

@@ -100,6 +100,18 @@ impl<K: Ord, V> VersionedMap<K, V> {
         removed.len()
     }
 
+    /// Frees a map that nobody else has, so many keys at a time, and tells how many it were. Unlike with
+    /// [`Self::remove_first`] what is left is no map meanwhile, and so need not be put in order.
+    pub fn free(self, count: usize, mut freed: impl FnMut(usize)) {
+        let mut entries = self.entries.into_inner().into_iter();
+        loop {
+            match entries.by_ref().take(count).count() {
+                0 => return,
+                keys => freed(keys),
+            }
+        }
+    }
+
     /// Shows every key with its newest version, in order of keys. Writers wait for it.
     pub fn for_each(&self, mut visit: impl FnMut(&K, &Version<V>)) {
         for (key, newest) in self.entries.read().iter() {
@@ -231,7 +243,11 @@ mod tests {
             map.put(2, 2, Some(()), Views::from(0)),
             map.put(3, 3, Some(()), Views::from(0)),
         ];
-        assert_eq!((map.remove_first(2), map.get(&2, 9), map.get(&3, 9)), (2, None, Some(Known::Value(()))));
-        assert_eq!((map.remove_first(2), map.remove_first(2)), (1, 0));
+        assert_eq!((map.remove_first(1), map.get(&1, 9), map.get(&2, 9)), (1, None, Some(Known::Value(()))));
+        assert_eq!((map.remove_first(3), map.remove_first(3)), (2, 0));
+        let _ = [1, 2, 3].map(|key| map.put(key, 4, Some(()), Views::from(0)));
+        let mut steps = Vec::new();
+        map.free(2, |keys| steps.push(keys));
+        assert_eq!(steps, [2, 1]);
     }
 }
