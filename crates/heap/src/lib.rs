@@ -13,7 +13,7 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 
 pub use mimalloc::Mimalloc;
-pub use prefetch::prefetch;
+pub use prefetch::{prefetch, prefetch_value};
 
 thread_local! {
     static TAKEN_BYTES: Cell<i64> = const { Cell::new(0) };

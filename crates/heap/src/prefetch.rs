@@ -7,13 +7,24 @@ const LINE_BYTES: usize = 64;
 #[inline]
 pub fn prefetch(bytes: &[u8]) {
     for line in bytes.chunks(LINE_BYTES) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: every x86-64 processor has the instruction, and it fails for no address.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = line;
+        prefetch_line(line.as_ptr());
     }
+}
+
+/// The same of what stands at the beginning of a value.
+#[inline]
+pub fn prefetch_value<T>(value: &T) {
+    prefetch_line(std::ptr::from_ref(value).cast());
+}
+
+#[inline]
+fn prefetch_line(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: every x86-64 processor has the instruction, and it fails for no address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }

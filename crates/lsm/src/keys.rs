@@ -18,6 +18,8 @@ pub(crate) struct Keys {
     begin: [u8; SHARED_BYTES_MAX],
     /// What follows these, as numbers that order as the bytes do; none of keys that are not searched often.
     heads: Vec<u64>,
+    /// The first head and the last.
+    ends_of_heads: (u64, u64),
 }
 
 /// Between which keys a search looks for a place.
@@ -81,6 +83,7 @@ impl Keys {
         self.shared = common.min(SHARED_BYTES_MAX);
         self.begin[..self.shared].copy_from_slice(&self.bytes[..self.shared]);
         self.heads = (0..=last).map(|number| head_of(&self.get(number)[self.shared..])).collect();
+        self.ends_of_heads = (self.heads[0], self.heads[last]);
     }
 
     /// The first key from a number on that is behind the cut; those before that number stand before it.
@@ -89,8 +92,19 @@ impl Keys {
             Sought::First => from,
             Sought::Last => self.len(),
             Sought::Unknown => between(from, self.len(), |number| cut.is_behind(self.get(number))),
-            Sought::Head(head) => between(from, self.len(), |number| self.is_before(number, head, cut)),
+            Sought::Head(head) => self.between_heads(from, head, cut),
         }
+    }
+
+    /// As [`between`], beginning where the key would be if heads were evenly spread: of numbers and times that is near, and each
+    /// place that is looked at is far from the last one in memory.
+    fn between_heads(&self, from: usize, head: u64, cut: Cut<'_>) -> usize {
+        let (first, last) = self.ends_of_heads;
+        if from > 0 || head <= first || head >= last {
+            return between(from, self.len(), |number| self.is_before(number, head, cut));
+        }
+        let guess = guess((first, last), head, self.len());
+        about(guess, self.len(), |number| self.is_before(number, head, cut))
     }
 
     /// The same, where it is likely to be near.
@@ -98,8 +112,8 @@ impl Keys {
         match self.sought(cut) {
             Sought::First => from,
             Sought::Last => self.len(),
-            Sought::Unknown => self.near(from, |number| cut.is_behind(self.get(number))),
-            Sought::Head(head) => self.near(from, |number| self.is_before(number, head, cut)),
+            Sought::Unknown => near(from, self.len(), |number| cut.is_behind(self.get(number))),
+            Sought::Head(head) => near(from, self.len(), |number| self.is_before(number, head, cut)),
         }
     }
 
@@ -121,19 +135,45 @@ impl Keys {
         let own = self.heads[number];
         if own == head { cut.is_behind(self.get(number)) } else { own < head }
     }
+}
 
-    fn near(&self, from: usize, is_before: impl Fn(usize) -> bool) -> usize {
-        let (mut low, mut step) = (from, 1);
-        while low + step <= self.len() {
-            let probed = low + step - 1;
-            if !is_before(probed) {
-                return between(low, probed, is_before);
-            }
-            low = probed + 1;
-            step *= 2;
-        }
-        between(low, self.len(), is_before)
+/// Where a number would be among so many from the first to the last one, if they were evenly spread; it is between these two.
+pub(crate) fn guess((first, last): (u64, u64), sought: u64, count: usize) -> usize {
+    let (before, all) = (sought.saturating_sub(first), last.saturating_sub(first).max(1));
+    // Doubles are as exact as a guess has to be, and the processor divides them sooner.
+    let part = before as f64 / all as f64;
+    ((part * count.saturating_sub(1) as f64) as usize).min(count.saturating_sub(1))
+}
+
+/// The first number that is not before, or `count`; it is likely to be about `guess`, which is below `count`.
+pub(crate) fn about(guess: usize, count: usize, is_before: impl Fn(usize) -> bool) -> usize {
+    if is_before(guess) {
+        return near(guess + 1, count, is_before);
     }
+    let (mut high, mut step) = (guess, 1);
+    while step <= high {
+        let probed = high - step;
+        if is_before(probed) {
+            return between(probed + 1, high, is_before);
+        }
+        high = probed;
+        step *= 2;
+    }
+    between(0, high, is_before)
+}
+
+/// The same from a number on, likely to be near it.
+fn near(from: usize, count: usize, is_before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut step) = (from, 1);
+    while low + step <= count {
+        let probed = low + step - 1;
+        if !is_before(probed) {
+            return between(low, probed, is_before);
+        }
+        low = probed + 1;
+        step *= 2;
+    }
+    between(low, count, is_before)
 }
 
 /// The first number from `low` on that is not before, or `high`.

@@ -51,6 +51,8 @@ impl LeafEntry {
 /// What a block, or a memtable, knows of records: by record, of each the newest version first.
 pub(crate) struct Leaf {
     pub entries: Box<[LeafEntry]>,
+    /// The first record. It stands here too because a search begins with it, and the entries are elsewhere in memory.
+    first: u64,
     /// What comes behind it.
     pub behind: Behind,
 }
@@ -58,19 +60,54 @@ pub(crate) struct Leaf {
 impl Leaf {
     /// No records.
     pub fn nothing() -> Self {
-        Self { entries: Box::default(), behind: Behind::Nothing }
+        Self::new(Vec::new(), Behind::Nothing)
+    }
+
+    /// Records in the order of leaves.
+    pub fn new(entries: Vec<LeafEntry>, behind: Behind) -> Self {
+        let first = entries.first().map_or(0, |first| first.record);
+        Self { entries: entries.into_boxed_slice(), first, behind }
+    }
+
+    /// The newest version of a record below `before`.
+    pub fn newest_of(&self, record: u64, before: SeqNo) -> InLeaf {
+        let versions = self.entries[self.first_of(record)..].iter();
+        let mut left = versions.skip_while(|entry| entry.record == record && entry.lsn >= before);
+        match left.next() {
+            Some(entry) if entry.record == record => InLeaf::Found(*entry),
+            Some(_) => InLeaf::Nothing,
+            None if self.behind == Behind::Nothing => InLeaf::Nothing,
+            None => InLeaf::Behind,
+        }
+    }
+
+    /// Has the processor fetch the entries about a record from memory.
+    pub fn prefetch(&self, record: u64) {
+        let guessed = record.checked_sub(self.first).and_then(|place| usize::try_from(place).ok());
+        if let Some(entry) = guessed.and_then(|place| self.entries.get(place)) {
+            bunko_heap::prefetch_value(entry);
+        }
     }
 
     /// The first entry of a record, or of one behind it.
     pub fn first_of(&self, record: u64) -> usize {
         // Most leaves have each record once and none between is missing.
-        let guessed = self.entries.first().and_then(|first| usize::try_from(record.checked_sub(first.record)?).ok());
+        let guessed = record.checked_sub(self.first).and_then(|place| usize::try_from(place).ok());
         let is_it = |place: usize| self.entries.get(place).is_some_and(|entry| entry.record == record);
         match guessed {
             Some(place) if is_it(place) && !place.checked_sub(1).is_some_and(is_it) => place,
             _ => self.entries.partition_point(|entry| entry.record < record),
         }
     }
+}
+
+/// What a leaf says of a record.
+pub(crate) enum InLeaf {
+    Found(LeafEntry),
+    /// It knows nothing that a view of that LSN sees, nor does the next leaf.
+    Nothing,
+    /// Its older versions may stand in the next leaf.
+    Behind,
 }
 
 /// What comes behind a leaf.
@@ -98,7 +135,7 @@ impl OfBlock for Leaf {
             Some(())
         })?;
         let behind = if is_last { Behind::Nothing } else { Behind::Records(None) };
-        Some(Self { entries: entries.into_boxed_slice(), behind })
+        Some(Self::new(entries, behind))
     }
 
     fn memory_bytes(&self) -> u64 {

@@ -173,7 +173,7 @@ impl MemtableRecords {
         });
         let next = last.filter(|_| count == KEYS_AT_ONCE).and_then(|last| last.head().checked_add(1));
         let behind = next.map_or(Behind::Nothing, |next| Behind::Records(Some(next)));
-        RecordsBehind::Leaf(Leaf { entries: entries.into_boxed_slice(), behind })
+        RecordsBehind::Leaf(Leaf::new(entries, behind))
     }
 }
 

@@ -3,13 +3,14 @@
 
 use crate::blocks::{BlockId, BlockPlace};
 use crate::documents::{Documents, Home, block_number, document};
-use crate::extents::Block;
+use crate::extents::{Block, Extent};
 use crate::key;
-use crate::leaves::{Behind, InUse, Leaf, LeafEntry, Leaves};
+use crate::leaves::{InLeaf, InUse, Leaf, Leaves};
 use crate::memtable::Known;
 use crate::state::State;
 use crate::table_run::TableRun;
 use crate::view::malformed;
+use bunko_heap::prefetch;
 use bunko_store::{KeyspaceId, Location, RecordId, Result, TakeRecord, segment_of};
 use lsm_tree::SeqNo;
 use lsm_tree::table::filter::standard_bloom;
@@ -20,6 +21,10 @@ use std::sync::Arc;
 const GAP_BYTES: u64 = 2 * 1024;
 /// Most bytes that one read takes for several documents.
 const TOGETHER_BYTES_MAX: u64 = 64 * 1024;
+/// Most blocks of an extent, and documents in them, that are fetched from memory side by side, and bytes of each document.
+const BLOCKS_TOGETHER: usize = 16;
+const DOCUMENTS_TOGETHER: usize = 64;
+const PREFETCHED_BYTES: usize = 256;
 
 /// A record that is looked up.
 struct Sought {
@@ -99,14 +104,8 @@ fn look_in_tables(
     let filters = if runs.len() > 1 { Filters::Asked } else { Filters::PassedOver };
     // The newest first, as what it knows hides what the others do.
     for tables in runs {
-        let mut run = RunLookups { leaves, keyspace, before, filters, run: TableRun::new(tables), leaf: None };
-        for sought in sought.iter_mut().filter(|sought| sought.outcome == Outcome::Open) {
-            match run.find(sought.record)? {
-                Lookup::Found(entry) => sought.outcome = Outcome::of(entry.location()),
-                Lookup::Nothing => {}
-                Lookup::End => break,
-            }
-        }
+        let mut run = RunLookups { leaves, keyspace, before, filters, run: TableRun::new(tables) };
+        run.find_all(sought)?;
     }
     Ok(())
 }
@@ -118,15 +117,6 @@ enum Filters {
     PassedOver,
 }
 
-/// What one run says of a record.
-enum Lookup {
-    Found(LeafEntry),
-    /// Nothing that a view of that LSN sees.
-    Nothing,
-    /// The same, and of later ones too.
-    End,
-}
-
 /// Looks records up in one run of tables, in ascending order.
 struct RunLookups<'l> {
     leaves: &'l Leaves<Leaf>,
@@ -134,35 +124,60 @@ struct RunLookups<'l> {
     before: SeqNo,
     filters: Filters,
     run: TableRun,
-    leaf: Option<(BlockId, InUse<Leaf>)>,
 }
 
 impl RunLookups<'_> {
-    fn find(&mut self, record: u64) -> Result<Lookup> {
-        let (keyspace, leaves, before) = (self.keyspace, self.leaves, self.before);
-        let is_there = key::with_key(keyspace, &record.to_be_bytes(), |key| {
+    /// Finds what the run knows of records. Where each may be is found for all of them first: so the processor fetches them from
+    /// memory side by side, which takes longer than the search.
+    fn find_all(&mut self, sought: &mut [Sought]) -> Result<()> {
+        let mut leaves: Vec<(BlockId, InUse<Leaf>)> = Vec::new();
+        let mut places = Vec::with_capacity(sought.len());
+        for (number, sought) in sought.iter().enumerate().filter(|(_, sought)| sought.outcome == Outcome::Open) {
+            let Some(may_know) = self.seek(sought.record)? else { break };
+            let Some(place) = self.run.place.as_ref().filter(|_| may_know) else { continue };
+            let block = place.id();
+            if leaves.last().is_none_or(|(at, _)| *at != block) {
+                leaves.push((block, self.leaves.leaf(place, self.keyspace)?));
+            }
+            if let Some((_, leaf)) = leaves.last() {
+                leaf.prefetch(sought.record);
+            }
+            places.push((number, leaves.len() - 1));
+        }
+        for (number, leaf) in places {
+            let sought = &mut sought[number];
+            match leaves[leaf].1.newest_of(sought.record, self.before) {
+                InLeaf::Found(entry) => sought.outcome = Outcome::of(entry.location()),
+                InLeaf::Nothing => {}
+                InLeaf::Behind => self.find_behind(sought)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The same of a record whose versions may go on in the next block.
+    fn find_behind(&self, sought: &mut Sought) -> Result<()> {
+        let mut again = RunLookups { run: self.run.again(), ..*self };
+        if again.seek(sought.record)? != Some(true) {
+            return Ok(());
+        }
+        while let Some(place) = &again.run.place {
+            match self.leaves.leaf(place, self.keyspace)?.newest_of(sought.record, self.before) {
+                InLeaf::Found(entry) => sought.outcome = Outcome::of(entry.location()),
+                InLeaf::Behind if again.run.advance(&self.leaves.blocks)? => continue,
+                InLeaf::Nothing | InLeaf::Behind => {}
+            }
+            break;
+        }
+        Ok(())
+    }
+
+    /// Goes to the block in which a record may be, and says whether the table may know it; `None` behind the last block.
+    fn seek(&mut self, record: u64) -> Result<Option<bool>> {
+        let leaves = self.leaves;
+        key::with_key(self.keyspace, &record.to_be_bytes(), |key| {
             Ok(if self.run.seek(&leaves.blocks, key)? { Some(self.may_know(key)) } else { None })
-        })?;
-        match is_there {
-            None => return Ok(Lookup::End),
-            Some(false) => return Ok(Lookup::Nothing),
-            Some(true) => {}
-        }
-        loop {
-            let Some(leaf) = self.leaf()? else { return Ok(Lookup::End) };
-            for entry in &leaf.entries[leaf.first_of(record)..] {
-                if entry.record != record {
-                    return Ok(Lookup::Nothing);
-                }
-                if entry.lsn < before {
-                    return Ok(Lookup::Found(*entry));
-                }
-            }
-            // Its older versions may stand in the next block: then nothing behind it stands in this one.
-            if leaf.behind == Behind::Nothing || !self.run.advance(&leaves.blocks)? {
-                return Ok(Lookup::Nothing);
-            }
-        }
+        })
     }
 
     /// Whether the table that the run is at may know a key, which is in the tree's form.
@@ -174,16 +189,6 @@ impl RunLookups<'_> {
         let filter = table.pinned_filter_block.as_ref().filter(|_| self.filters == Filters::Asked);
         // A filter that cannot be read leaves the question to the blocks.
         filter.is_none_or(|filter| filter.maybe_contains_hash(standard_bloom::Builder::get_hash(key)).unwrap_or(true))
-    }
-
-    /// The leaf of the block that the run is at.
-    fn leaf(&mut self) -> Result<Option<&Leaf>> {
-        let Some(place) = &self.run.place else { return Ok(None) };
-        let block = place.id();
-        if self.leaf.as_ref().is_none_or(|(at, _)| *at != block) {
-            self.leaf = Some((block, self.leaves.leaf(place, self.keyspace)?));
-        }
-        Ok(self.leaf.as_ref().map(|(_, leaf)| &**leaf))
     }
 }
 
@@ -197,19 +202,11 @@ impl Documents {
     ) -> Result<()> {
         places.sort_unstable_by_key(|(location, _)| location.position);
         let (mut rest, mut buffer): (&[_], Vec<u8>) = (&places, Vec::new());
-        let mut at_hand: Option<(u64, usize, Arc<Block>)> = None;
-        while let Some(((location, number), behind)) = rest.split_first() {
+        while let Some((location, _)) = rest.first() {
             match self.home(*location) {
                 Home::Extent(extent) => {
-                    let block = block_number(&extent, keyspace, *location)?;
-                    let found = at_hand.take().filter(|(of, at, _)| (*of, *at) == (extent.number, block));
-                    let found = match found {
-                        Some((.., found)) => found,
-                        None => self.block(&extent, block)?,
-                    };
-                    take(*number, *location, document(&found, &extent, block, *location)?);
-                    at_hand = Some((extent.number, block, found));
-                    rest = behind;
+                    let count = self.take_from_blocks(keyspace, extent, rest, take)?;
+                    rest = &rest[count..];
                 }
                 Home::Log => {
                     let (together, end) = stretch(rest);
@@ -229,6 +226,46 @@ impl Documents {
             }
         }
         Ok(())
+    }
+
+    /// Shows documents of an extent, of which the first is one: as many as are fetched from memory together. How many.
+    fn take_from_blocks(
+        &self,
+        keyspace: KeyspaceId,
+        extent: Arc<Extent>,
+        places: &[(Location, usize)],
+        take: &mut TakeRecord<'_>,
+    ) -> Result<usize> {
+        let mut blocks: Vec<(usize, Arc<Block>)> = Vec::with_capacity(BLOCKS_TOGETHER);
+        let mut held = Vec::with_capacity(BLOCKS_TOGETHER);
+        for (location, number) in places {
+            let is_here = held.is_empty() || extent.segments.binary_search(&segment_of(location.position)).is_ok();
+            if !is_here || held.len() == DOCUMENTS_TOGETHER {
+                break;
+            }
+            let block = block_number(&extent, keyspace, *location)?;
+            if blocks.last().is_none_or(|(at, _)| *at != block) {
+                if blocks.len() == BLOCKS_TOGETHER {
+                    break;
+                }
+                blocks.push((block, self.block(&extent, block)?));
+            }
+            if let Some((_, block)) = blocks.last() {
+                block.prefetch(*location);
+            }
+            held.push((*location, *number, blocks.len() - 1));
+        }
+        let mut documents = Vec::with_capacity(held.len());
+        for (location, number, block) in held {
+            let (at, block) = &blocks[block];
+            let document = document(block, &extent, *at, location)?;
+            prefetch(&document[..document.len().min(PREFETCHED_BYTES)]);
+            documents.push((location, number, document));
+        }
+        for (location, number, document) in &documents {
+            take(*number, *location, document);
+        }
+        Ok(documents.len())
     }
 }
 

@@ -18,6 +18,11 @@ impl TableRun {
         Self { tables, at: 0, place: None }
     }
 
+    /// Before the first of the tables again.
+    pub fn again(&self) -> Self {
+        Self::new(self.tables.clone())
+    }
+
     /// Goes to the first block in which a key may be that is not before `start`, which has the tree's form and is not before
     /// any that was sought before; whether there is one.
     pub fn seek(&mut self, blocks: &Blocks, start: &[u8]) -> Result<bool> {

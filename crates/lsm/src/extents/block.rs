@@ -11,6 +11,8 @@
 //! ```
 
 use crate::compression::Compression;
+use crate::keys;
+use bunko_heap::prefetch_value;
 use bunko_store::{Location, RecordId, varint};
 
 /// Bytes before the compressed part.
@@ -36,6 +38,8 @@ struct Entry {
 pub(crate) struct Block {
     /// In order of positions.
     entries: Box<[Entry]>,
+    /// The places of the first and the last of them: a search begins with these, and the entries are elsewhere in memory.
+    span: (u64, u64),
     content: Box<[u8]>,
 }
 
@@ -81,7 +85,9 @@ impl Block {
             start = start.checked_add(length)?;
         }
         (start as usize == documents_length).then_some(())?;
-        Some(Self { entries: entries.into_boxed_slice(), content })
+        let at = |entry: Option<&Entry>| entry.map_or(0, |entry| entry.position);
+        let span = (at(entries.first()), at(entries.last()));
+        Some(Self { entries: entries.into_boxed_slice(), span, content })
     }
 
     /// The document that stood at a place in the log.
@@ -91,13 +97,29 @@ impl Block {
 
     /// The number of the document that stood at a place in the log; it is looked for at `guess` first.
     pub fn find(&self, location: Location, guess: usize) -> Option<usize> {
-        let is_guessed = self.entries.get(guess).is_some_and(|entry| entry.position == location.position);
-        let number = if is_guessed {
+        let position = location.position;
+        let is_there = |number: usize| self.entries.get(number).is_some_and(|entry| entry.position == position);
+        let number = if is_there(guess) {
             guess
         } else {
-            self.entries.binary_search_by_key(&location.position, |entry| entry.position).ok()?
+            let about = self.about(position)?;
+            keys::about(about, self.entries.len(), |number| self.entries[number].position < position)
         };
-        (self.entries[number].length == location.length).then_some(number)
+        (is_there(number) && self.entries[number].length == location.length).then_some(number)
+    }
+
+    /// Where what stood at a place in the log is likely to be among the entries; `None` where it is not there.
+    fn about(&self, position: u64) -> Option<usize> {
+        let (first, last) = self.span;
+        let is_within = (first..=last).contains(&position) && !self.entries.is_empty();
+        is_within.then(|| keys::guess(self.span, position, self.entries.len()))
+    }
+
+    /// Has the processor fetch the entries about a place from memory.
+    pub fn prefetch(&self, location: Location) {
+        if let Some(entry) = self.about(location.position).and_then(|about| self.entries.get(about)) {
+            prefetch_value(entry);
+        }
     }
 
     fn bytes(&self, entry: Entry) -> &[u8] {
