@@ -14,7 +14,7 @@ use crate::{Catalog, Collection, Index, KeyTypes, Multikey, Transaction, from_st
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
-use bunko_store::{Location, Lsn, Presence, RecordId, Snapshot, View};
+use bunko_store::{Batch, Location, Lsn, Presence, RecordId, Snapshot, View};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -45,7 +45,66 @@ pub enum Target<'t> {
 }
 
 /// A key and the position of its index.
-type IndexKey = (usize, Vec<u8>);
+pub(crate) type IndexKey = (usize, Vec<u8>);
+
+/// What becomes of a document: another one, or nothing.
+pub(crate) struct Change {
+    replacement: Option<Vec<u8>>,
+    origin: Origin,
+}
+
+impl Change {
+    /// `None` where it stays as it is.
+    pub fn of(verdict: Verdict) -> Option<Self> {
+        let (replacement, origin) = match verdict {
+            Verdict::Keep => return None,
+            Verdict::Delete => (None, Origin::Replacement),
+            Verdict::Replace(document) => (Some(document), Origin::Replacement),
+            Verdict::Modify(document, delta) => (Some(document), Origin::Operators(delta)),
+            Verdict::Derive(document) => (Some(document), Origin::Pipeline),
+        };
+        Some(Self { replacement: replacement.map(DocumentBuf::into_bytes), origin })
+    }
+
+    /// The document that takes the place of the one that is there.
+    pub fn document(&self) -> Option<&[u8]> {
+        self.replacement.as_deref()
+    }
+
+    /// # Errors
+    /// What the collection's validator says.
+    pub fn check(&self, collection: &Collection, current: &[u8], operation: &dyn OperationSource) -> Result<()> {
+        match (self.document(), collection.validator()) {
+            (Some(document), Some(validator)) => validator.check(collection, document, Some(current), operation),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds the change of the document that stands there, and what the oplog is told of it. `id_key` is its key by `_id` where that
+    /// is known.
+    pub fn put(
+        self,
+        batch: &mut Batch<'_>,
+        collection: &Collection,
+        indexes: &[Arc<Index>],
+        (record, location, current): (RecordId, Location, &[u8]),
+        id_key: Option<Vec<u8>>,
+    ) {
+        let next = self.replacement.as_deref().map(|document| Next { document, origin: &self.origin });
+        notes::put_change(batch, collection, current, next.as_ref());
+        match self.replacement {
+            Some(document) => {
+                batch.replace_record(collection.records, record, document, location);
+                // The primary key knows where the document stands, so it moves with every version.
+                let key = id_key.unwrap_or_else(|| primary_key(&indexes[0], current));
+                batch.put_primary_key(indexes[0].keyspace, &key, record, Presence::Moved);
+            }
+            None => {
+                batch.delete_record(collection.records, record, location);
+            }
+        }
+    }
+}
 
 impl Catalog {
     /// Locks a record, lets `decide` look at its newest version and carries the verdict out.
@@ -102,19 +161,9 @@ impl Catalog {
             };
             let Some(location) = found.map_err(from_storage)? else { return Ok(None) };
             known = Some(location);
-            let (replacement, origin) = match decide(DocumentRef::trusted(&current))? {
-                Verdict::Keep => return Ok(None),
-                Verdict::Delete => (None, Origin::Replacement),
-                Verdict::Replace(document) => (Some(document.into_bytes()), Origin::Replacement),
-                Verdict::Modify(document, delta) => (Some(document.into_bytes()), Origin::Operators(delta)),
-                Verdict::Derive(document) => (Some(document.into_bytes()), Origin::Pipeline),
-            };
-            if let Some(replacement) = &replacement
-                && let Some(validator) = collection.validator()
-            {
-                validator.check(collection, replacement, Some(&current), operation)?;
-            }
-            let (old, new) = self.changed_keys(collection, &indexes, record, &current, replacement.as_deref())?;
+            let Some(change) = Change::of(decide(DocumentRef::trusted(&current))?) else { return Ok(None) };
+            change.check(collection, &current, operation)?;
+            let (old, new) = self.changed_keys(collection, &indexes, record, &current, change.document())?;
             // Who removes a key from an index that is being built must know whose it is, and a transaction keeps what it
             // removes from others.
             let keeps = |index: &Index| transaction.is_some() || !is_guarded(index);
@@ -145,7 +194,7 @@ impl Catalog {
                 let index = &indexes[*index];
                 let holder = holder(latest, index, key).map_err(from_storage)?;
                 if holder.is_some_and(|holder| holder != record) {
-                    let own = replacement.as_deref().map(DocumentRef::trusted);
+                    let own = change.document().map(DocumentRef::trusted);
                     return Err(duplicate_key(collection, index, own_part(index, key), own));
                 }
             }
@@ -160,19 +209,7 @@ impl Catalog {
                     }
                 }
             }
-            let next = replacement.as_deref().map(|document| Next { document, origin: &origin });
-            notes::put_change(&mut batch, collection, &current, next.as_ref());
-            match replacement {
-                Some(document) => {
-                    batch.replace_record(collection.records, record, document, location);
-                    // The primary key knows where the document stands, so it moves with every version.
-                    let key = id_key.unwrap_or_else(|| primary_key(&indexes[0], &current));
-                    batch.put_primary_key(indexes[0].keyspace, &key, record, Presence::Moved);
-                }
-                None => {
-                    batch.delete_record(collection.records, record, location);
-                }
-            }
+            change.put(&mut batch, collection, &indexes, (record, location, &current), id_key);
             for (index, key) in &new {
                 let index = &indexes[*index];
                 match index.build() {
@@ -197,7 +234,7 @@ impl Catalog {
 
     /// Keys that a change takes away and brings; a replaced document keeps its `_id`, so that index is passed over. To an
     /// index that is being built it brings all keys of the new version: the builder may not have come to the record.
-    fn changed_keys(
+    pub(crate) fn changed_keys(
         &self,
         collection: &Collection,
         indexes: &[Arc<Index>],

@@ -76,12 +76,17 @@ impl Catalog {
             },
         };
         let lsn = committed.map_err(from_storage)?;
+        self.keep_pace(operation);
+        Ok(lsn)
+    }
+
+    /// Waits, after a commit, where the engines are behind.
+    pub(crate) fn keep_pace(&self, operation: &dyn OperationSource) {
         match self.store.lag() {
             Lag::None => {}
             Lag::Behind if operation.operation().place() != Place::OwnThread => {}
             Lag::Behind | Lag::FarBehind => self.store.catch_up(),
         }
-        Ok(lsn)
     }
 
     /// Saves that an index became multikey, or got values of a type that it did not have, before any key that makes it so is

@@ -111,6 +111,11 @@ impl View for LsmView {
         Ok(Some(location))
     }
 
+    fn places(&self, keyspace: KeyspaceId, records: &[RecordId]) -> Result<Option<Vec<Option<Location>>>> {
+        let state = self.state.load();
+        record_lookups::locations(&state, &self.documents.leaves, (keyspace, self.before), records).map(Some)
+    }
+
     fn some_records(
         &self,
         keyspace: KeyspaceId,
@@ -118,10 +123,7 @@ impl View for LsmView {
         bytes_max: usize,
         take: &mut TakeRecord<'_>,
     ) -> Result<usize> {
-        let found = {
-            let state = self.state.load();
-            record_lookups::locations(&state, &self.documents.leaves, (keyspace, self.before), records)?
-        };
+        let found = self.places(keyspace, records)?.unwrap_or_default();
         let (mut places, mut bytes, mut looked_up) = (Vec::with_capacity(found.len()), 0, 0);
         for (number, location) in found.iter().enumerate() {
             if bytes >= bytes_max {

@@ -268,6 +268,84 @@ fn an_update_of_many_meets_no_document_twice() {
 }
 
 #[test]
+fn an_update_of_many_ends_at_the_document_that_refuses_it() {
+    for database in Database::on_each_engine() {
+        for id in 0..100 {
+            database
+                .insert(&format!("{{_id: {id}, n: {}}}", if id == 70 { "'no number'" } else { "1" }))
+                .expect("inserted");
+        }
+        let failure = database.update("{}", "{$inc: {n: 1}}", Targets::Many, Upsert::No).expect_err("not a number");
+        assert_eq!(failure.code(), ErrorCode::TYPE_MISMATCH);
+        let changed = database
+            .documents()
+            .iter()
+            .filter(|document| matches!(document.as_ref().get("n"), Some(ValueRef::Int32(2))))
+            .count();
+        assert_eq!(changed, 70, "those before it are changed, those behind it are not");
+        database.assert_valid();
+    }
+}
+
+#[test]
+fn an_update_of_many_moves_unique_keys_one_after_the_other() {
+    for database in Database::on_each_engine() {
+        let collection = database.collection();
+        let spec = document("{key: {u: 1}, name: 'u_1', unique: true}");
+        let spec = IndexSpec::parse(spec.as_ref()).expect("a specification");
+        database.catalog.create_indexes(&collection, &[spec], &*OperationContext::unlimited()).expect("created");
+        // Each takes the key that the one before it has just left; the first has none.
+        database.insert("{_id: 0, n: 0}").expect("inserted");
+        for id in 1..200 {
+            database.insert(&format!("{{_id: {id}, u: {}, n: {id}}}", 1000 - id)).expect("inserted");
+        }
+        for update in ["{$inc: {u: 1, n: 1}}", "{$inc: {n: 1}}"] {
+            let outcome = database.update("{n: {$gte: 0}}", update, Targets::Many, Upsert::No).expect("no two meet");
+            assert_eq!(outcome.modified, 200);
+        }
+        let failure = database.update("{}", "{$set: {u: 7}}", Targets::Many, Upsert::No).expect_err("one key for all");
+        assert_eq!(failure.code(), ErrorCode::DUPLICATE_KEY);
+        database.assert_valid();
+    }
+}
+
+#[test]
+fn updates_of_many_and_of_one_lose_nothing() {
+    for database in Database::on_each_engine() {
+        for id in 0..150 {
+            database.insert(&format!("{{_id: {id}, n: 0}}")).expect("inserted");
+        }
+        let (deleted, many) = (AtomicU64::new(0), AtomicU64::new(0));
+        in_threads(|thread| {
+            for round in 0..20 {
+                match thread % 4 {
+                    0 | 1 => {
+                        let outcome = database.update("{}", "{$inc: {n: 1}}", Targets::Many, Upsert::No);
+                        many.fetch_add(outcome.expect("updates").modified, Ordering::Relaxed);
+                    }
+                    2 => {
+                        let filter = format!("{{_id: {}}}", (round * 37 + thread) % 150);
+                        let outcome = database.update(&filter, "{$inc: {n: 1}}", Targets::One, Upsert::No);
+                        many.fetch_add(outcome.expect("updates").modified, Ordering::Relaxed);
+                    }
+                    _ => {
+                        deleted.fetch_add(database.delete(&format!("{{_id: {}}}", 100 + round)), Ordering::Relaxed);
+                    }
+                }
+            }
+        });
+        let documents = database.documents();
+        assert_eq!((documents.len(), deleted.into_inner()), (130, 20));
+        // What was added to documents that are gone is known to nobody: those that are there have had each round for all.
+        let sum: i64 = documents.iter().map(|document| integer(document.as_ref(), "n")).sum();
+        assert!(sum as u64 <= many.into_inner());
+        let rounds_for_all = documents.iter().map(|document| integer(document.as_ref(), "n")).min();
+        assert_eq!(rounds_for_all, Some(20 * THREADS as i64 / 2));
+        database.assert_valid();
+    }
+}
+
+#[test]
 fn indexes_agree_with_records_after_a_brawl() {
     for database in Database::on_each_engine() {
         let collection = database.collection();

@@ -25,6 +25,10 @@ impl<D: Delegate> View for D {
         self.with(keyspace, |view| view.record_again(keyspace, record, known, into))
     }
 
+    fn places(&self, keyspace: KeyspaceId, records: &[RecordId]) -> Result<Option<Vec<Option<Location>>>> {
+        self.with(keyspace, |view| view.places(keyspace, records))
+    }
+
     fn some_records(
         &self,
         keyspace: KeyspaceId,

@@ -248,6 +248,12 @@ pub trait View: Send + Sync {
         self.record(keyspace, record, into)
     }
 
+    /// Where the documents of several records stand, in their order; nothing where the engine does not find that out sooner for all than
+    /// one by one.
+    fn places(&self, _keyspace: KeyspaceId, _records: &[RecordId]) -> Result<Option<Vec<Option<Location>>>> {
+        Ok(None)
+    }
+
     /// Reads the documents of several records, in whatever order is the fastest: of as many of the first as have `bytes_max`
     /// together, but of one at least. Records that are not there are passed over. How many of them were looked up.
     fn some_records(

@@ -1,7 +1,8 @@
 //! Deleting what is too old: by a TTL index, by the `_id` of a clustered collection, or whole buckets of time series.
 
 use super::Writes;
-use super::search::{Operation, Search, Sighting, Wanted};
+use super::all::Rest;
+use super::search::{Operation, Search, Wanted};
 use crate::find_query::{FindQuery, Hint};
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_catalog::{Collection, Index, Verdict};
@@ -49,19 +50,11 @@ impl Writes<'_> {
     /// # Errors
     /// As [`Self::search_expired`].
     pub fn delete_expired(&mut self, expiring: &mut Expiring, count_max: u64) -> Result<u64> {
-        let (mut deleted, mut document) = (0, Vec::new());
-        while deleted < count_max {
-            let Some(found) = expiring.search.next(&mut document)? else {
-                expiring.is_over = true;
-                break;
-            };
-            self.check_interrupt()?;
-            let (collection, wanted) = (&expiring.collection, &expiring.wanted);
-            let sighting = self.change_one(collection, (&found, &document), wanted, &mut |_, _| Ok(Verdict::Delete))?;
-            deleted += u64::from(sighting == Sighting::Changed);
-        }
-        expiring.deleted += deleted;
-        Ok(deleted)
+        let (of, search) = ((&*expiring.collection, &expiring.wanted), &mut expiring.search);
+        let (changes, rest) = self.change_found(of, search, count_max, &mut |_, _| Ok(Verdict::Delete))?;
+        expiring.is_over = rest == Rest::Nothing;
+        expiring.deleted += changes.changed;
+        Ok(changes.changed)
     }
 
     /// Deletes documents that match, by the index that is hinted at; `count_max` of them at most. How many there were.

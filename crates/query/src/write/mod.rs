@@ -5,6 +5,7 @@
 //!
 //! **Invariant:** whatever was written is in [`Writes::written`], also where the statement failed half way.
 
+mod all;
 mod delete;
 mod effort;
 mod expire;

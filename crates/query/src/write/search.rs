@@ -62,6 +62,22 @@ pub(super) struct Changes {
     pub changed: u64,
 }
 
+impl Changes {
+    /// What was done to one record.
+    pub(super) fn of(sighting: Sighting) -> Self {
+        match sighting {
+            Sighting::Gone | Sighting::Unmatched => Self::default(),
+            Sighting::Kept => Self { matched: 1, changed: 0 },
+            Sighting::Changed => Self { matched: 1, changed: 1 },
+        }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.matched += other.matched;
+        self.changed += other.changed;
+    }
+}
+
 /// What a record turned out to be once it was locked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sighting {
@@ -165,6 +181,14 @@ impl<'a> Wanted<'a> {
             By::Query(query) => query.filter.matches_with_position(document),
         }
     }
+
+    /// What a locked record turns out to be, and what becomes of it.
+    pub(super) fn judge(&self, document: DocumentRef<'_>, decide: &mut Decision<'_>) -> Result<(Sighting, Verdict)> {
+        let Some(position) = self.matches(document)? else { return Ok((Sighting::Unmatched, Verdict::Keep)) };
+        let verdict = decide(document, position.index)?;
+        let sighting = if matches!(verdict, Verdict::Keep) { Sighting::Kept } else { Sighting::Changed };
+        Ok((sighting, verdict))
+    }
 }
 
 fn equality(expression: &Expression) -> Option<(&str, ValueRef<'_>)> {
@@ -222,36 +246,33 @@ impl Writes<'_> {
         targets: Targets,
         decide: &mut Decision<'_>,
     ) -> Result<Changes> {
-        let mut changes = Changes::default();
         let mut document = Vec::new();
         for _ in 0..SEARCHES_MAX {
             let Some(collection) = self.catalog.collection_for(self.namespace, &*self.scope.operation) else {
                 self.catalog.refuse_view(self.namespace)?;
-                return Ok(changes);
+                return Ok(Changes::default());
             };
             let mut search = Self::search(wanted, &collection, &self.scope)?;
+            if targets == Targets::Many {
+                // Whoever wants all has seen all that there were, whatever others did meanwhile.
+                let changed = self.change_found((&collection, wanted), &mut search, u64::MAX, decide);
+                return changed.map(|(changes, _)| changes);
+            }
             let mut was_overtaken = false;
             while let Some(found) = search.next(&mut document)? {
                 self.check_interrupt()?;
-                let sighting = wanted.executed(self.change_one(&collection, (&found, &document), wanted, decide))?;
-                match sighting {
-                    Sighting::Gone => was_overtaken = true,
-                    // With a search by `_id` this is the newest version's own answer.
-                    Sighting::Unmatched => was_overtaken |= matches!(search, Search::Plan(_)),
-                    Sighting::Kept => changes.matched += 1,
-                    Sighting::Changed => {
-                        changes.matched += 1;
-                        changes.changed += 1;
-                    }
-                }
-                if targets == Targets::One && changes.matched > 0 {
+                let found = (found.record, found.location, document.as_slice());
+                let sighting = wanted.executed(self.change_one(&collection, found, wanted, decide))?;
+                let changes = Changes::of(sighting);
+                if changes.matched > 0 {
                     return Ok(changes);
                 }
+                // With a search by `_id` this is the newest version's own answer.
+                was_overtaken |= sighting == Sighting::Gone || matches!(search, Search::Plan(_));
             }
-            // Whoever wants one document must not end without it only because others were faster with the first
-            // candidates; whoever wants all has seen all that there were.
-            if targets == Targets::Many || !was_overtaken {
-                return Ok(changes);
+            // Whoever wants one document must not end without it only because others were faster with the first candidates.
+            if !was_overtaken {
+                return Ok(Changes::default());
             }
         }
         Err(Failure::new(
@@ -279,24 +300,20 @@ impl Writes<'_> {
     pub(super) fn change_one(
         &mut self,
         collection: &Collection,
-        (found, document): (&FoundRecord, &[u8]),
+        (record, location, document): (RecordId, Option<Location>, &[u8]),
         wanted: &Wanted<'_>,
         decide: &mut Decision<'_>,
     ) -> Result<Sighting> {
         let mut sighting = Sighting::Gone;
-        let target = match (wanted.id(collection), found.location) {
-            (Some(id), _) => Target::Id(found.record, id),
-            (None, Some(location)) => Target::Found(found.record, location, document),
-            (None, None) => Target::Record(found.record),
+        let target = match (wanted.id(collection), location) {
+            (Some(id), _) => Target::Id(record, id),
+            (None, Some(location)) => Target::Found(record, location, document),
+            (None, None) => Target::Record(record),
         };
         let scope = Arc::clone(&self.scope);
         let lsn = self.catalog.change(collection, target, &*scope.operation, &mut |document| {
-            let Some(position) = wanted.matches(document)? else {
-                sighting = Sighting::Unmatched;
-                return Ok(Verdict::Keep);
-            };
-            let verdict = decide(document, position.index)?;
-            sighting = if matches!(verdict, Verdict::Keep) { Sighting::Kept } else { Sighting::Changed };
+            let (own, verdict) = wanted.judge(document, decide)?;
+            sighting = own;
             Ok(verdict)
         })?;
         self.note_written(lsn);

@@ -1,0 +1,225 @@
+//! Changing or deleting several documents with one record of the log, under one hold of their locks.
+//!
+//! A record of the log, its place among the others, its application and the locks cost about as much as changing a small
+//! document does. Changes that need nothing but the locks of their records share all that; what needs more is left to
+//! [`Catalog::change`], one by one.
+
+use crate::change::{Change, IndexKey};
+use crate::transaction::Owned;
+use crate::user_writes;
+use crate::waiting::{lock_stripes, share};
+use crate::write::{locks_keys, record_stripe};
+use crate::{Catalog, Collection, Index, RetryableWrite, Transaction, Verdict, from_storage, notes};
+use bunko_bson::DocumentRef;
+use bunko_errors::{Failure, Result};
+use bunko_operation::OperationSource;
+use bunko_store::{Batch, Location, Lsn, RecordId};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Most records that are changed together. Each has one lock in some thousands with others, who wait if whoever holds it is not given
+/// the processor: with so many, fewer than one insert in a hundred meets one of them, while what they share is nearly nothing for each.
+const RECORDS_MAX: usize = 16;
+/// Bytes of documents, as they were found and as they become, beyond which no more are taken.
+const BYTES_MAX: usize = 256 << 10;
+/// How long others wait for these locks, but for the document at hand.
+const HELD_MAX: Duration = Duration::from_micros(500);
+
+/// Records that a search has found, with the versions that it found.
+#[derive(Debug, Default)]
+pub struct FoundRecords {
+    bytes: Vec<u8>,
+    records: Vec<FoundRecord>,
+}
+
+#[derive(Debug)]
+struct FoundRecord {
+    record: RecordId,
+    location: Option<Location>,
+    document: Range<usize>,
+}
+
+impl FoundRecords {
+    /// Adds one, with the version that was found.
+    pub fn push(&mut self, record: RecordId, document: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(document);
+        self.records.push(FoundRecord { record, location: None, document: start..self.bytes.len() });
+    }
+
+    /// Says where the version of the last one stands.
+    pub fn stands_at(&mut self, location: Location) {
+        if let Some(last) = self.records.last_mut() {
+            last.location = Some(location);
+        }
+    }
+
+    /// Leaves none.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(2 * BYTES_MAX);
+        self.records.clear();
+    }
+
+    /// Whether no more should be added.
+    pub fn is_full(&self) -> bool {
+        self.records.len() >= RECORDS_MAX || self.bytes.len() >= BYTES_MAX
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// One of them: the record, and the version that was found with its place, if that is known.
+    pub fn get(&self, number: usize) -> (RecordId, Option<Location>, &[u8]) {
+        let found = &self.records[number];
+        (found.record, found.location, &self.bytes[found.document.clone()])
+    }
+}
+
+/// What became of several records.
+#[derive(Debug, Default)]
+pub struct ChangedTogether {
+    /// How many of them were decided, and carried out. The one behind these may need [`Catalog::change`].
+    pub count: usize,
+    /// The change, where there was one.
+    pub lsn: Option<Lsn>,
+    /// What was refused of the record behind these.
+    pub failure: Option<Failure>,
+}
+
+/// Decides about one of several records.
+pub type DecideOne<'d> = dyn FnMut(usize, DocumentRef<'_>) -> Result<Verdict> + 'd;
+
+impl Catalog {
+    /// Locks the records from a number on, lets `decide` look at the newest version of each and carries the verdicts out, of as many
+    /// as go together; that may be none. `decide` is told which record it is, and not asked about those that are gone.
+    /// # Errors
+    /// Only where nothing was done; what concerns a record behind others is in [`ChangedTogether::failure`].
+    pub fn change_several(
+        &self,
+        collection: &Collection,
+        (found, first): (&FoundRecords, usize),
+        operation: &dyn OperationSource,
+        decide: &mut DecideOne<'_>,
+    ) -> Result<ChangedTogether> {
+        user_writes::check_collection(collection, operation)?;
+        // They keep account of each change.
+        if Transaction::of(operation).is_some() || RetryableWrite::of(operation).is_some() {
+            return Ok(ChangedTogether::default());
+        }
+        let (lsn, count, failure) = {
+            let _structure = share(&collection.structure, operation)?;
+            let indexes = collection.indexes_lent();
+            if collection.is_dropped() {
+                return Ok(ChangedTogether { count: found.len() - first, ..ChangedTogether::default() });
+            }
+            if indexes.iter().any(|index| index.build().is_some()) {
+                return Ok(ChangedTogether::default());
+            }
+            let stripe = |found: &FoundRecord| record_stripe(collection.records, found.record);
+            let mut stripes: Vec<usize> = found.records[first..].iter().map(stripe).collect();
+            let _locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
+            let owned = found.records[first..].iter().map(|found| Owned::record(collection, found.record));
+            // Whoever waits for a transaction waits with nothing locked.
+            if self.owners.are_any() && self.owners.first_owned(owned).is_some() {
+                return Ok(ChangedTogether::default());
+            }
+            let mut several =
+                Several { catalog: self, collection, indexes: &indexes, operation, batch: None, changed: 0 };
+            let (count, failure) = several.take(found, first, decide)?;
+            match several.batch.as_ref().map(|batch| self.store.commit(batch)) {
+                None => (None, count, failure),
+                Some(Ok(lsn)) => (Some(lsn), count, failure),
+                // One by one they may have room.
+                Some(Err(_)) if several.changed > 1 => return Ok(ChangedTogether::default()),
+                Some(Err(error)) => return Err(from_storage(error)),
+            }
+        };
+        // With nothing locked: this may take a while.
+        self.keep_pace(operation);
+        Ok(ChangedTogether { count, lsn, failure })
+    }
+}
+
+/// Changes that are gathered into one batch. The caller holds the locks of the records.
+struct Several<'s> {
+    catalog: &'s Catalog,
+    collection: &'s Collection,
+    indexes: &'s [Arc<Index>],
+    operation: &'s dyn OperationSource,
+    batch: Option<Batch<'static>>,
+    changed: usize,
+}
+
+impl Several<'_> {
+    /// How many of the records were taken, and what was refused of the next.
+    fn take(
+        &mut self,
+        found: &FoundRecords,
+        first: usize,
+        decide: &mut DecideOne<'_>,
+    ) -> Result<(usize, Option<Failure>)> {
+        let began = Instant::now();
+        let records: Vec<RecordId> = found.records[first..].iter().map(|found| found.record).collect();
+        let latest = self.catalog.store.latest();
+        let places = latest.places(self.collection.records, &records).map_err(from_storage)?;
+        for number in first..found.len() {
+            let place = places.as_ref().map(|places| places[number - first]);
+            match self.take_one(found.get(number), place, &mut |document| decide(number, document)) {
+                Ok(true) => {}
+                Ok(false) => return Ok((number - first, None)),
+                // It is run again as a whole: nothing may have been done.
+                Err(failure) if self.changed == 0 || failure.is_too_long() => return Err(failure),
+                Err(failure) => return Ok((number - first, Some(failure))),
+            }
+            let bytes = self.batch.as_ref().map_or(0, Batch::len_bytes);
+            if bytes >= BYTES_MAX || began.elapsed() >= HELD_MAX {
+                return Ok((number + 1 - first, None));
+            }
+        }
+        Ok((found.len() - first, None))
+    }
+
+    /// Puts what is decided of one record into the batch; false where that needs more than the record's lock. `place` is where the
+    /// newest version stands, if there is one, where that was looked up before.
+    fn take_one(
+        &mut self,
+        (record, known, document): (RecordId, Option<Location>, &[u8]),
+        place: Option<Option<Location>>,
+        decide: &mut dyn FnMut(DocumentRef<'_>) -> Result<Verdict>,
+    ) -> Result<bool> {
+        let (collection, indexes) = (self.collection, self.indexes);
+        let mut newer = Vec::new();
+        let latest = self.catalog.store.latest();
+        let found = match (known, place) {
+            (_, Some(None)) => return Ok(true),
+            (Some(known), Some(place)) if place == Some(known) => Ok(place),
+            (Some(known), None) => latest.record_again(collection.records, record, known, &mut newer),
+            _ => latest.record(collection.records, record, &mut newer),
+        };
+        let Some(location) = found.map_err(from_storage)? else { return Ok(true) };
+        let current = if Some(location) == known { document } else { &newer };
+        let Some(change) = Change::of(decide(DocumentRef::trusted(current))?) else { return Ok(true) };
+        change.check(collection, current, self.operation)?;
+        let (old, new) = self.catalog.changed_keys(collection, indexes, record, current, change.document())?;
+        let is_locked = |(index, _): &IndexKey| locks_keys(&indexes[*index]);
+        if new.iter().any(is_locked) || self.catalog.owners.are_any() && old.iter().any(is_locked) {
+            return Ok(false);
+        }
+        let batch = self.batch.get_or_insert_with(|| notes::batch_of(collection));
+        let keyspace = |(index, _): &IndexKey| indexes[*index].keyspace;
+        old.iter().for_each(|removed| batch.delete_key(keyspace(removed), &removed.1));
+        change.put(batch, collection, indexes, (record, location, current), None);
+        new.iter().for_each(|added| batch.put_key(keyspace(added), &added.1, record));
+        self.changed += 1;
+        Ok(true)
+    }
+}

@@ -1,0 +1,103 @@
+//! Changing all documents that a search finds, several at a time.
+
+use super::Writes;
+use super::search::{Changes, Decision, Search, Sighting, Wanted};
+use bunko_catalog::{Collection, FoundRecords};
+use bunko_errors::{Failure, Result};
+use std::sync::Arc;
+
+/// Whether a search may have more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    Some,
+    Nothing,
+}
+
+impl Search {
+    /// Takes the next records, at most so many, with the documents that it has found.
+    fn gather(&mut self, found: &mut FoundRecords, count_max: u64) -> Result<Rest> {
+        while (found.len() as u64) < count_max && !found.is_full() {
+            match self {
+                Self::One(record) => match record.take() {
+                    Some(record) => found.push(record, &[]),
+                    None => return Ok(Rest::Nothing),
+                },
+                Self::Plan(execution) => {
+                    let Some((record, document)) = execution.next_record()? else { return Ok(Rest::Nothing) };
+                    found.push(record, document.as_bytes());
+                    if let Some(location) = execution.place_of(record) {
+                        found.stands_at(location);
+                    }
+                }
+            }
+        }
+        Ok(Rest::Some)
+    }
+}
+
+impl Writes<'_> {
+    /// Lets `decide` judge the newest version of every record that the search finds, until so many are changed.
+    pub(super) fn change_found(
+        &mut self,
+        (collection, wanted): (&Collection, &Wanted<'_>),
+        search: &mut Search,
+        changed_max: u64,
+        decide: &mut Decision<'_>,
+    ) -> Result<(Changes, Rest)> {
+        let (mut changes, mut found) = (Changes::default(), FoundRecords::default());
+        while changes.changed < changed_max {
+            found.clear();
+            let gathered = search.gather(&mut found, changed_max - changes.changed);
+            // What was found before a failure is changed, as if it had been changed when it was found; unless all is run again.
+            if gathered.as_ref().is_err_and(Failure::is_too_long) {
+                return gathered.map(|rest| (changes, rest));
+            }
+            self.check_interrupt()?;
+            wanted.executed(self.change_these((collection, wanted), &found, &mut changes, decide))?;
+            if gathered? == Rest::Nothing {
+                return Ok((changes, Rest::Nothing));
+            }
+        }
+        Ok((changes, Rest::Some))
+    }
+
+    fn change_these(
+        &mut self,
+        (collection, wanted): (&Collection, &Wanted<'_>),
+        found: &FoundRecords,
+        changes: &mut Changes,
+        decide: &mut Decision<'_>,
+    ) -> Result<()> {
+        let scope = Arc::clone(&self.scope);
+        let mut sightings = vec![Sighting::Gone; found.len()];
+        let (mut next, mut go_together) = (0, found.len() > 1);
+        while next < found.len() {
+            if go_together {
+                let together = self.catalog.change_several(
+                    collection,
+                    (found, next),
+                    &*scope.operation,
+                    &mut |number, document| {
+                        let (sighting, verdict) = wanted.judge(document, decide)?;
+                        sightings[number] = sighting;
+                        Ok(verdict)
+                    },
+                )?;
+                self.note_written(together.lsn);
+                let behind = next + together.count;
+                sightings[next..behind].iter().for_each(|sighting| changes.add(Changes::of(*sighting)));
+                if let Some(failure) = together.failure {
+                    return Err(failure);
+                }
+                // Where the first is one that needs to be alone, the others probably are.
+                go_together = behind > next;
+                next = behind;
+            }
+            if next < found.len() {
+                changes.add(Changes::of(self.change_one(collection, found.get(next), wanted, decide)?));
+                next += 1;
+            }
+        }
+        Ok(())
+    }
+}
