@@ -6,6 +6,7 @@
 
 mod delta;
 mod event;
+mod explain;
 mod options;
 mod reading;
 mod source;
@@ -13,6 +14,7 @@ mod split;
 mod tail;
 mod token;
 
+pub(crate) use explain::explain;
 pub(crate) use source::open;
 pub(crate) use tail::Tails;
 

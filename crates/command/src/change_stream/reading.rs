@@ -96,6 +96,8 @@ pub(super) struct Reading {
     is_over: bool,
     /// That of the event behind which the stream goes on, as long as this has not come by.
     sought: Option<Token>,
+    /// How many entries it has read by itself.
+    entries: u64,
     operation: Arc<OperationContext>,
 }
 
@@ -143,6 +145,7 @@ impl Reading {
             token_at: from,
             is_over: false,
             sought,
+            entries: 0,
             operation,
         })
     }
@@ -158,6 +161,16 @@ impl Reading {
     pub fn token(&self) -> DocumentRef<'_> {
         let last = self.chunk.as_ref().and_then(|(chunk, next)| chunk.event(next.checked_sub(1)?));
         last.and_then(|(event, _)| token_of(event)).unwrap_or(self.token.as_ref())
+    }
+
+    /// What happened earlier has been told, or was not asked for.
+    pub fn from(&self) -> Timestamp {
+        self.from
+    }
+
+    /// How many entries it has read by itself.
+    pub fn entries(&self) -> u64 {
+        self.entries
     }
 
     /// Whether nothing follows, since what it watches is gone.
@@ -180,6 +193,7 @@ impl Reading {
             let Self { course: Course::Own(feed), target, .. } = self else { return Ok(true) };
             let entry = feed.next(&|namespace| target.wants(namespace), Reach::Needed).map_err(lost)?;
             let Some(entry) = entry else { return Ok(false) };
+            self.entries += 1;
             if entry.at < token.at {
                 continue;
             }
@@ -310,6 +324,7 @@ impl Reading {
             self.note_seen(seen);
             return Ok(false);
         };
+        self.entries += 1;
         if entry.at >= self.from {
             if entry.before.is_some() && self.images.is_over(entry.at) {
                 entry.before = None;

@@ -8,6 +8,7 @@ use super::token::Token;
 use super::{STAGE, Target, check_server};
 use crate::cursor_store::{BatchLimits, CursorSource};
 use crate::dispatch::Halt;
+use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use bunko_aggregate::{DocumentStream, Environment, Pipeline};
@@ -24,43 +25,76 @@ use std::sync::Arc;
 const STAGES_AFTER: [&str; 8] =
     ["$addFields", "$match", "$project", "$redact", "$replaceRoot", "$replaceWith", "$set", "$unset"];
 
+/// What a command asks for, checked as far as that goes without reading.
+pub(super) struct Asked {
+    pub target: Target,
+    pub options: Options,
+    /// The stages behind it.
+    pub pipeline: Pipeline,
+    /// Whether large events come in fragments.
+    pub splits: bool,
+}
+
+impl Asked {
+    /// `fields` are those of `aggregate`, which may stand inside another command.
+    /// # Errors
+    /// 40573 on a server without history; what is wrong with options, stages, token and namespace.
+    pub fn parse(
+        invocation: &Invocation<'_>,
+        fields: &Fields<'_>,
+        namespace: &Namespace,
+        stages: ArrayRef<'_>,
+    ) -> Result<Self> {
+        let first = stages.iter().next().and_then(ValueRef::as_document).and_then(DocumentRef::first);
+        let options = Options::parse(first.map_or(ValueRef::Null, |first| first.value))?;
+        check_server(invocation)?;
+        let is_whole = fields.body.first().is_none_or(|named| named.value.as_str().is_none());
+        let target = Target::of(namespace, is_whole, options.all_changes)?;
+        if !is_whole {
+            invocation.collection_not_view(namespace)?;
+        }
+        let splits = split::ends_with_it(stages)?;
+        check_stages(stages)?;
+        check_fragment(&options.beginning, splits)?;
+        let scope = scope_with_let(fields, invocation.scope_in(fields, namespace)?)?;
+        let rest: ArrayBuf = stages.iter().take(stages.iter().count() - usize::from(splits)).skip(1).collect();
+        let pipeline = Pipeline::parse(rest.as_ref(), Environment::new(scope))?;
+        Ok(Self { target, options, pipeline, splits })
+    }
+
+    /// Begins to read.
+    /// # Errors
+    /// `ChangeStreamHistoryLost` where the beginning has been given up.
+    pub fn begin(&self, invocation: &Invocation<'_>) -> Result<Reading, Halt> {
+        invocation.refuse_if_long(!matches!(self.options.beginning, Beginning::Now))?;
+        let images = ImageExpiry {
+            seconds: Arc::clone(&invocation.service.parameters.image_expiry_s),
+            clock: Arc::clone(&invocation.service.world.clock),
+        };
+        let (target, options) = (self.target.clone(), self.options.clone());
+        let operation = Arc::clone(invocation.operation());
+        Ok(Reading::begin(&invocation.service.catalog, target, options, images, operation)?)
+    }
+}
+
 /// Opens a stream for `aggregate`.
 /// # Errors
-/// 40573 on a server without history; what is wrong with options, stages, token and namespace; `ChangeStreamHistoryLost`
-/// where the beginning has been given up. That a token is of no event here is found out by reading.
+/// As [`Asked::parse`] and [`Asked::begin`]. That a token is of no event here is found out by reading.
 pub(crate) fn open(
     invocation: &Invocation<'_>,
     namespace: &Namespace,
     stages: ArrayRef<'_>,
 ) -> Result<Box<dyn CursorSource>, Halt> {
-    let first = stages.iter().next().and_then(ValueRef::as_document).and_then(DocumentRef::first);
-    let options = Options::parse(first.map_or(ValueRef::Null, |first| first.value))?;
-    check_server(invocation)?;
-    let is_whole = invocation.argument().as_str().is_none();
-    let target = Target::of(namespace, is_whole, options.all_changes)?;
-    if !is_whole {
-        invocation.collection_not_view(namespace)?;
-    }
-    let splits = split::ends_with_it(stages)?;
-    check_stages(stages)?;
-    check_fragment(&options.beginning, splits)?;
-    invocation.refuse_if_long(!matches!(options.beginning, Beginning::Now))?;
-    let scope = scope_with_let(invocation, invocation.scope_in(invocation, namespace)?)?;
-    let rest: ArrayBuf = stages.iter().take(stages.iter().count() - usize::from(splits)).skip(1).collect();
-    let pipeline = Pipeline::parse(rest.as_ref(), Environment::new(scope))?;
-    let catalog = Arc::clone(&invocation.service.catalog);
-    let behind = match &options.beginning {
-        Beginning::After(token) => Some(token.clone()),
+    let asked = Asked::parse(invocation, invocation, namespace, stages)?;
+    // Before anything is read, so that no event is missed in between.
+    let following = invocation.service.catalog.store().follow_names(asked.target.scope());
+    let mut reading = asked.begin(invocation)?;
+    reading.read_with_others(&invocation.service.stream_tails);
+    let Asked { options, pipeline, splits, .. } = asked;
+    let behind = match options.beginning {
+        Beginning::After(token) => Some(token),
         _ => None,
     };
-    let images = ImageExpiry {
-        seconds: Arc::clone(&invocation.service.parameters.image_expiry_s),
-        clock: Arc::clone(&invocation.service.world.clock),
-    };
-    // Before anything is read, so that no event is missed in between.
-    let following = catalog.store().follow_names(target.scope());
-    let mut reading = Reading::begin(&catalog, target, options, images, Arc::clone(invocation.operation()))?;
-    reading.read_with_others(&invocation.service.stream_tails);
     let reading = Arc::new(Mutex::new(reading));
     let source = Box::new(Stream(Arc::clone(&reading)));
     let stream = match (splits, pipeline.is_empty()) {
@@ -106,7 +140,7 @@ fn fills_alone(specification: ValueRef<'_>) -> bool {
 }
 
 /// The events below the other stages.
-struct Stream(Arc<Mutex<Reading>>);
+pub(super) struct Stream(pub Arc<Mutex<Reading>>);
 
 impl DocumentStream for Stream {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {

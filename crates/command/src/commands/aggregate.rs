@@ -104,7 +104,7 @@ fn watch(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, stages: ArrayR
         }
     };
     if invocation.boolean("explain", false)? {
-        return Err(Failure::not_supported_yet("explain of a change stream").into());
+        return explain::run_pipeline(invocation, namespace, reply);
     }
     let documents = batch_size(invocation)?.ok_or_else(no_cursor_option)?;
     take_options(invocation, invocation.operation())?;
@@ -217,7 +217,8 @@ pub(super) fn check_needs_no_collection(invocation: &Invocation<'_>, fields: &Fi
         let message = "A pipeline stage specification object must contain exactly one field.";
         return Err(Failure::new(ErrorCode(40323), message));
     };
-    let needs_none = stage.name == "$documents" || subject_of(stage.name).is_some_and(|it| it != Subject::Collection);
+    let needs_none = matches!(stage.name, "$documents" | change_stream::STAGE)
+        || subject_of(stage.name).is_some_and(|it| it != Subject::Collection);
     if needs_none {
         return Ok(());
     }

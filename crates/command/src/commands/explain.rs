@@ -3,6 +3,7 @@
 use super::aggregate::{self, Aggregation};
 use super::{build_info, count, delete, distinct, find, find_and_modify, map_reduce, update};
 use crate::authorization::{Privileges, administration};
+use crate::change_stream;
 use crate::dispatch::{Command, Databases, Halt, Request, TransactionUse};
 use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
@@ -199,6 +200,10 @@ fn explain_counting(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
 
 fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
     let sent = subject.fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY);
+    if change_stream::begins(sent)? {
+        let stages = change_stream::explain(invocation, &subject.fields, &subject.namespace, sent, subject.verbosity)?;
+        return Ok(of_stages(&stages));
+    }
     if let Some(sourced) = SourcedPipeline::take_off(sent)? {
         return explain_sourced(invocation, subject, sent, &sourced);
     }

@@ -11,8 +11,8 @@ use crate::count::CountPlan;
 use crate::execution::{Execution, ExecutionStatistics};
 use crate::find_query::FindQuery;
 use crate::plan::Plan;
-use bunko_bson::DocumentBuf;
 use bunko_bson::key_string::Direction;
+use bunko_bson::{DocumentBuf, Timestamp};
 use bunko_expression::SortPattern;
 use bunko_expression::sort_pattern::metadata_name;
 use bunko_scratch::Spilled;
@@ -83,6 +83,18 @@ pub fn explain_count(
             &run,
             plan.and_then(CountPlan::plan),
         );
+    }
+    reply
+}
+
+/// Explains a read of the log from a time on, which needs no planner, as [`explain_plan`]; `returned` is how many entries it
+/// found. Those that are passed over are not made, and so not examined.
+pub fn explain_log_read(explained: Explained<'_>, from: Timestamp, returned: Option<u64>) -> DocumentBuf {
+    let mut reply = with_query_planner(explained, None, &stages::log_read(explained.query, from, None));
+    if let Some(count) = returned {
+        let statistics =
+            ExecutionStatistics { returned: count, docs_examined: count, ..ExecutionStatistics::default() };
+        append_execution(&mut reply, explained, statistics, &stages::log_read(explained.query, from, returned), None);
     }
     reply
 }

@@ -7,7 +7,7 @@ use crate::execution::{Execution, StageStatistics};
 use crate::find_query::FindQuery;
 use crate::plan::Plan;
 use crate::stages::{IndexScan, Stage};
-use bunko_bson::{ArrayBuf, DocumentBuf};
+use bunko_bson::{ArrayBuf, DocumentBuf, Timestamp};
 use bunko_matcher::Expression;
 
 /// What is printed beside a stage's description.
@@ -95,6 +95,20 @@ pub(super) fn executed_count(
         None if plan.is_none() => with_input(tree, &counters(missing_collection(), &at_end)),
         None => tree,
     };
+    cached(false).with_tree(tree)
+}
+
+/// A read of the log in place of a collection's documents: from where on, and which entries it found, once it has run.
+pub(super) fn log_read(query: &FindQuery, from: Timestamp, returned: Option<u64>) -> DocumentBuf {
+    let mut tree = stage("COLLSCAN").with("filter", &query.filter.to_document());
+    if let Some(returned) = returned {
+        tree = counters(tree, &StageStatistics { advanced: returned, is_at_end: true, ..StageStatistics::default() });
+    }
+    let first = i64::from(from.seconds) << 32 | i64::from(from.increment);
+    tree.append("direction", "forward").append("minRecord", first);
+    if let Some(returned) = returned {
+        super::append_count(&mut tree, "docsExamined", returned);
+    }
     cached(false).with_tree(tree)
 }
 

@@ -1,0 +1,193 @@
+//! What `explain` tells of a stream: how the log is read, the stages that `$changeStream` stands for, and those behind it.
+//!
+//! All of the stages that it stands for are one here (`Reading`), and so they have let the same number of events out.
+//! Source: MongoDB 8.2, `src/mongo/db/pipeline/README.md` of change streams for the stages of a replica set; the names that
+//! `explain` has for them.
+
+use super::options::{Beginning, Image};
+use super::source::{Asked, Stream};
+use super::split::{self, fragments};
+use super::{STAGE, Target};
+use crate::dispatch::Halt;
+use crate::fields::Fields;
+use crate::invocation::Invocation;
+use bunko_aggregate::StageRun;
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueRef};
+use bunko_catalog::Namespace;
+use bunko_errors::Result;
+use bunko_query::{Explained, FindQuery, Verbosity, explain_log_read};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const OPLOG: &str = "local.oplog.rs";
+/// Databases whose changes no stream tells.
+const OWN_DATABASES: &str = "(?!(admin|config|local)\\.)";
+/// Collections of the server's own, of which only that of the views has events.
+const NOT_OWN: &str = "(?!system\\.(?!views$))";
+
+/// What a stream did when it was read to the end of the log.
+struct Ran {
+    entries: u64,
+    elapsed: Duration,
+    /// Of the source, and of each stage behind it.
+    runs: Vec<Arc<StageRun>>,
+    /// What came out of the last stage, with fragments for events.
+    told: u64,
+}
+
+/// The stages of `explain`, and what each did, if it is to run.
+/// # Errors
+/// As opening the stream, and reading it.
+pub(crate) fn explain(
+    invocation: &Invocation<'_>,
+    fields: &Fields<'_>,
+    namespace: &Namespace,
+    sent: ArrayRef<'_>,
+    verbosity: Verbosity,
+) -> Result<ArrayBuf, Halt> {
+    let asked = Asked::parse(invocation, fields, namespace, sent)?;
+    let reading = asked.begin(invocation)?;
+    let (from, token) = (reading.from(), reading.token().to_owned());
+    let reading = Arc::new(Mutex::new(reading));
+    let ran = verbosity.runs().then(|| run(&asked, Stream(reading))).transpose()?;
+    let mut stages = ArrayBuf::new();
+    stages.push(&log_read(&asked, from, verbosity, ran.as_ref())?);
+    let specification = sent.iter().next().and_then(ValueRef::as_document).and_then(DocumentRef::first);
+    let specification = specification.and_then(|first| first.value.as_document()).unwrap_or(DocumentRef::EMPTY);
+    let options = described(&asked, specification, from);
+    for mut stage in own_stages(&asked, &options, &token) {
+        if let Some(source) = ran.as_ref().and_then(|ran| ran.runs.first()) {
+            source.describe(&mut stage);
+        }
+        stages.push(&stage);
+    }
+    for (position, stage) in sent.iter().filter_map(ValueRef::as_document).enumerate().skip(1) {
+        let mut described = stage.to_owned();
+        match &ran {
+            Some(ran) if stage.first().is_some_and(|first| first.name == split::STAGE) => {
+                described.append("nReturned", ran.told as i64);
+            }
+            Some(ran) => ran.runs.get(position).into_iter().for_each(|run| run.describe(&mut described)),
+            None => {}
+        }
+        stages.push(&described);
+    }
+    Ok(stages)
+}
+
+fn run(asked: &Asked, source: Stream) -> Result<Ran> {
+    let began = Instant::now();
+    let reading = Arc::clone(&source.0);
+    let (mut stream, runs) = asked.pipeline.open_counted_from(Box::new(source));
+    let mut told = 0;
+    while let Some(event) = stream.next()? {
+        told += if asked.splits { fragments(event.as_ref(), None)?.len().max(1) as u64 } else { 1 };
+    }
+    drop(stream);
+    let entries = reading.lock().entries();
+    Ok(Ran { entries, elapsed: began.elapsed(), runs, told })
+}
+
+/// The read of the log, in place of a plan.
+fn log_read(asked: &Asked, from: Timestamp, verbosity: Verbosity, ran: Option<&Ran>) -> Result<DocumentBuf> {
+    let mut parts = ArrayBuf::new();
+    parts.push(&DocumentBuf::new().with("ts", &DocumentBuf::new().with("$gte", from)));
+    parts.push(&DocumentBuf::new().with("ns", &namespaces(&asked.target)));
+    let filter = DocumentBuf::new().with("$and", &parts);
+    let query = FindQuery::new(filter.as_ref(), Arc::clone(&asked.pipeline.environment().scope))?;
+    let elapsed = ran.map_or(Duration::ZERO, |ran| ran.elapsed);
+    let explained = Explained { namespace: OPLOG, query: &query, verbosity, elapsed };
+    let read = explain_log_read(explained, from, ran.map(|ran| ran.entries));
+    let mut cursor = DocumentBuf::new();
+    for part in read.as_ref().iter().filter(|part| part.name != "explainVersion") {
+        cursor.append(part.name, part.value);
+    }
+    let mut stage = DocumentBuf::new().with("$cursor", &cursor);
+    if let Some(ran) = ran {
+        stage
+            .append("nReturned", ran.entries as i64)
+            .append("executionTimeMillisEstimate", ran.elapsed.as_millis() as i64);
+    }
+    Ok(stage)
+}
+
+/// Which namespaces of entries may concern a stream, as a condition.
+fn namespaces(target: &Target) -> DocumentBuf {
+    let matching = |pattern: String| DocumentBuf::new().with("$regex", pattern.as_str());
+    match target {
+        Target::Collection { full, commands } => {
+            let names: ArrayBuf = [ValueRef::String(full), ValueRef::String(commands)].into_iter().collect();
+            DocumentBuf::new().with("$in", &names)
+        }
+        Target::Database { prefix } => matching(format!("^{}{NOT_OWN}", literally(prefix))),
+        Target::Cluster => matching(format!("^{OWN_DATABASES}[^.]+\\.{NOT_OWN}")),
+    }
+}
+
+/// A pattern that matches a text and nothing else.
+fn literally(text: &str) -> String {
+    let mut pattern = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_ascii_punctuation() && character != '_' {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern
+}
+
+/// The stages that `$changeStream` stands for, behind the read of the log.
+fn own_stages(asked: &Asked, described: &DocumentBuf, token: &DocumentBuf) -> Vec<DocumentBuf> {
+    let Asked { target, options, .. } = asked;
+    let named = |name: &str| DocumentBuf::new().with("stage", name);
+    let filter = DocumentBuf::new().with("ns", &namespaces(target));
+    let mut stages = vec![
+        named("internalUnwindTransaction").with("filter", &filter),
+        named("internalTransform").with("options", described),
+    ];
+    if !matches!(target, Target::Cluster) {
+        stages.push(named("internalCheckInvalidate"));
+    }
+    stages.push(named("internalCheckResumability").with("resumeToken", token));
+    if options.before != Image::None {
+        stages.push(named("internalAddPreImage").with("fullDocumentBeforeChange", mode(options.before, "off")));
+    }
+    if options.full_document != Image::None {
+        stages.push(named("internalAddPostImage").with("fullDocument", mode(options.full_document, "default")));
+    }
+    if matches!(&options.beginning, Beginning::After(after) if !after.is_high_water) {
+        stages.push(named("internalEnsureResumeTokenPresent").with("resumeToken", token));
+    }
+    stages.iter().map(|stage| DocumentBuf::new().with(STAGE, stage)).collect()
+}
+
+/// The options as they were sent, and those that were not.
+fn described(asked: &Asked, sent: DocumentRef<'_>, from: Timestamp) -> DocumentBuf {
+    let mut described = DocumentBuf::new();
+    for option in sent.iter().filter(|option| !option.value.is_nullish()) {
+        described.append(option.name, option.value);
+    }
+    if matches!(asked.options.beginning, Beginning::Now) {
+        described.append("startAtOperationTime", from);
+    }
+    let modes = [
+        ("fullDocument", mode(asked.options.full_document, "default")),
+        ("fullDocumentBeforeChange", mode(asked.options.before, "off")),
+    ];
+    for (name, mode) in modes {
+        if sent.get(name).is_none_or(ValueRef::is_nullish) {
+            described.append(name, mode);
+        }
+    }
+    described
+}
+
+fn mode(image: Image, none: &'static str) -> &'static str {
+    match image {
+        Image::None => none,
+        Image::Lookup => "updateLookup",
+        Image::WhenAvailable => "whenAvailable",
+        Image::Required => "required",
+    }
+}
