@@ -37,6 +37,7 @@ const FIGURES: &[RunColumn] = &[
     ("documents", |row| row.figure(|run| Some(run.documents as f64))),
     ("document_bytes", |row| row.figure(|run| run.document_bytes.map(|bytes| bytes as f64))),
     ("errors", |row| row.figure(|run| Some(run.errors as f64))),
+    ("begun_anew", |row| row.figure(|run| Some(run.begun_anew as f64))),
     ("elapsed_s", |row| row.figure(|run| Some(run.elapsed_seconds))),
     ("documents_per_s", |row| row.figure(|run| Some(run.documents_per_second))),
     ("offered_requests_per_s", |row| row.figure(|run| run.offered_rate)),

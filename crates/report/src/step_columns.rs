@@ -152,6 +152,11 @@ pub(crate) const FIGURES: &[Column] = &[
         },
     },
     Column {
+        heading: "in vain %",
+        about: "of a hundred attempts so many met a conflict and began anew; nothing where none did",
+        cell: |summary| summary.median(|run| run.vain_share().map(|share| share * 100.0)).map(figure),
+    },
+    Column {
         heading: "server us/doc",
         about: "processor time of the server per document, in microseconds",
         cell: |summary| {

@@ -17,6 +17,7 @@ struct Total {
     requests: u64,
     documents: u64,
     errors: u64,
+    begun_anew: u64,
 }
 
 /// The sums over a whole run.
@@ -26,6 +27,7 @@ pub(super) struct Sums {
     pub requests: u64,
     pub documents: u64,
     pub errors: u64,
+    pub begun_anew: u64,
 }
 
 impl Collector {
@@ -36,6 +38,7 @@ impl Collector {
         total.requests += second.requests;
         total.documents += second.documents;
         total.errors += second.errors;
+        total.begun_anew += second.begun_anew;
     }
 
     /// The last second that every thread has left behind, for the progress line: requests and their latencies.
@@ -56,6 +59,7 @@ impl Collector {
             sums.requests += total.requests;
             sums.documents += total.documents;
             sums.errors += total.errors;
+            sums.begun_anew += total.begun_anew;
         }
         sums
     }

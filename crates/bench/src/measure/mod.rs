@@ -228,6 +228,7 @@ impl Before {
             documents: sums.documents,
             document_bytes: moves_documents.then_some(document_bytes),
             errors: sums.errors,
+            begun_anew: sums.begun_anew,
             elapsed_seconds,
             documents_per_second: sums.documents as f64 / elapsed_seconds,
             offered_rate: task.offered_rate,

@@ -16,12 +16,21 @@ pub(super) struct Second {
     pub requests: u64,
     pub documents: u64,
     pub errors: u64,
+    pub begun_anew: u64,
     pub first_error: Option<String>,
 }
 
 impl Second {
     fn new(number: u64) -> Self {
-        Self { number, latency: LatencyHistogram::default(), requests: 0, documents: 0, errors: 0, first_error: None }
+        Self {
+            number,
+            latency: LatencyHistogram::default(),
+            requests: 0,
+            documents: 0,
+            errors: 0,
+            begun_anew: 0,
+            first_error: None,
+        }
     }
 }
 
@@ -102,7 +111,10 @@ impl Workload for Recorder {
         let answer = match reply {
             Ok(reply) => self.requests.on_reply(request.tag, reply),
             Err(error) => match self.requests.again(request.tag, &error) {
-                Some(step) => Ok(Answer::More { documents: 0, step }),
+                Some(step) => {
+                    self.second.begun_anew += 1;
+                    Ok(Answer::More { documents: 0, step })
+                }
                 None => {
                     self.requests.on_failure(request.tag);
                     Err(error.to_string())

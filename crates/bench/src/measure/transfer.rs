@@ -67,6 +67,7 @@ pub(crate) fn measure_transfer<T: Send>(
         documents: 0,
         document_bytes: None,
         errors: 0,
+        begun_anew: 0,
         elapsed_seconds,
         documents_per_second: 0.0,
         offered_rate: None,

@@ -84,6 +84,7 @@ mod tests {
             documents: 1,
             document_bytes: None,
             errors: 0,
+            begun_anew: 0,
             elapsed_seconds: 1.0,
             documents_per_second: 1.0,
             offered_rate: None,

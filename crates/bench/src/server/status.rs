@@ -24,6 +24,8 @@ const FIELDS: &[(&[&str], Kind)] = &[
     (&["connections", "current"], Kind::Gauge),
     (&["globalLock", "currentQueue", "total"], Kind::Gauge),
     (&["globalLock", "activeClients", "total"], Kind::Gauge),
+    (&["transactions", "totalCommitted"], Kind::Counter),
+    (&["transactions", "totalAborted"], Kind::Counter),
     (&["network", "bytesIn"], Kind::Counter),
     (&["network", "bytesOut"], Kind::Counter),
     (&["extra_info", "page_faults"], Kind::Counter),

@@ -41,6 +41,7 @@ pub(super) fn sum(run: &str, parts: &[Part<'_>]) -> Result<Measurement, MergeRef
         documents,
         document_bytes: of().map(|share| share.document_bytes).sum(),
         errors: of().map(|share| share.errors).sum(),
+        begun_anew: of().map(|share| share.begun_anew).sum(),
         elapsed_seconds,
         documents_per_second: per_second(documents),
         offered_rate,

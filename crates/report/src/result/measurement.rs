@@ -73,6 +73,9 @@ pub struct Measurement {
     pub document_bytes: Option<u64>,
     /// Requests that failed.
     pub errors: u64,
+    /// Attempts that failed for a reason that passes, after which the request began anew: of a transaction that met another.
+    #[serde(default, skip_serializing_if = "is_none_at_all")]
+    pub begun_anew: u64,
     /// From the starting signal to the last reply.
     pub elapsed_seconds: f64,
     /// `documents` over `elapsed_seconds`.
@@ -185,7 +188,18 @@ pub struct ServerSample {
     pub status: BTreeMap<String, f64>,
 }
 
+/// Most operations never begin anew, and say nothing of it.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_none_at_all(count: &u64) -> bool {
+    *count == 0
+}
+
 impl Measurement {
+    /// Which share of all attempts was in vain; `None` where none was.
+    pub fn vain_share(&self) -> Option<f64> {
+        (self.begun_anew > 0).then(|| self.begun_anew as f64 / (self.begun_anew + self.requests) as f64)
+    }
+
     /// The server's resident memory when it had most, as far as single seconds tell.
     pub fn server_resident_max_bytes(&self) -> Option<u64> {
         let seconds = self.server.iter().filter_map(|sample| sample.resident_bytes);
