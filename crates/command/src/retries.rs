@@ -29,6 +29,10 @@ impl<'i> Retries<'i> {
     /// `InvalidOptions` for other numbers of statements than there are statements; `TypeMismatch`.
     pub(crate) fn of(invocation: &Invocation<'i>, count: usize) -> Result<Self> {
         let write = invocation.retryable_write().cloned();
+        if write.is_some() && invocation.service.fail_points.is_any_on() {
+            // A command that began anew would meet the failpoint of each statement twice.
+            invocation.operation().leave_shared_thread()?;
+        }
         // Without a number that of a statement means nothing, as in MongoDB.
         let ids = if write.is_some() { parse(invocation, count)? } else { StatementNumbers::From(0) };
         let (retried, closes_connection) = (Vec::new(), Cell::new(false));

@@ -3,6 +3,7 @@
 mod conflicts;
 mod cursor_room;
 mod default_concerns;
+mod failpoint_turns;
 mod id_join;
 mod lost_history;
 mod memory_limit;
