@@ -32,6 +32,7 @@ const VOLATILE: &[&str] = &[
     "distarch",
     "engineBytes",
     "executionTimeMillis",
+    "executionTimeMillisEstimate",
     "fsTotalSize",
     "fsUsedSize",
     "kernelVersion",
