@@ -2,6 +2,9 @@
 
 use crate::{DocumentRef, EncodedElement, ValueRef};
 
+/// As many scopes are open in most replies at once, so that their places are made room for once.
+const SCOPES_USUAL: usize = 4;
+
 /// Appends one document, with documents and arrays inside, to a buffer that may already hold other bytes.
 ///
 /// [`DocumentBuf`](crate::DocumentBuf) is easier for small replies; this one never copies a nested document.
@@ -16,7 +19,9 @@ impl<'b> Writer<'b> {
     pub fn new(buffer: &'b mut Vec<u8>) -> Self {
         let start = buffer.len();
         buffer.extend_from_slice(&[0; 4]);
-        Self { buffer, starts: vec![start] }
+        let mut starts = Vec::with_capacity(SCOPES_USUAL);
+        starts.push(start);
+        Self { buffer, starts }
     }
 
     /// Appends a field to the innermost scope.

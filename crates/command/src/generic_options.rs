@@ -7,7 +7,7 @@ use crate::read_concern::ReadConcern;
 use crate::replica_set::{Deployment, parse_cluster_time};
 use crate::sessions::{SessionId, id};
 use crate::stable_api::StableApi;
-use crate::transactions::{Part, TransactionFields, is_inside};
+use crate::transactions::{Part, TransactionFields};
 use crate::write_concern::WriteConcern;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Element, Timestamp, Value, ValueRef, number};
@@ -146,6 +146,10 @@ impl GenericOptions {
                 }
             }
         }
+        if options.has_write_concern && options.transaction.are_inside() && !ends_transaction(command) {
+            let message = "writeConcern is not allowed within a multi-statement transaction";
+            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+        }
         options.api.check(command.name, request.body)?;
         if options.transaction_number.is_some() || options.transaction.first_given().is_some() {
             options.check_transaction(command, request)?;
@@ -190,10 +194,6 @@ impl GenericOptions {
                 let (concern, unmet) = WriteConcern::parse(deployment, document(command, name, value)?)?;
                 if !takes_write_concern(command.name) {
                     return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "Command does not support writeConcern"));
-                }
-                if is_inside(body) && !ends_transaction(command) {
-                    let message = "writeConcern is not allowed within a multi-statement transaction";
-                    return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
                 }
                 self.write_concern = concern;
                 self.has_write_concern = true;

@@ -45,6 +45,18 @@ impl Account {
         share.total += u64::from(location.length);
     }
 
+    /// A document in the place of another one, which is often in the same segment.
+    fn replace(&mut self, location: Location, replaced: Location) {
+        let share = self.share(location);
+        share.live += u64::from(location.length);
+        share.total += u64::from(location.length);
+        if segment_of(location.position) == segment_of(replaced.position) {
+            share.live = share.live.saturating_sub(u64::from(replaced.length));
+        } else {
+            self.take(replaced);
+        }
+    }
+
     /// A document of a share that has its total already.
     fn place(&mut self, location: Location) {
         let share = self.share(location);
@@ -177,10 +189,12 @@ impl Accounts {
             match effect {
                 Effect::PutRecord { keyspace, location, replaced, .. } => {
                     let account = state.accounts.get_or_default(keyspace);
-                    account.put(location);
                     match replaced {
-                        Some(replaced) => account.take(replaced),
-                        None => account.entries += 1,
+                        Some(replaced) => account.replace(location, replaced),
+                        None => {
+                            account.put(location);
+                            account.entries += 1;
+                        }
                     }
                 }
                 Effect::AdoptFile { keyspace, number, documents_bytes } => {

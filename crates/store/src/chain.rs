@@ -6,8 +6,9 @@ use crate::journal::{Appended, Journal};
 use crate::store::Applying;
 use crate::{Batch, Effect, Location, Lsn, Result, Store};
 
-/// Effects of one document that is put, with up to two index keys that change. They are walked four times.
-const EFFECTS_USUAL: usize = 4;
+/// Effects of a few documents that are put, with the index keys that change, as most statements and transactions have them. They
+/// are walked four times.
+const EFFECTS_USUAL: usize = 16;
 /// Most effects that are decoded once for all these walks: they take less memory so than the processor's second cache has.
 const EFFECTS_DECODED_MAX: usize = 1024;
 

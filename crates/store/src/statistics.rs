@@ -33,6 +33,8 @@ impl Statistics {
         let mut keyspaces = self.keyspaces.lock();
         for effect in effects {
             match effect {
+                // Nothing is counted anew.
+                Effect::PutRecord { location, replaced: Some(replaced), .. } if replaced.length == location.length => {}
                 Effect::PutRecord { keyspace, location, replaced, .. } => {
                     let statistics = keyspaces.get_or_default(keyspace);
                     statistics.bytes += u64::from(location.length);

@@ -3,11 +3,13 @@
 use crate::notes::{OPERATION, TRANSACTION, encoded, is_told_of};
 use crate::retry::SessionName;
 use crate::{Collection, Note};
-use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_store::{Batch, Effect, Statement, part_with_room};
 
 /// The version of the format of deltas.
 const DELTA_VERSION: i32 = 2;
+/// What a note of an operation takes besides the namespace and its longest document, about.
+const HEAD_BYTES: usize = 128;
 
 /// Notes of operations, in their order; none where no oplog is kept.
 #[derive(Default)]
@@ -30,37 +32,38 @@ impl Operations {
         let (mut collection, mut deleted, mut delta, mut before): (Option<Named<'_>>, _, _, _) =
             (None, None, None, None);
         for statement in batch.noted() {
-            let operation = match statement {
-                Statement::Note(content) => {
-                    match Note::decode(content) {
-                        Some(Note::Collection { uuid, namespace }) => collection = Some((uuid, namespace)),
-                        Some(Note::Deleted(id)) => deleted = Some(id),
-                        Some(Note::Modified(told)) => delta = Some(told),
-                        Some(Note::Before(document)) => before = Some(document),
-                        _ => {}
-                    }
-                    continue;
-                }
+            match statement {
+                Statement::Note(content) => match Note::decode(content) {
+                    Some(Note::Collection { uuid, namespace }) => collection = Some((uuid, namespace)),
+                    Some(Note::Deleted(id)) => deleted = Some(id),
+                    Some(Note::Modified(told)) => delta = Some(told),
+                    Some(Note::Before(document)) => before = Some(document),
+                    _ => {}
+                },
                 Statement::Effect(effect) => {
                     let Some(collection) = collection else { continue };
                     match effect {
                         Effect::PutRecord { document, replaced: None, .. } => {
-                            inserted(collection, DocumentRef::trusted(document))
+                            let document = DocumentRef::trusted(document);
+                            self.push("i", collection, document, |told| inserted(document, told));
                         }
                         Effect::PutRecord { document, .. } => {
-                            let images = before.take();
-                            updated(collection, DocumentRef::trusted(document), delta.take(), images)
+                            let (document, delta, before) =
+                                (DocumentRef::trusted(document), delta.take(), before.take());
+                            let longest = delta.filter(|_| before.is_none()).unwrap_or(document);
+                            self.push("u", collection, longest, |told| updated(document, delta, before, told));
                         }
                         Effect::DeleteRecord { .. } => {
-                            let id = deleted.take().unwrap_or(DocumentRef::EMPTY);
-                            let told = DocumentBuf::new().with("e", &begin("d", collection).with("o", id));
-                            with_before(told, before.take())
+                            let (id, before) = (deleted.take().unwrap_or(DocumentRef::EMPTY), before.take());
+                            self.push("d", collection, before.unwrap_or(id), |told| {
+                                told.append("o", id).end();
+                                put_before(before, told);
+                            });
                         }
-                        _ => continue,
+                        _ => {}
                     }
                 }
-            };
-            self.push(&operation);
+            }
         }
     }
 
@@ -68,12 +71,29 @@ impl Operations {
     pub fn add_command(&mut self, collection: &Collection, o: &DocumentBuf) {
         if is_told_of(collection) {
             let namespace = format!("{}.$cmd", collection.namespace().database());
-            self.push(&DocumentBuf::new().with("e", &begin("c", (collection.uuid, &namespace)).with("o", o)));
+            let o = o.as_ref();
+            self.push("c", (collection.uuid, &namespace), o, |told| {
+                told.append("o", o).end();
+            });
         }
     }
 
-    fn push(&mut self, operation: &DocumentBuf) {
-        let note = encoded(OPERATION, operation);
+    /// Adds an operation as a note: `{e: {op, ns, ui, ..}, ..}`, of which `rest` writes what is left, within `e` at first.
+    /// `longest` is about as long as that.
+    fn push(
+        &mut self,
+        operation: &str,
+        (uuid, namespace): Named<'_>,
+        longest: DocumentRef<'_>,
+        rest: impl FnOnce(&mut Writer<'_>),
+    ) {
+        let mut note = Vec::with_capacity(HEAD_BYTES + namespace.len() + longest.len_bytes());
+        note.push(OPERATION);
+        let mut told = Writer::new(&mut note);
+        told.begin_document("e").append("op", operation).append("ns", namespace);
+        told.append("ui", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &uuid });
+        rest(&mut told);
+        told.end();
         self.bytes += (note.len() + size_of::<Vec<u8>>()) as u64;
         self.notes.push(note);
     }
@@ -96,44 +116,37 @@ impl Operations {
     }
 }
 
-fn begin(operation: &str, (uuid, namespace): Named<'_>) -> DocumentBuf {
-    DocumentBuf::new()
-        .with("op", operation)
-        .with("ns", namespace)
-        .with("ui", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &uuid })
+fn put_key(document: DocumentRef<'_>, told: &mut Writer<'_>) {
+    told.begin_document("o2").append("_id", document.get("_id").unwrap_or(ValueRef::Null)).end();
 }
 
-fn key(document: DocumentRef<'_>) -> DocumentBuf {
-    DocumentBuf::new().with("_id", document.get("_id").unwrap_or(ValueRef::Null))
-}
-
-fn inserted(collection: Named<'_>, document: DocumentRef<'_>) -> DocumentBuf {
-    DocumentBuf::new().with("e", &begin("i", collection).with("o", document).with("o2", &key(document)))
+fn inserted(document: DocumentRef<'_>, told: &mut Writer<'_>) {
+    told.append("o", document);
+    put_key(document, told);
+    told.end();
 }
 
 fn updated(
-    collection: Named<'_>,
     document: DocumentRef<'_>,
     delta: Option<DocumentRef<'_>>,
     before: Option<DocumentRef<'_>>,
-) -> DocumentBuf {
-    let entry = match delta {
-        None => begin("u", collection).with("o", document),
-        Some(delta) => {
-            begin("u", collection).with("o", &DocumentBuf::new().with("$v", DELTA_VERSION).with("diff", delta))
-        }
+    told: &mut Writer<'_>,
+) {
+    match delta {
+        None => told.append("o", document),
+        Some(delta) => told.begin_document("o").append("$v", DELTA_VERSION).append("diff", delta).end(),
     };
-    let mut told = DocumentBuf::new().with("e", &entry.with("o2", &key(document)));
+    put_key(document, told);
+    told.end();
     if before.is_some() {
         // A collection that keeps the documents before a change keeps those after it as well.
         told.append("after", document);
     }
-    with_before(told, before)
+    put_before(before, told);
 }
 
-fn with_before(mut told: DocumentBuf, before: Option<DocumentRef<'_>>) -> DocumentBuf {
+fn put_before(before: Option<DocumentRef<'_>>, told: &mut Writer<'_>) {
     if let Some(before) = before {
         told.append("before", before);
     }
-    told
 }

@@ -6,7 +6,7 @@
 
 use super::ReplicaSet;
 use crate::service::Service;
-use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, Timestamp, ValueRef, Writer};
+use bunko_bson::{BinarySubtype, DocumentRef, Timestamp, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -103,10 +103,10 @@ impl Service {
         let Some(set) = &self.replica_set else { return };
         let operation_time = self.operation_time();
         let hash = ValueRef::Binary { subtype: BinarySubtype::GENERIC, bytes: &[0; 20] };
-        // What a server without keys signs with.
-        let signature = DocumentBuf::new().with("hash", hash).with("keyId", 0_i64);
         let latest = set.cluster_time.latest(operation_time);
-        reply.begin_document("$clusterTime").append("clusterTime", latest).append("signature", &signature).end();
-        reply.append("operationTime", operation_time);
+        reply.begin_document("$clusterTime").append("clusterTime", latest);
+        // What a server without keys signs with.
+        reply.begin_document("signature").append("hash", hash).append("keyId", 0_i64).end();
+        reply.end().append("operationTime", operation_time);
     }
 }

@@ -69,6 +69,11 @@ impl TransactionFields {
         Ok(())
     }
 
+    /// Whether they say that the command is part of a transaction.
+    pub fn are_inside(self) -> bool {
+        self.autocommit == Some(false)
+    }
+
     /// The first one that is there.
     pub fn first_given(self) -> Option<&'static str> {
         self.autocommit.map(|_| "autocommit").or(self.starts.map(|_| "startTransaction"))

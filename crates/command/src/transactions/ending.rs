@@ -30,14 +30,22 @@ const OF_THE_WHOLE: [ErrorCode; 4] = [
 /// # Errors
 /// The failure of a statement that is one of the whole command.
 pub(crate) fn fate_by_reply(reply: DocumentRef<'_>) -> Result<Fate> {
-    let failures = reply.get("writeErrors").and_then(ValueRef::as_array).into_iter().flat_map(ArrayRef::iter);
+    // The reply is gone over once: this is asked of every statement.
+    let (mut errors, mut count, mut cursor) = (None, None, None);
+    for field in reply {
+        match field.name {
+            "writeErrors" => errors = field.value.as_array(),
+            "nErrors" => count = Some(field.value),
+            "cursor" => cursor = field.value.as_document(),
+            _ => {}
+        }
+    }
     // `bulkWrite` tells in its cursor.
-    let cursor = reply.get("cursor").and_then(ValueRef::as_document).filter(|_| reply.get("nErrors").is_some());
+    let cursor = cursor.filter(|_| count.is_some());
     let told = cursor.and_then(|cursor| cursor.get("firstBatch")).and_then(ValueRef::as_array);
     let failed = |told: &DocumentRef<'_>| told.get("code").is_some();
-    let failures = failures.chain(told.into_iter().flat_map(ArrayRef::iter));
-    let mut fate =
-        if matches!(reply.get("nErrors"), None | Some(ValueRef::Int32(0))) { Fate::Open } else { Fate::Aborted };
+    let failures = errors.into_iter().chain(told).flat_map(ArrayRef::iter);
+    let mut fate = if matches!(count, None | Some(ValueRef::Int32(0))) { Fate::Open } else { Fate::Aborted };
     for failure in failures.filter_map(ValueRef::as_document).filter(failed) {
         fate = Fate::Aborted;
         let Some(ValueRef::Int32(code)) = failure.get("code") else { continue };
