@@ -99,18 +99,12 @@ fn half_open_connections_cost_little_and_disturb_nobody() {
 fn a_malformed_op_msg_closes_its_connection_and_is_named_in_the_log() {
     let running = Running::start();
     let body = body_section(ping().as_ref());
-    let documents = sequence_section("documents", &[]);
     let too_many: Vec<Vec<u8>> = (0..17).map(|index| sequence_section(&index.to_string(), &[])).collect();
     let too_many = [body.clone(), too_many.concat()].concat();
-    let cases: [(&str, Vec<u8>); 14] = [
+    let cases: [(&str, Vec<u8>); 9] = [
         ("OP_MSG flags 0x00000004 hold an unknown required bit", op_msg(1 << 2, &[&body])),
         ("OP_MSG flags 0x00008000 hold an unknown required bit", op_msg(1 << 15, &[&body])),
-        ("OP_MSG without a body section", op_msg(0, &[])),
-        ("OP_MSG without a body section", op_msg(0, &[&documents])),
-        ("OP_MSG with more than one body section", op_msg(0, &[&body, &body])),
-        ("unknown OP_MSG section kind 2", op_msg(0, &[&body, &[2]])),
         ("OP_MSG with more than 16 document sequences", op_msg(0, &[&too_many])),
-        ("duplicate document sequence: documents", op_msg(0, &[&body, &documents, &documents])),
         ("a length or count inside the message is wrong: 3", op_msg(0, &[&body, &[1, 3, 0, 0, 0, 0]])),
         ("a length or count inside the message is wrong: -1", op_msg(0, &[&body, &[1, 255, 255, 255, 255, 0]])),
         ("a name is not a zero-terminated UTF-8 string", op_msg(0, &[&body, &[1, 6, 0, 0, 0, 0xff, 0]])),
@@ -128,6 +122,66 @@ fn a_malformed_op_msg_closes_its_connection_and_is_named_in_the_log() {
     peer.send(&message(9, flags, ping().as_ref()));
     peer.reply_to(9);
     running.assert_serves();
+}
+
+#[test]
+fn what_is_wrong_between_sections_is_answered() {
+    let running = Running::start();
+    let body = body_section(ping().as_ref());
+    let insert = command("test", "{insert: 'c', documents: [{_id: 1}]}");
+    let documents = sequence_section("documents", &[shell::parse_document("{_id: 2}").expect("one").as_ref().as_bytes()]);
+    let mut peer = running.peer();
+    for (expected, words, sections) in [
+        (40587, "OP_MSG messages must have a body", vec![]),
+        (40587, "OP_MSG messages must have a body", documents.clone()),
+        (40430, "Multiple body sections in message", [body.clone(), body.clone()].concat()),
+        (40432, "Unknown section kind 2", [body.clone(), vec![2]].concat()),
+        (
+            40431,
+            "Duplicate document sequence: documents",
+            [body.clone(), documents.clone(), documents.clone()].concat(),
+        ),
+        (
+            40433,
+            "Duplicate field between body and document sequence documents",
+            [body_section(insert.as_ref()), documents].concat(),
+        ),
+    ] {
+        let mut bytes = op_msg(0, &[&sections]);
+        bytes[4..8].copy_from_slice(&7_i32.to_le_bytes());
+        peer.send(&bytes);
+        let reply = peer.reply_to(7);
+        assert_eq!((code(reply.as_ref()), errmsg(reply.as_ref())), (expected, words));
+    }
+    assert_eq!(peer.text("test", "{count: 'c'}"), "{n: 0, ok: 1.0}");
+    running.assert_serves();
+}
+
+#[test]
+fn no_field_is_there_twice() {
+    let running = Running::start();
+    let mut peer = running.peer();
+    let twice = |field: &str, values: [&str; 2]| {
+        let values = values.map(|value| shell::parse_value(value).expect("a value"));
+        let mut body = command("test", "{insert: 'c', documents: [{}]}");
+        for value in &values {
+            body.append(field, value.as_ref());
+        }
+        body
+    };
+    let session = "{id: UUID('00112233-4455-4677-8899-aabbccddeeff')}";
+    for (field, values) in [
+        ("$db", ["'other'", "'test'"]),
+        ("lsid", [session, session]),
+        ("maxTimeMS", ["1000", "1000"]),
+        ("ordered", ["true", "false"]),
+        ("comment", ["1", "2"]),
+    ] {
+        let reply = peer.run_body(twice(field, values).as_ref());
+        let expected = format!("BSON field 'insert.{field}' is a duplicate field");
+        assert_eq!((code(reply.as_ref()), errmsg(reply.as_ref())), (40413, expected.as_str()));
+    }
+    assert_eq!(peer.text("test", "{count: 'c'}"), "{n: 0, ok: 1.0}");
 }
 
 #[test]

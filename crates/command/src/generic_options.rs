@@ -37,6 +37,8 @@ pub struct GenericOptions {
     pub comment: Option<Value>,
     /// Which of the command's own fields the body has.
     pub(crate) met: FieldSet,
+    /// Which of [`GENERIC`] it has.
+    met_generic: u32,
     api: StableApi,
     /// `txnNumber` of a retryable write or a transaction.
     pub transaction_number: Option<i64>,
@@ -83,8 +85,9 @@ const WRITERS: &[&str] = &[
     "updateUser",
 ];
 
-/// Fields that any command may carry, besides `$db`.
+/// Fields that any command may carry.
 const GENERIC: &[&str] = &[
+    "$db",
     "$readPreference",
     "$clusterTime",
     "$configTime",
@@ -124,6 +127,7 @@ impl GenericOptions {
             session: None,
             comment: None,
             met: FieldSet::new(command.fields),
+            met_generic: 0,
             api: StableApi::default(),
             transaction_number: None,
             part: None,
@@ -176,6 +180,12 @@ impl GenericOptions {
         body: DocumentRef<'_>,
     ) -> Result<()> {
         let Element { name, value, .. } = element;
+        if let Some(place) = GENERIC.iter().position(|generic| *generic == name) {
+            if self.met_generic & (1 << place) != 0 {
+                return Err(duplicate(command, name));
+            }
+            self.met_generic |= 1 << place;
+        }
         match name {
             "$db" | "$configTime" | "$topologyTime" | "$audit" | "$client" | "mayBypassWriteBlocking" | "rawData" => {}
             "$readPreference" => check_read_preference(object(name, value)?)?,
@@ -302,7 +312,7 @@ fn ends_transaction(command: &Command) -> bool {
 
 /// Whether a field is a generic one, so not a name of the command's own making.
 pub(crate) fn is_generic(name: &str) -> bool {
-    name == "$db" || GENERIC.contains(&name)
+    GENERIC.contains(&name)
 }
 
 fn unknown(command: &Command, field: &str) -> Failure {

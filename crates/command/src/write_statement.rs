@@ -23,13 +23,16 @@ pub(crate) fn statement<'a>(
     known: &'static [&'static str],
 ) -> Result<Fields<'a>> {
     let mut met = FieldSet::new(known);
-    match body.iter().encoded().find(|field| met.note(field, body) == Met::Unknown) {
-        Some(field) => Err(Failure::new(
-            ErrorCode::IDL_UNKNOWN_FIELD,
-            format!("BSON field '{place}.{}' is an unknown field.", String::from_utf8_lossy(field.name_bytes())),
-        )),
-        None => Ok(Fields::of_walked(place, body, met)),
+    for field in body.iter().encoded() {
+        let name = || String::from_utf8_lossy(field.name_bytes()).into_owned();
+        let (code, message) = match met.note(&field, body) {
+            Met::Known => continue,
+            Met::Again => (ErrorCode::IDL_DUPLICATE_FIELD, format!("BSON field '{place}.{}' is a duplicate field", name())),
+            Met::Unknown => (ErrorCode::IDL_UNKNOWN_FIELD, format!("BSON field '{place}.{}' is an unknown field.", name())),
+        };
+        return Err(Failure::new(code, message));
     }
+    Ok(Fields::of_walked(place, body, met))
 }
 
 /// A field that must be there and no null.

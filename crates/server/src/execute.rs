@@ -75,9 +75,8 @@ fn message(
     out: &mut Vec<u8>,
 ) -> Result<Executed, WireError> {
     let message = match Message::parse(frame) {
-        // The frame is sound, only what is in it is not: the client hears why and may go on.
-        Err(WireError::Document(error)) => return refuse(frame, &from_bson(error), out),
-        parsed => parsed?,
+        Ok(message) => message,
+        Err(error) => return refuse(frame, &from_wire(error)?, out),
     };
     let Some(database) = message.body.get("$db").and_then(ValueRef::as_str) else {
         return refuse(frame, &Failure::new(ErrorCode(40571), "OP_MSG requests require a $db argument"), out);
@@ -116,6 +115,26 @@ pub(crate) fn ask_for_next(header: &mut Header, frame: &mut [u8]) {
     header.request_id = reply_id(header);
     // Behind the length.
     frame[4..8].copy_from_slice(&header.request_id.to_le_bytes());
+}
+
+/// The answer to a frame that is whole, and of which only what is in it is wrong: the client hears why and may go on.
+/// # Errors
+/// The same, where the connection cannot go on.
+/// Source: MongoDB answers all but unknown flags, too many sequences and a wrong checksum; here lengths that lie are not
+/// answered either.
+fn from_wire(error: WireError) -> Result<Failure, WireError> {
+    let (code, message) = match error {
+        WireError::Document(error) => return Ok(from_bson(error)),
+        WireError::SecondBody => (40430, "Multiple body sections in message".to_owned()),
+        WireError::DuplicateSequence { identifier } => (40431, format!("Duplicate document sequence: {identifier}")),
+        WireError::UnknownSection(kind) => (40432, format!("Unknown section kind {kind}")),
+        WireError::SequenceInBody { identifier } => {
+            (40433, format!("Duplicate field between body and document sequence {identifier}"))
+        }
+        WireError::MissingBody => (40587, "OP_MSG messages must have a body".to_owned()),
+        other => return Err(other),
+    };
+    Ok(Failure::new(ErrorCode(code), message))
 }
 
 fn from_bson(error: BsonError) -> Failure {

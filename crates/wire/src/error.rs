@@ -41,8 +41,13 @@ pub enum WireError {
     SecondBody,
     /// More than [`MAX_SEQUENCES`] document sequences.
     TooManySequences,
-    /// Two sequences, or a sequence and a field of the body, have the same name.
+    /// Two sequences have the same name.
     DuplicateSequence {
+        /// That name.
+        identifier: String,
+    },
+    /// A sequence and a field of the body have the same name.
+    SequenceInBody {
         /// That name.
         identifier: String,
     },
@@ -101,6 +106,9 @@ impl fmt::Display for WireError {
             Self::SecondBody => write!(f, "OP_MSG with more than one body section"),
             Self::TooManySequences => write!(f, "OP_MSG with more than {MAX_SEQUENCES} document sequences"),
             Self::DuplicateSequence { identifier } => write!(f, "duplicate document sequence: {identifier}"),
+            Self::SequenceInBody { identifier } => {
+                write!(f, "duplicate field between body and document sequence: {identifier}")
+            }
             Self::BadName => write!(f, "a name is not a zero-terminated UTF-8 string"),
             Self::Document(error) => error.fmt(f),
             Self::BadCount(count) => write!(f, "a length or count inside the message is wrong: {count}"),

@@ -100,9 +100,11 @@ impl<'a> Message<'a> {
     fn refuse_duplicates(&self) -> Result<(), WireError> {
         for (index, sequence) in self.sequences().enumerate() {
             let identifier = sequence.identifier;
-            let doubled = self.sequences().take(index).any(|earlier| earlier.identifier == identifier);
-            if doubled || self.body.get(identifier).is_some() {
+            if self.sequences().take(index).any(|earlier| earlier.identifier == identifier) {
                 return Err(WireError::DuplicateSequence { identifier: identifier.to_owned() });
+            }
+            if self.body.get(identifier).is_some() {
+                return Err(WireError::SequenceInBody { identifier: identifier.to_owned() });
             }
         }
         Ok(())
@@ -264,8 +266,10 @@ mod tests {
     fn a_name_is_there_once() {
         let twice = [body(&insert()), sequence("documents", &[]), sequence("documents", &[])].concat();
         let beside_the_body = [sequence("insert", &[]), body(&insert())].concat();
-        for (sections, name) in [(twice, "documents"), (beside_the_body, "insert")] {
-            let refused = WireError::DuplicateSequence { identifier: name.into() };
+        for (sections, refused) in [
+            (twice, WireError::DuplicateSequence { identifier: "documents".into() }),
+            (beside_the_body, WireError::SequenceInBody { identifier: "insert".into() }),
+        ] {
             assert_eq!(Message::parse(&frame(0, &sections)).unwrap_err(), refused);
         }
     }
