@@ -2,17 +2,16 @@
 
 use crate::authorization::cursors::Owner;
 use crate::connection::Peer;
+use crate::cursor_shares::{CursorShares, Share};
 use crate::invocation::{Context, Examined};
-use crate::sessions::SessionId;
-use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayRef, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
-use bunko_catalog::Namespace;
+use crate::sessions::{SessionId, id};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
+use bunko_catalog::{NOBODY, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::{Bell, Lsn};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -21,9 +20,7 @@ use std::time::{Duration, Instant};
 /// Source: MongoDB manual, parameter `cursorTimeoutMillis`.
 pub const CURSOR_TIMEOUT: Duration = Duration::from_mins(10);
 /// Most cursors that wait at once; each keeps a snapshot.
-const CURSORS_MAX: usize = 100_000;
-/// Most of them that were opened from one address, so that others can open some whatever it does.
-const CLIENT_CURSORS_MAX: usize = 25_000;
+pub(crate) const CURSORS_MAX: usize = 100_000;
 /// Cursors of which it is remembered that they were closed for what they kept.
 const CLOSED_REMEMBERED_MAX: usize = 1_000;
 
@@ -126,9 +123,6 @@ pub struct OpenCursor {
     pub originating_command: DocumentBuf,
 }
 
-/// A cursor counted for who opened it: so many live as the client has cursors, and one more.
-type Share = Arc<()>;
-
 struct Slot {
     state: State,
     owner: Option<Owner>,
@@ -150,9 +144,8 @@ enum State {
 #[derive(Default)]
 pub struct CursorStore {
     slots: Mutex<FxHashMap<i64, Slot>>,
-    /// Of each [`Peer::network`] that has cursors, or had some at the last look; `None` is who comes by a Unix domain socket.
     /// Taken under `slots`.
-    clients: Mutex<BTreeMap<Option<IpAddr>, Share>>,
+    shares: CursorShares,
     timed_out: AtomicU64,
     closed_for_room: AtomicU64,
     /// The last ones of those, to tell their clients why. Taken under `slots`.
@@ -183,15 +176,13 @@ fn not_found(id: i64) -> Failure {
     Failure::new(ErrorCode::CURSOR_NOT_FOUND, format!("cursor id {id} not found"))
 }
 
-fn other_session(id: i64, opened_by: Option<SessionId>, asks: Option<SessionId>) -> Failure {
-    let text =
-        |session: SessionId| ValueText(ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &session }).to_string();
-    let (code, what) = match (opened_by.map(text), asks.map(text)) {
+fn other_session(cursor: i64, opened_by: Option<SessionId>, asks: Option<SessionId>) -> Failure {
+    let (code, what) = match (opened_by.map(id::text), asks.map(id::text)) {
         (None, asks) => (50736, format!("not created in a session, in session {}", asks.unwrap_or_default())),
         (Some(opened_by), None) => (50737, format!("created in session {opened_by}, without an lsid")),
         (Some(opened_by), Some(asks)) => (50738, format!("created in session {opened_by}, in session {asks}")),
     };
-    Failure::new(ErrorCode(code), format!("Cannot run getMore on cursor {id}, which was {what}"))
+    Failure::new(ErrorCode(code), format!("Cannot run getMore on cursor {cursor}, which was {what}"))
 }
 
 fn other_transaction(id: i64, opened_by: Option<i64>, asks: Option<i64>) -> Failure {
@@ -215,7 +206,8 @@ impl CursorStore {
                 format!("{CURSORS_MAX} cursors are open already; close some or let them time out"),
             ));
         }
-        let share = self.share_of(cursor.peer)?;
+        let user = owner.as_ref().map_or(NOBODY, Owner::digest);
+        let share = self.shares.take((user, cursor.peer.network()), CURSORS_MAX - slots.len())?;
         loop {
             let id = (random() >> 1) as i64;
             if id != 0 && !slots.contains_key(&id) {
@@ -223,19 +215,6 @@ impl CursorStore {
                 return Ok(id);
             }
         }
-    }
-
-    /// One cursor more for a client.
-    fn share_of(&self, peer: Peer) -> Result<Share> {
-        let mut clients = self.clients.lock();
-        let share = clients.entry(peer.network()).or_default();
-        if Arc::strong_count(share) <= CLIENT_CURSORS_MAX {
-            return Ok(Arc::clone(share));
-        }
-        Err(Failure::new(
-            ErrorCode::OPERATION_FAILED,
-            format!("{CLIENT_CURSORS_MAX} cursors of this client are open already; close some or let them time out"),
-        ))
     }
 
     /// Takes a cursor out to work with it; [`Self::put_back`] or [`Self::finish`] must follow.
@@ -383,7 +362,7 @@ impl CursorStore {
     pub fn purge(&self, now: Instant, timeout: Duration) -> usize {
         let is_over = |cursor: &OpenCursor| !cursor.has_no_timeout && now.duration_since(cursor.last_use) > timeout;
         let closed = self.remove_where(is_over);
-        self.clients.lock().retain(|_, share| Arc::strong_count(share) > 1);
+        self.shares.forget_unused();
         self.timed_out.fetch_add(closed as u64, Ordering::Relaxed);
         closed
     }
@@ -459,39 +438,5 @@ impl CursorStore {
             .filter(|slot| matches!(&slot.state, State::Waiting(cursor) if cursor.has_no_timeout))
             .count();
         (slots.len(), without_timeout)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::net::SocketAddr;
-
-    fn peer(address: &str) -> Peer {
-        Peer::Tcp(SocketAddr::new(address.parse().expect("an address"), 4000))
-    }
-
-    #[test]
-    fn addresses_of_one_network_are_one_client() {
-        let cursors = CursorStore::default();
-        let own = |low: usize| peer(&format!("2001:db8:0:1::{low:x}"));
-        let _shares: Vec<_> = (0..CLIENT_CURSORS_MAX).map(|low| cursors.share_of(own(low)).expect("a few")).collect();
-        assert!(cursors.share_of(own(CLIENT_CURSORS_MAX)).is_err(), "however many addresses it takes");
-        cursors.share_of(peer("2001:db8:0:2::1")).expect("another network's");
-    }
-
-    #[test]
-    fn a_client_with_many_cursors_leaves_others_some() {
-        let cursors = CursorStore::default();
-        let (one, other) = (peer("10.0.0.1"), peer("10.0.0.2"));
-        let mut shares: Vec<_> = (0..CLIENT_CURSORS_MAX).map(|_| cursors.share_of(one).expect("a few")).collect();
-        let refused = cursors.share_of(one).expect_err("too many of one client");
-        assert!(refused.to_string().contains("cursors of this client are open already"), "{refused}");
-        cursors.share_of(other).expect("the first of another");
-        cursors.share_of(Peer::Unix).expect("the first of a socket");
-        shares.pop();
-        let _again = cursors.share_of(one).expect("one was closed");
-        assert_eq!(cursors.purge(Instant::now(), CURSOR_TIMEOUT), 0);
-        assert_eq!(cursors.clients.lock().len(), 1, "those without cursors are forgotten");
     }
 }

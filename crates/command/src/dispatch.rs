@@ -206,6 +206,12 @@ impl Service {
         }
         let mut options = admit(self, connection, command, &request)
             .inspect_err(|_| self.counters.note_refused(Some(command.name)))?;
+        if self.operations.are_interrupted() {
+            return Err(at_shutdown().into());
+        }
+        if let Some(named) = options.named_session {
+            options.session = self.use_session(connection, named)?;
+        }
         let shown = redacted(command.name, request.body);
         let beginning = Beginning {
             command_name: command.name,
@@ -213,12 +219,6 @@ impl Service {
             command: shown.as_ref().map_or(request.body, DocumentBuf::as_ref),
             session: options.session,
         };
-        if self.operations.are_interrupted() {
-            return Err(at_shutdown().into());
-        }
-        if let Some(session) = options.session {
-            self.use_session(connection, session, options.session_user)?;
-        }
         let (operation, parked) = match parked {
             Some((operation, cursor)) => (operation, Some(cursor)),
             None => (connection.begin_operation(&self.operations, &beginning), None),

@@ -5,7 +5,7 @@ use crate::encrypted_fields;
 use crate::fields::{FieldSet, Met, wrong_type};
 use crate::read_concern::ReadConcern;
 use crate::replica_set::{Deployment, parse_cluster_time};
-use crate::sessions::{SessionId, id};
+use crate::sessions::{NamedSession, SessionId, id};
 use crate::stable_api::StableApi;
 use crate::transactions::{Part, TransactionFields};
 use crate::write_concern::WriteConcern;
@@ -29,10 +29,10 @@ pub struct GenericOptions {
     pub(crate) read_concern: ReadConcern,
     /// `maxTimeMS`, where it is given and not 0.
     pub max_time: Option<Duration>,
-    /// The session's id, where one is given.
-    pub session: Option<SessionId>,
-    /// Whose the session is said to be.
-    pub(crate) session_user: Option<[u8; 32]>,
+    /// `lsid`, where one is given.
+    pub(crate) named_session: Option<NamedSession>,
+    /// The session that this is, once it is known who asks.
+    pub(crate) session: Option<SessionId>,
     /// `comment`, for `currentOp`.
     pub comment: Option<Value>,
     /// Which of the command's own fields the body has.
@@ -120,7 +120,7 @@ impl GenericOptions {
             write_concern: WriteConcern::default(),
             has_write_concern: false,
             unmet_write_concern: None,
-            session_user: None,
+            named_session: None,
             cluster_time: None,
             read_concern: ReadConcern::default(),
             max_time: None,
@@ -195,10 +195,7 @@ impl GenericOptions {
                     self.cluster_time = Some(parse_cluster_time(told)?);
                 }
             }
-            "lsid" => {
-                let (session, user) = id::parse_with_user("OperationSessionInfo.lsid", value)?;
-                (self.session, self.session_user) = (Some(session), user);
-            }
+            "lsid" => self.named_session = Some(id::parse("OperationSessionInfo.lsid", value)?),
             "writeConcern" | "readConcern" if value.is_nullish() => {}
             "writeConcern" => {
                 let (concern, unmet) = WriteConcern::parse(deployment, document(command, name, value)?)?;
@@ -233,7 +230,7 @@ impl GenericOptions {
         if let (Some(name), None) = (self.transaction.first_given(), self.transaction_number) {
             return refuse(format!("'{name}' field requires a transaction number to also be specified"));
         }
-        if self.session.is_none() {
+        if self.named_session.is_none() {
             return refuse("Transaction number requires a session ID to also be specified".to_owned());
         }
         self.part = self.transaction.part_of(command, request)?;

@@ -146,7 +146,8 @@ impl<'a> Invocation<'a> {
     /// # Errors
     /// As [`GenericOptions::parse`]: unknown fields are refused inside as they are outside.
     pub(crate) fn inner<'b>(&'b mut self, command: &'static Command, request: Request<'b>) -> Result<Invocation<'b>> {
-        let options = GenericOptions::parse(self.service.deployment(), command, &request)?;
+        let mut options = GenericOptions::parse(self.service.deployment(), command, &request)?;
+        options.session = options.named_session.and(self.options.session);
         self.operation();
         let context = self.context.clone();
         let outer_unit = self.checked_out.as_ref().filter(|own| own.is_of_transaction()).and_then(CheckedOut::unit);

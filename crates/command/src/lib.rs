@@ -27,6 +27,7 @@ mod connection_rate;
 mod counters;
 mod cursor_reply;
 mod cursor_room;
+mod cursor_shares;
 mod cursor_store;
 mod dispatch;
 mod document_list;

@@ -4,7 +4,7 @@ use crate::operations::Observed;
 use crate::service::Service;
 use crate::transactions::{describe_idle, describe_running};
 use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef, datetime, number};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, datetime, number};
 use bunko_catalog::Namespace;
 
 /// What is called a thread that resumes builds: no client asks for anything else that is shown.
@@ -61,8 +61,7 @@ fn effective_users(observed: &Observed) -> DocumentBuf {
 fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: &Observed, large: LargeCommands) {
     described.append("opid", observed.opid as i32);
     if let Some(session) = &observed.session {
-        let id = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: session };
-        described.append("lsid", &DocumentBuf::new().with("id", id));
+        described.append("lsid", &session.to_document());
     }
     if let Some(entry) = observed.session.and_then(|session| service.transactions.of(session))
         && entry.session.is_at_work()

@@ -3,7 +3,7 @@
 use super::history::COMMIT;
 use super::record::{self, Ranges};
 use super::retryable_write::{commit_with, put};
-use super::{Outcome, SessionUuid, WriteHistory};
+use super::{Outcome, SessionName, WriteHistory};
 use crate::Catalog;
 use bunko_store::planted::{self, Bug};
 use bunko_store::{Batch, Lsn};
@@ -14,7 +14,7 @@ use bunko_store::{Batch, Lsn};
 pub(crate) fn commit_transaction(
     catalog: &Catalog,
     history: &mut WriteHistory,
-    (session, number): (SessionUuid, i64),
+    (session, number): (SessionName, i64),
     parts: &mut [Batch<'_>],
 ) -> bunko_store::Result<Lsn> {
     history.turn_to(number);

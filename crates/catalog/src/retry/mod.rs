@@ -31,12 +31,20 @@ pub const WRITE_HISTORIES: KeyspaceId = KeyspaceId(u32::MAX);
 /// A session's UUID.
 pub type SessionUuid = [u8; 16];
 
-/// A session as others are told of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The SHA-256 of nothing: whose sessions they are that are no user's.
+/// Source: MongoDB manual, "Server Sessions".
+pub const NOBODY: [u8; 32] = [
+    0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae, 0x41,
+    0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
+];
+
+/// A session: users may choose the same UUID, and each has a session of their own by it.
+/// Source: MongoDB manual, "Server Sessions": a session's id is made of its UUID and a digest of its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionName {
     /// Its UUID.
     pub id: SessionUuid,
-    /// A digest of whose it is.
+    /// A digest of whose it is, [`NOBODY`] where there are no users.
     pub user: [u8; 32],
 }
 
@@ -50,7 +58,7 @@ impl SessionName {
 }
 
 /// Write histories by session.
-pub type WriteHistories = HashMap<SessionUuid, WriteHistory, RandomState>;
+pub type WriteHistories = HashMap<SessionName, WriteHistory, RandomState>;
 
 /// Records that one batch deletes at most.
 const DELETES_MAX: usize = 1000;

@@ -1,12 +1,13 @@
 //! The document that a retryable write leaves.
 //!
 //! ```text
-//! {s: UUID of the session, n: number, i: statements, o: outcome}
+//! {s: session, n: number, i: statements, o: outcome}
 //! ```
+//! `s` is the session's UUID, and behind it the digest of its user, if it is somebody's.
 //! `i` has pairs of 32-bit integers, the first and the last of consecutive statements; `o` is missing where it is
 //! [`Outcome::One`].
 
-use super::{Outcome, SessionUuid};
+use super::{NOBODY, Outcome, SessionName};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -14,23 +15,34 @@ use bunko_errors::{ErrorCode, Failure, Result};
 pub(super) type Range = (i32, i32);
 
 pub(super) struct WriteRecord {
-    pub session: SessionUuid,
+    pub session: SessionName,
     pub number: i64,
     pub ranges: Vec<Range>,
     pub outcome: Outcome,
 }
 
-/// Bytes of a record of one range and the usual outcome.
+/// Subtypes of binary values. Source: BSON specification.
+const GENERIC: u8 = 0;
+const UUID: u8 = 4;
+
+/// Bytes of a record of one range and the usual outcome, of a session of nobody.
 const BYTES_USUAL: usize = 56;
 
-pub(super) fn encode(session: SessionUuid, number: i64, ranges: &Ranges, outcome: &Outcome) -> DocumentBuf {
+pub(super) fn encode(session: SessionName, number: i64, ranges: &Ranges, outcome: &Outcome) -> DocumentBuf {
     let outcome = outcome.encode();
-    let more = (ranges.len().saturating_sub(1)) * 8 + outcome.as_ref().map_or(0, |outcome| 3 + outcome.len_bytes());
+    // Where there are no users, nobody pays for them.
+    let user = if session.user == NOBODY { &[][..] } else { &session.user };
+    let more = (ranges.len().saturating_sub(1)) * 8
+        + user.len()
+        + outcome.as_ref().map_or(0, |outcome| 3 + outcome.len_bytes());
     // Every retryable write leaves one: it is put together in one piece, in memory of its size.
     let mut bytes = Vec::with_capacity(BYTES_USUAL + more);
     bytes.extend_from_slice(&((BYTES_USUAL + more) as i32).to_le_bytes());
-    bytes.extend_from_slice(b"\x05s\0\x10\0\0\0\x04");
-    bytes.extend_from_slice(&session);
+    bytes.extend_from_slice(b"\x05s\0");
+    bytes.extend_from_slice(&((session.id.len() + user.len()) as i32).to_le_bytes());
+    bytes.push(if user.is_empty() { UUID } else { GENERIC });
+    bytes.extend_from_slice(&session.id);
+    bytes.extend_from_slice(user);
     bytes.extend_from_slice(b"\x12n\0");
     bytes.extend_from_slice(&number.to_le_bytes());
     bytes.extend_from_slice(b"\x05i\0");
@@ -53,7 +65,7 @@ impl WriteRecord {
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
         let document = DocumentRef::trusted(bytes);
         let session = match document.get("s") {
-            Some(ValueRef::Binary { bytes, .. }) => bytes.try_into().ok(),
+            Some(ValueRef::Binary { bytes, .. }) => session_of(bytes),
             _ => None,
         };
         let (Some(session), Some(ValueRef::Int64(number)), Some(ValueRef::Binary { bytes, .. })) =
@@ -70,6 +82,12 @@ impl WriteRecord {
         let outcome = Outcome::decode(document.get("o").and_then(ValueRef::as_document));
         Ok(Self { session, number, ranges: pairs.iter().map(range).collect(), outcome })
     }
+}
+
+fn session_of(bytes: &[u8]) -> Option<SessionName> {
+    let (id, user) = bytes.split_first_chunk()?;
+    let user = if user.is_empty() { NOBODY } else { user.try_into().ok()? };
+    Some(SessionName { id: *id, user })
 }
 
 /// Statements in the order in which they were done, consecutive ones as a range. A single range, which is the usual case,
@@ -130,17 +148,18 @@ mod tests {
     #[test]
     fn a_record_comes_back() {
         let returned = DocumentBuf::new().with("_id", 5);
-        for outcome in [
-            Outcome::One,
-            Outcome::Upserted(Value::Int32(7)),
-            Outcome::Returned { value: Some(returned), upserted: None },
-            Outcome::Returned { value: None, upserted: Some(Value::Int32(7)) },
+        for (outcome, user) in [
+            (Outcome::One, NOBODY),
+            (Outcome::Upserted(Value::Int32(7)), NOBODY),
+            (Outcome::Returned { value: Some(returned), upserted: None }, [7; 32]),
+            (Outcome::Returned { value: None, upserted: Some(Value::Int32(7)) }, [8; 32]),
         ] {
+            let session = SessionName { id: [9; 16], user };
             let ranges: Ranges = [0, 1, 2, 7, i32::MAX].into_iter().collect();
-            let document = encode([9; 16], 1 << 40, &ranges, &outcome);
+            let document = encode(session, 1 << 40, &ranges, &outcome);
             let document = DocumentBuf::parse(document.into_bytes()).expect("well formed");
             let record = WriteRecord::decode(document.as_ref().as_bytes()).expect("a record");
-            assert_eq!((record.session, record.number), ([9; 16], 1 << 40));
+            assert_eq!((record.session, record.number), (session, 1 << 40));
             assert_eq!(record.ranges, [(0, 2), (7, 7), (i32::MAX, i32::MAX)]);
             assert_eq!(
                 record.outcome.encode().map(DocumentBuf::into_bytes),

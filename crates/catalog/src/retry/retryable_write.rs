@@ -2,7 +2,7 @@
 
 use super::history::WriteHistory;
 use super::record::{self, Ranges, WriteRecord};
-use super::{Outcome, SessionUuid, WRITE_HISTORIES};
+use super::{Outcome, SessionName, WRITE_HISTORIES};
 use crate::{Catalog, from_storage};
 use bunko_bson::DocumentBuf;
 use bunko_errors::Result;
@@ -15,7 +15,7 @@ const GIVEN_UP_MAX: usize = 256;
 
 /// A write with a session and a number, while its session is held for it.
 pub struct RetryableWrite {
-    session: SessionUuid,
+    session: SessionName,
     number: i64,
     turn: Mutex<Turn>,
 }
@@ -60,7 +60,7 @@ impl StatementNumbers {
 
 impl RetryableWrite {
     /// A write under that number, which is not smaller than the history's.
-    pub fn new(session: SessionUuid, mut history: WriteHistory, number: i64) -> Self {
+    pub fn new(session: SessionName, mut history: WriteHistory, number: i64) -> Self {
         history.turn_to(number);
         let turn = Turn { history, statements: Statements::None, outcome: Outcome::One };
         Self { session, number, turn: Mutex::new(turn) }
@@ -167,7 +167,7 @@ impl RetryableWrite {
 pub(super) fn commit_with(
     catalog: &Catalog,
     history: &mut WriteHistory,
-    (session, number): (SessionUuid, i64),
+    (session, number): (SessionName, i64),
     ranges: &Ranges,
     outcome: &Outcome,
     batch: &mut Batch<'_>,

@@ -26,7 +26,7 @@ pub(crate) use occupancy::{Occupancy, announce, changed_since, exclude_all};
 pub(crate) use owners::{Owned, Owners};
 pub use turn::{Return, Turn};
 
-use crate::retry::{self, SessionName, SessionUuid, WriteHistory};
+use crate::retry::{self, SessionName, WriteHistory};
 use crate::{Catalog, Collection, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
@@ -113,11 +113,6 @@ impl Transaction {
     /// The one that an operation's reads and writes belong to, if they do.
     pub fn of(operation: &dyn OperationSource) -> Option<&Self> {
         operation.unit()?.downcast_ref()
-    }
-
-    /// Its session.
-    pub fn session(&self) -> SessionUuid {
-        self.session.id
     }
 
     /// Its number within the session.
@@ -253,7 +248,7 @@ impl Transaction {
         net.put_into(&mut parts, if planted::active(Bug::TornCommit) { 1 } else { PART_BYTES });
         // The last part has the last operation, so that its time is that of the commit.
         open.operations.put_into(self.session, self.number, &mut parts, PART_BYTES);
-        let committed = retry::commit_transaction(&self.catalog, history, (self.session.id, self.number), &mut parts);
+        let committed = retry::commit_transaction(&self.catalog, history, (self.session, self.number), &mut parts);
         let lsn = committed.map_err(from_storage)?;
         self.show_created(open, lsn);
         Ok(Some(lsn))

@@ -8,6 +8,7 @@ mod legacy;
 mod matrix;
 mod own_roles;
 mod restrictions;
+mod sessions;
 mod transactions;
 mod write_block;
 
@@ -240,13 +241,14 @@ fn cursors_sessions_and_operations_are_their_users() {
     let cursor = opened.as_ref().get("cursor").and_then(ValueRef::as_document).expect("a cursor");
     let id = cursor.get("id").and_then(bunko_bson::number::as_i64_exact).expect("an id");
     let more = format!("{{getMore: NumberLong('{id}'), collection: 'c', batchSize: 1, {session}}}");
-    // A session belongs to who named it first, and a cursor to who opened it, whatever session is named.
+    // A cursor belongs to who opened it, whatever session is named; by the same UUID another user has another session.
     assert_refused(&mut other, "own", &more);
-    assert_refused(&mut other, "own", &format!("{{find: 'c', {session}}}"));
+    run(&mut other, "own", &format!("{{find: 'c', {session}}}"));
     assert_refused(&mut other, "own", &more.replace(&format!(", {session}"), ""));
     assert_refused(&mut other, "own", &format!("{{killCursors: 'c', cursors: [NumberLong('{id}')]}}"));
     run(&mut other, "admin", "{endSessions: [{id: UUID('00112233-4455-4677-8899-aabbccddeeff')}]}");
     run(&mut other, "admin", "{killSessions: []}");
+    run(&mut other, "admin", "{killSessions: [{id: UUID('00112233-4455-4677-8899-aabbccddeeff')}]}");
     assert_refused(&mut other, "admin", "{killAllSessions: []}");
     run(&mut one, "own", &more);
     // Operations.
@@ -441,27 +443,4 @@ fn what_is_revoked_ends_what_runs() {
             cases.push((revocation, guarded.user(name, "[{role: 'read', db: 'own'}]")));
         }
     }
-}
-
-#[test]
-fn sessions_are_killed_by_user() {
-    let mut guarded = Guarded::start();
-    run(&mut guarded.root, "own", "{insert: 'c', documents: [{_id: 1}, {_id: 2}, {_id: 3}, {_id: 4}, {_id: 5}]}");
-    let mut cursors = Vec::new();
-    for (number, name) in ["one", "other"].into_iter().enumerate() {
-        let mut connection = guarded.user(name, "[{role: 'read', db: 'own'}]");
-        let session = format!("lsid: {{id: UUID('00112233-4455-4677-8899-aabbccddeef{number}')}}");
-        let found = run(&mut connection, "own", &format!("{{find: 'c', batchSize: 1, {session}}}"));
-        let id = found.as_ref().get("cursor").and_then(ValueRef::as_document).and_then(|cursor| cursor.get("id"));
-        let Some(ValueRef::Int64(id)) = id else { panic!("no cursor: {found:?}") };
-        let more = format!("{{getMore: NumberLong('{id}'), collection: 'c', batchSize: 1, {session}}}");
-        cursors.push((connection, more));
-    }
-    let mut codes = |root: &mut Connection, kill: &str| {
-        run(root, "admin", kill);
-        cursors.iter_mut().map(|(connection, more)| attempt(connection, "own", more).0).collect::<Vec<_>>()
-    };
-    assert_eq!(codes(&mut guarded.root, "{killAllSessions: [{user: 'one', db: 'own'}]}"), [0, 0], "another database");
-    assert_eq!(codes(&mut guarded.root, "{killAllSessions: [{user: 'one', db: 'admin'}]}"), [43, 0]);
-    assert_eq!(codes(&mut guarded.root, "{killAllSessions: []}"), [43, 43]);
 }

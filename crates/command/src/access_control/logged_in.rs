@@ -4,6 +4,7 @@ use super::KnownRights;
 use super::roles::all_inherited;
 use super::users::find_user;
 use crate::service::Service;
+use crate::sessions::id::Digest;
 use bunko_access::{ActionSet, Authorization, Name, Privilege, Restrictions, add, names_of};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
@@ -15,6 +16,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct LoggedIn {
     pub name: Name,
+    /// Whose their sessions are.
+    pub digest: Digest,
     /// The user's own id: another user of that name has another.
     pub id: Option<Arc<[u8]>>,
     /// What they may do, as of `generation`.
@@ -47,6 +50,7 @@ impl LoggedIn {
         let roles: Vec<_> = roles.into_iter().map(|role| role.name).collect();
         Ok(Self {
             name: name.clone(),
+            digest: name.digest(),
             id: user_id(user),
             role_documents: Arc::new(roles.iter().map(role_document).collect::<Vec<_>>().iter().collect()),
             authorization: Authorization::new(&privileges),

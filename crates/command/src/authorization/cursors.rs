@@ -5,6 +5,7 @@ use crate::access_control::LoggedIn;
 use crate::dispatch::Request;
 use crate::invocation::Invocation;
 use crate::service::Service;
+use crate::sessions::id::Digest;
 use bunko_access::{Action, Name, Privilege};
 use bunko_bson::{ArrayRef, ValueRef};
 use std::net::IpAddr;
@@ -14,6 +15,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     name: Name,
+    /// Whose their sessions are.
+    digest: Digest,
     /// Another user of that name has another.
     id: Option<Arc<[u8]>>,
     privileges: Arc<[Privilege]>,
@@ -30,7 +33,8 @@ impl Owner {
 
     /// Who is logged in, from that address.
     pub(crate) fn of_user(user: &LoggedIn, source: Option<IpAddr>) -> Self {
-        Self { name: user.name.clone(), id: user.id.clone(), privileges: Arc::clone(&user.privileges), source }
+        let (name, privileges) = (user.name.clone(), Arc::clone(&user.privileges));
+        Self { name, digest: user.digest, id: user.id.clone(), privileges, source }
     }
 
     /// The same with what they may do now.
@@ -40,6 +44,11 @@ impl Owner {
 
     pub(crate) fn name(&self) -> &Name {
         &self.name
+    }
+
+    /// By which users are told apart, in few bytes.
+    pub(crate) fn digest(&self) -> Digest {
+        self.digest
     }
 
     /// Whether that is the user, and not another one of the same name.

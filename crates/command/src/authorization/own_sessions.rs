@@ -1,48 +1,41 @@
-//! Sessions belong to the user who named them first.
+//! Sessions belong to the user who named them: two users may choose the same UUID, and have a session each.
 
 use super::Asker;
 use crate::connection::ClientConnection;
 use crate::invocation::Invocation;
 use crate::service::Service;
-use crate::sessions::SessionId;
-use crate::sessions::id::{Digest, digest_of};
+use crate::sessions::id::Digest;
+use crate::sessions::{NamedSession, SessionId};
 use bunko_access::Action;
-use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_catalog::NOBODY;
+use bunko_errors::Result;
 use std::time::Instant;
 
 impl Service {
-    /// Notes that a command of the connection names a session.
+    /// Notes that a command of the connection names a session: which it is.
     /// # Errors
-    /// `TooManyLogicalSessions`; `Unauthorized` where it is another user's, or said to be.
+    /// `TooManyLogicalSessions`; `Unauthorized` where it is said to be another user's.
     pub(crate) fn use_session(
         &self,
         connection: &mut ClientConnection,
-        session: SessionId,
-        said_of: Option<Digest>,
-    ) -> Result<()> {
-        let now = Instant::now();
+        named: NamedSession,
+    ) -> Result<Option<SessionId>> {
         let is_enforced = self.access.is_enforced();
-        let own = || digest_of(connection.user.as_ref().filter(|_| is_enforced).map(|user| &user.name));
-        if said_of.is_some_and(|said| said != own()) {
-            let message = "Unauthorized to set user digest in LogicalSessionId";
-            return Err(Failure::new(ErrorCode::UNAUTHORIZED, message));
-        }
-        if !is_enforced {
-            return self.sessions.touch_again(&mut connection.session, session, now);
-        }
         // Whoever is not logged in has no sessions, and fills no memory with them.
-        let Some(user) = &connection.user else {
+        if is_enforced && connection.user.is_none() {
             connection.session = None;
-            return Ok(());
-        };
-        self.sessions.touch_again(&mut connection.session, session, now)?;
-        let is_own = connection.session.as_ref().is_none_or(|session| session.belongs_to(&user.name));
-        if is_own { Ok(()) } else { Err(others()) }
+            return Ok(None);
+        }
+        let session = named.of(self.session_user(connection), Reach::Own)?;
+        self.sessions.touch_again(&mut connection.session, session, Instant::now())?;
+        Ok(Some(session))
     }
-}
 
-fn others() -> Failure {
-    Failure::new(ErrorCode::UNAUTHORIZED, "the session belongs to another user")
+    /// Whose the sessions are that a connection begins.
+    pub(crate) fn session_user(&self, connection: &ClientConnection) -> Digest {
+        let user = connection.user.as_ref().filter(|_| self.access.is_enforced());
+        user.map_or(NOBODY, |user| user.digest)
+    }
 }
 
 /// Which sessions a command may end.
@@ -65,7 +58,6 @@ impl Reach {
     }
 
     pub(crate) fn includes(self, invocation: &Invocation<'_>, session: SessionId) -> bool {
-        let user = invocation.connection.user.as_ref().map(|user| &user.name);
-        self == Self::All || user.is_some() && invocation.service.sessions.owner(session).as_ref() == user
+        self == Self::All || session.user == invocation.service.session_user(invocation.connection)
     }
 }

@@ -18,9 +18,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    let mut ended = sessions(invocation)?;
-    let reach = Reach::own(invocation);
-    ended.retain(|session| reach.includes(invocation, *session));
+    let ended = sessions(invocation, Reach::own(invocation))?;
     kill(invocation, |session| ended.contains(&session));
     for session in ended {
         invocation.service.sessions.end(session);

@@ -35,13 +35,10 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
                 user.kind().alias()
             ))
         })?;
-        chosen.push(name_of(user)?);
+        chosen.push(name_of(user)?.digest());
     }
-    let sessions = &invocation.service.sessions;
-    // An empty list means everybody. Whose a session is is known where logins are asked for; otherwise it is nobody's.
-    kill(invocation, |session| {
-        chosen.is_empty() || sessions.owner(session).is_some_and(|owner| chosen.contains(&owner))
-    });
+    // An empty list means everybody. Where no logins are asked for sessions are nobody's.
+    kill(invocation, |session| chosen.is_empty() || chosen.contains(&session.user));
     Ok(())
 }
 

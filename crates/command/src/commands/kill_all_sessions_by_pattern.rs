@@ -30,8 +30,6 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     };
     let patterns = patterns.iter().enumerate().map(parse).collect::<Result<Vec<_>, Failure>>()?;
     // An empty list chooses all.
-    let sessions = &invocation.service.sessions;
-    let chooses = |pattern: &SessionPattern, session| pattern.chooses(session, || sessions.digest(session));
-    kill(invocation, |session| patterns.is_empty() || patterns.iter().any(|pattern| chooses(pattern, session)));
+    kill(invocation, |session| patterns.is_empty() || patterns.iter().any(|pattern| pattern.chooses(session)));
     Ok(())
 }

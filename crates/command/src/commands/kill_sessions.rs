@@ -20,10 +20,10 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    let killed = sessions(invocation)?;
+    let killed = sessions(invocation, Reach::of(invocation))?;
     // An empty list means all sessions of the user, and without users all are the asker's.
-    let reach = if killed.is_empty() { Reach::own(invocation) } else { Reach::of(invocation) };
-    kill(invocation, |session| (killed.is_empty() || killed.contains(&session)) && reach.includes(invocation, session));
+    let own = Reach::own(invocation);
+    kill(invocation, |session| if killed.is_empty() { own.includes(invocation, session) } else { killed.contains(&session) });
     Ok(())
 }
 
@@ -34,14 +34,15 @@ pub(super) fn kill(invocation: &Invocation<'_>, is_chosen: impl Fn(SessionId) ->
     invocation.service.cursors.end_sessions(is_chosen);
 }
 
-/// The sessions that the command's first value lists.
+/// The sessions that the command's first value lists: the asker's, and others where they are said to be somebody's.
 /// # Errors
-/// `TypeMismatch`, `IDLFailedToParse` and `IDLUnknownField` name the place.
-pub(super) fn sessions(invocation: &Invocation<'_>) -> Result<Vec<SessionId>, Failure> {
+/// `TypeMismatch`, `IDLFailedToParse` and `IDLUnknownField` name the place; `Unauthorized` for others, if `reach` is one's own.
+pub(super) fn sessions(invocation: &Invocation<'_>, reach: Reach) -> Result<Vec<SessionId>, Failure> {
+    let asker = invocation.service.session_user(invocation.connection);
     let name = invocation.command.name;
     let argument = invocation.argument();
     let array = argument.as_array().ok_or_else(|| wrong_type(&format!("{name}.{name}"), argument, "array"))?;
     // A null names no session.
     let named = array.iter().enumerate().filter(|(_, value)| !value.is_nullish());
-    named.map(|(index, value)| id::parse(&format!("{name}.{name}.{index}"), value)).collect()
+    named.map(|(index, value)| id::parse(&format!("{name}.{name}.{index}"), value)?.of(asker, reach)).collect()
 }

@@ -2,6 +2,7 @@
 
 use super::kill_sessions::sessions;
 use crate::authorization::Privileges;
+use crate::authorization::own_sessions::Reach;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
@@ -19,12 +20,8 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let now = Instant::now();
-    let user = invocation.connection.user.as_ref().filter(|_| invocation.service.access.is_enforced());
-    for session in sessions(invocation)? {
-        let session = invocation.service.sessions.touch(session, now)?;
-        if let Some(user) = user {
-            session.belongs_to(&user.name);
-        }
+    for session in sessions(invocation, Reach::own(invocation))? {
+        invocation.service.sessions.touch(session, now)?;
     }
     Ok(())
 }

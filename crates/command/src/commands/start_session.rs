@@ -3,8 +3,8 @@
 use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
-use crate::sessions::SESSION_TIMEOUT_MINUTES;
 use crate::sessions::id::random_uuid;
+use crate::sessions::{SESSION_TIMEOUT_MINUTES, SessionId};
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
 use std::time::Instant;
 
@@ -20,10 +20,8 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let id = random_uuid(&*invocation.service.world.random);
-    let session = invocation.service.sessions.touch(id, Instant::now())?;
-    if let Some(user) = invocation.connection.user.as_ref().filter(|_| invocation.service.access.is_enforced()) {
-        session.belongs_to(&user.name);
-    }
+    let user = invocation.service.session_user(invocation.connection);
+    invocation.service.sessions.touch(SessionId { id, user }, Instant::now())?;
     reply
         .begin_document("id")
         .append("id", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &id })

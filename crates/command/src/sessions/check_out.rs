@@ -133,7 +133,7 @@ impl<'s> CheckedOut<'s> {
                 Work::Write { write, standing: held.standing }
             }
             Some(Part::First) => {
-                let unit = Transaction::begin(&service.catalog, session.name(), asked.number);
+                let unit = Transaction::begin(&service.catalog, session.id, asked.number);
                 let open = Box::new(Open { unit, active: Duration::ZERO });
                 let begun = Standing::InProgress { number: asked.number, open };
                 let before = std::mem::replace(&mut held.standing, begun);

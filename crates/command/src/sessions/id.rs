@@ -1,31 +1,43 @@
 //! What a client calls its sessions.
 
+use crate::authorization::own_sessions::Reach;
 use crate::fields::wrong_type;
-use bunko_access::Name;
-use bunko_bson::{BinarySubtype, DocumentRef, ValueRef};
+use bunko_bson::{BinarySubtype, DocumentRef, ValueRef, base64};
+use bunko_catalog::{SessionName, SessionUuid};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::fmt::Write;
 
-/// A session's UUID.
-pub type SessionId = [u8; 16];
+/// Which session it is: whose, and which of theirs.
+pub(crate) type SessionId = SessionName;
 
 /// A SHA-256.
 pub(crate) type Digest = [u8; 32];
 
-/// The SHA-256 of nothing: whose sessions they are while there are no users.
-/// Source: MongoDB manual, "Server Sessions".
-pub(crate) const UID: Digest = [
-    0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae, 0x41,
-    0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
-];
-
-/// Whose sessions those of a user are; of nobody where there is none.
-pub(crate) fn digest_of(owner: Option<&Name>) -> Digest {
-    owner.map_or(UID, Name::digest)
+/// A session as a client names it: by a UUID, and perhaps by whose it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamedSession {
+    id: SessionUuid,
+    user: Option<Digest>,
 }
 
-/// The same in base 64.
-const UID_BASE64: &str = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
+impl NamedSession {
+    /// The session, where it is said whose it is.
+    pub(super) fn whole(self) -> Option<SessionId> {
+        self.user.map(|user| SessionId { id: self.id, user })
+    }
+
+    /// The session that is meant: the asker's own unless it is said to be another's.
+    /// # Errors
+    /// `Unauthorized` where it is said to be another's and `reach` is not all sessions.
+    pub(crate) fn of(self, asker: Digest, reach: Reach) -> Result<SessionId> {
+        let user = self.user.unwrap_or(asker);
+        if user != asker && reach == Reach::Own {
+            let message = "Unauthorized to set user digest in LogicalSessionId";
+            return Err(Failure::new(ErrorCode::UNAUTHORIZED, message));
+        }
+        Ok(SessionId { id: self.id, user })
+    }
+}
 
 /// A new UUID of random bytes.
 pub(crate) fn random_uuid(random: &dyn Fn() -> u64) -> [u8; 16] {
@@ -41,29 +53,23 @@ pub(crate) fn random_uuid(random: &dyn Fn() -> u64) -> [u8; 16] {
 /// A session in messages, as MongoDB prints it.
 pub(crate) fn text(session: SessionId) -> String {
     let mut text = String::new();
-    for (index, byte) in session.iter().enumerate() {
+    for (index, byte) in session.id.iter().enumerate() {
         if matches!(index, 4 | 6 | 8 | 10) {
             text.push('-');
         }
         let _ = write!(text, "{byte:02x}");
     }
-    format!("{text} - {UID_BASE64} -  - ")
+    format!("{text} - {} -  - ", base64::encode(&session.user))
 }
 
 /// Reads a session's id, `{id: UUID, uid: ...}`, which stands at `place`.
 /// # Errors
-/// `TypeMismatch`, `IDLFailedToParse`, `IDLUnknownField` and `InvalidUUID` name the place.
-pub(crate) fn parse(place: &str, value: ValueRef<'_>) -> Result<SessionId> {
-    parse_with_user(place, value).map(|(session, _)| session)
-}
-
-/// The same, and whose it says to be.
-/// # Errors
-/// Besides, `UnsupportedFormat` for a `uid` that is no digest.
-pub(crate) fn parse_with_user(place: &str, value: ValueRef<'_>) -> Result<(SessionId, Option<Digest>)> {
+/// `TypeMismatch`, `IDLFailedToParse`, `IDLUnknownField` and `InvalidUUID` name the place; `UnsupportedFormat` for a `uid`
+/// that is no digest.
+pub(crate) fn parse(place: &str, value: ValueRef<'_>) -> Result<NamedSession> {
     let lsid = value.as_document().ok_or_else(|| wrong_type(place, value, "object"))?;
     if let Some(id) = usual(lsid) {
-        return Ok((id, None));
+        return Ok(NamedSession { id, user: None });
     }
     let (mut id, mut user) = (None, None);
     for element in lsid {
@@ -88,14 +94,14 @@ pub(crate) fn parse_with_user(place: &str, value: ValueRef<'_>) -> Result<(Sessi
         }),
         _ => Err(wrong_type(&format!("{place}.id"), id, "binData")),
     };
-    Ok((id?, user))
+    Ok(NamedSession { id: id?, user })
 }
 
 /// The UUID of `{id: UUID}`, as all drivers send it with every command.
-fn usual(lsid: DocumentRef<'_>) -> Option<SessionId> {
+fn usual(lsid: DocumentRef<'_>) -> Option<SessionUuid> {
     const BEFORE: &[u8] = b"\x1e\0\0\0\x05id\0\x10\0\0\0\x04";
     let bytes = lsid.as_bytes().strip_prefix(BEFORE)?;
-    bytes.first_chunk().copied().filter(|_| bytes.len() == size_of::<SessionId>() + 1)
+    bytes.first_chunk().copied().filter(|_| bytes.len() == size_of::<SessionUuid>() + 1)
 }
 
 /// Reads whose a session is.

@@ -11,18 +11,18 @@ mod session;
 mod standing;
 
 pub(crate) use check_out::{Asked, CheckedOut};
-pub use id::SessionId;
-use id::{Digest, UID, digest_of};
+use id::Digest;
+pub(crate) use id::{NamedSession, SessionId};
 pub(crate) use pattern::SessionPattern;
 pub(crate) use session::Session;
 
-use bunko_access::Name;
-use bunko_catalog::{WriteHistories, WriteHistory};
+use bunko_catalog::{NOBODY, WriteHistories, WriteHistory};
 use bunko_errors::{ErrorCode, Failure, Result};
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use session::Kept;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -36,7 +36,8 @@ pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_mins(SESSION_TIMEOUT
 const ENDED_TIMEOUT: Duration = Duration::from_mins(1);
 /// Sessions that end at once at most, so that whoever looks after them is not held up.
 const EXPIRED_MAX: usize = 20_000;
-/// Most sessions at once; about 300 bytes each.
+/// Most sessions at once; about 300 bytes each. A user may have as many as are left after that, so that whoever takes all that
+/// they can get, without any right, keeps nobody else out: drivers name a session in each command.
 /// Source: MongoDB manual, parameter `maxSessions`.
 pub(crate) const SESSIONS_MAX: usize = 1_000_000;
 /// Parts of the table that are locked one by one.
@@ -48,6 +49,10 @@ type Shard = Mutex<HashMap<SessionId, Arc<Session>, RandomState>>;
 pub struct SessionTable {
     shards: [Shard; SHARDS],
     count: AtomicUsize,
+    /// Most at once.
+    count_max: usize,
+    /// How many each user has. Taken under a shard.
+    of_users: Mutex<HashMap<Digest, usize, RandomState>>,
     /// Times of use are told from here, in milliseconds.
     began: Instant,
 }
@@ -55,11 +60,18 @@ pub struct SessionTable {
 impl SessionTable {
     /// A table of the sessions that wrote before the last stop; times of use count from now on.
     pub(crate) fn new(began: Instant, histories: WriteHistories) -> Self {
-        let table = Self { shards: Default::default(), count: AtomicUsize::new(histories.len()), began };
+        let table = Self {
+            shards: Default::default(),
+            count: AtomicUsize::new(0),
+            count_max: SESSIONS_MAX,
+            of_users: Mutex::default(),
+            began,
+        };
         for (id, history) in histories {
             let session = Session::new(id, 0, history);
             // Nobody has named it since: it is known for its writes alone.
             session.note_ended();
+            table.note_new(id);
             table.shard(id).lock().insert(id, Arc::new(session));
         }
         table
@@ -74,14 +86,44 @@ impl SessionTable {
             session.note_use(self.since_beginning_ms(now));
             return Ok(Arc::clone(session));
         }
-        if self.count.load(Ordering::Relaxed) >= SESSIONS_MAX {
-            let message = format!("Unable to add session: {SESSIONS_MAX} sessions are in use, the most that may be");
-            return Err(Failure::new(ErrorCode::TOO_MANY_LOGICAL_SESSIONS, message));
-        }
+        self.check_room(id)?;
         let session = Arc::new(Session::new(id, self.since_beginning_ms(now), WriteHistory::default()));
         shard.insert(id, Arc::clone(&session));
-        self.count.fetch_add(1, Ordering::Relaxed);
+        self.note_new(id);
         Ok(session)
+    }
+
+    /// Whether there may be one more of that user.
+    fn check_room(&self, id: SessionId) -> Result<()> {
+        let free = self.count_max.saturating_sub(self.count.load(Ordering::Relaxed));
+        let message = if free == 0 {
+            format!("Unable to add session: {} sessions are in use, the most that may be", self.count_max)
+        } else if id.user == NOBODY {
+            // There are no users from whom room could be kept for others.
+            return Ok(());
+        } else {
+            let own = self.of_users.lock().get(&id.user).copied().unwrap_or(0);
+            if own < free {
+                return Ok(());
+            }
+            format!("Unable to add session: {own} sessions of this user are in use, and the {free} left are for others")
+        };
+        Err(Failure::new(ErrorCode::TOO_MANY_LOGICAL_SESSIONS, message))
+    }
+
+    fn note_new(&self, id: SessionId) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        *self.of_users.lock().entry(id.user).or_default() += 1;
+    }
+
+    fn note_over(&self, id: SessionId) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        if let Entry::Occupied(mut own) = self.of_users.lock().entry(id.user) {
+            *own.get_mut() -= 1;
+            if *own.get() == 0 {
+                own.remove();
+            }
+        }
     }
 
     /// The same by somebody who may have the session at hand already, and has it afterwards. Other connections are not
@@ -102,7 +144,7 @@ impl SessionTable {
         let Some(session) = shard.get(&id) else { return };
         if session.take_over(Kept::WithHistory).is_some() {
             shard.remove(&id);
-            self.count.fetch_sub(1, Ordering::Relaxed);
+            self.note_over(id);
         } else {
             session.note_ended();
         }
@@ -131,18 +173,8 @@ impl SessionTable {
                 stays
             });
         }
-        self.count.fetch_sub(over.len(), Ordering::Relaxed);
+        over.iter().for_each(|(id, _)| self.note_over(*id));
         over
-    }
-
-    /// Whose session it is, where users are asked for.
-    pub(crate) fn owner(&self, id: SessionId) -> Option<Name> {
-        self.shard(id).lock().get(&id).and_then(|session| session.owner().cloned())
-    }
-
-    /// A digest of whose session it is.
-    pub(crate) fn digest(&self, id: SessionId) -> Digest {
-        self.shard(id).lock().get(&id).map_or(UID, |session| digest_of(session.owner()))
     }
 
     /// Each session's id and how long after the table began it was used last, by id.
@@ -159,7 +191,7 @@ impl SessionTable {
 
     fn shard(&self, id: SessionId) -> &Shard {
         // A client that chooses ids for one shard has its own sessions wait for each other, and no longer search.
-        &self.shards[usize::from(id[15]) % SHARDS]
+        &self.shards[usize::from(id.id[15]) % SHARDS]
     }
 
     fn since_beginning_ms(&self, now: Instant) -> u64 {
@@ -172,30 +204,60 @@ mod tests {
     use super::*;
     use bunko_operation::OperationContext;
 
-    const NOBODY: &dyn Fn(SessionId) -> bool = &|_| false;
+    const NONE: &dyn Fn(SessionId) -> bool = &|_| false;
+    const ONE: SessionId = SessionId { id: [1; 16], user: NOBODY };
+    const TWO: SessionId = SessionId { id: [2; 16], user: NOBODY };
 
     #[test]
     fn a_session_ends_when_nobody_used_it_for_long() {
         let began = Instant::now();
         let sessions = SessionTable::new(began, WriteHistories::default());
-        sessions.touch([1; 16], began).expect("the first");
+        sessions.touch(ONE, began).expect("the first");
         let mut at_hand = None;
-        sessions.touch_again(&mut at_hand, [2; 16], began).expect("the second");
+        sessions.touch_again(&mut at_hand, TWO, began).expect("the second");
         let later = began + Duration::from_secs(100);
-        sessions.touch_again(&mut at_hand, [2; 16], later).expect("used again");
-        let over = sessions.expire(later, Duration::from_secs(99), NOBODY);
-        assert_eq!(over.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [[1; 16]]);
-        assert_eq!(sessions.all(), [([2; 16], Duration::from_secs(100))]);
+        sessions.touch_again(&mut at_hand, TWO, later).expect("used again");
+        let over = sessions.expire(later, Duration::from_secs(99), NONE);
+        assert_eq!(over.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [ONE]);
+        assert_eq!(sessions.all(), [(TWO, Duration::from_secs(100))]);
         assert_eq!(sessions.count.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn no_user_takes_the_sessions_of_all() {
+        let began = Instant::now();
+        let sessions = SessionTable { count_max: 1000, ..SessionTable::new(began, WriteHistories::default()) };
+        let of = |user: u8, number: u16| {
+            let mut id = [0; 16];
+            id[..2].copy_from_slice(&number.to_le_bytes());
+            sessions.touch(SessionId { id, user: [user; 32] }, began)
+        };
+        let taken = |user| (0..1000).take_while(|number| of(user, *number).is_ok()).count();
+        assert_eq!([taken(1), taken(2), taken(3)], [500, 250, 125]);
+        let refused = of(1, 1000).expect_err("too many");
+        assert_eq!(refused.code(), ErrorCode::TOO_MANY_LOGICAL_SESSIONS);
+        assert!(refused.message().contains("500 sessions of this user are in use, and the 125 left"), "{refused:?}");
+        of(1, 7).expect("one that there is");
+        of(4, 1).expect("the first");
+        // What has ended counts no more.
+        assert_eq!(sessions.expire(began + Duration::from_secs(9), Duration::from_secs(1), NONE).len(), 876);
+        assert_eq!((sessions.count.load(Ordering::Relaxed), sessions.of_users.lock().len()), (0, 0));
+        assert_eq!(taken(5), 500);
+        let nobody = (0..1000_u16).filter(|number| {
+            let mut id = [1; 16];
+            id[..2].copy_from_slice(&number.to_le_bytes());
+            sessions.touch(SessionId { id, user: NOBODY }, began).is_ok()
+        });
+        assert_eq!(nobody.count(), 500, "all that there is");
     }
 
     #[test]
     fn what_is_in_use_is_spared() {
         let began = Instant::now();
         let sessions = SessionTable::new(began, WriteHistories::default());
-        sessions.touch([1; 16], began).expect("the first");
+        sessions.touch(ONE, began).expect("the first");
         let later = began + Duration::from_secs(100);
-        assert!(sessions.expire(later, Duration::from_secs(1), &|id| id == [1; 16]).is_empty());
+        assert!(sessions.expire(later, Duration::from_secs(1), &|id| id == ONE).is_empty());
     }
 
     #[test]
@@ -203,19 +265,19 @@ mod tests {
         let began = Instant::now();
         let sessions = SessionTable::new(began, WriteHistories::default());
         let operation = OperationContext::unlimited();
-        let session = sessions.touch([1; 16], began).expect("the first");
+        let session = sessions.touch(ONE, began).expect("the first");
         let write = |number| Asked { number, part: None };
         let mut at_work = session.take(write(5), &*operation).expect("in time").expect("not over");
         let later = began + Duration::from_secs(100);
         assert!(session.is_at_work());
-        assert!(sessions.expire(later, Duration::from_secs(1), NOBODY).is_empty());
+        assert!(sessions.expire(later, Duration::from_secs(1), NONE).is_empty());
         at_work.history.turn_to(5);
         assert!(session.give_back(at_work).is_none());
         let too_old = session.take(write(4), &*operation).err().expect("5 has begun");
         assert_eq!(too_old.code(), ErrorCode::TRANSACTION_TOO_OLD);
-        sessions.end([1; 16]);
+        sessions.end(ONE);
         assert!(sessions.all().is_empty());
-        assert_eq!(sessions.expire(later, Duration::from_secs(1000), NOBODY).len(), 1, "an ended one ends sooner");
+        assert_eq!(sessions.expire(later, Duration::from_secs(1000), NONE).len(), 1, "an ended one ends sooner");
         assert!(session.take(write(6), &*operation).expect("in time").is_none());
     }
 
@@ -224,12 +286,12 @@ mod tests {
         let began = Instant::now();
         let sessions = SessionTable::new(began, WriteHistories::default());
         let mut at_hand = None;
-        sessions.touch_again(&mut at_hand, [2; 16], began).expect("the first");
-        sessions.end([2; 16]);
-        sessions.end([2; 16]);
+        sessions.touch_again(&mut at_hand, TWO, began).expect("the first");
+        sessions.end(TWO);
+        sessions.end(TWO);
         assert_eq!(sessions.count.load(Ordering::Relaxed), 0);
         let later = began + Duration::from_secs(5);
-        sessions.touch_again(&mut at_hand, [2; 16], later).expect("the next");
-        assert_eq!(sessions.all(), [([2; 16], Duration::from_secs(5))]);
+        sessions.touch_again(&mut at_hand, TWO, later).expect("the next");
+        assert_eq!(sessions.all(), [(TWO, Duration::from_secs(5))]);
     }
 }

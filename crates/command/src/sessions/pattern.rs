@@ -13,7 +13,7 @@ pub(crate) enum SessionPattern {
     /// Those of a user.
     Of(Digest),
     /// One session of a user.
-    Session(SessionId, Digest),
+    Session(SessionId),
 }
 
 /// What messages call a pattern.
@@ -40,12 +40,12 @@ impl SessionPattern {
         let fields = Fields::new(PLACE, pattern);
         if let Some(lsid) = fields.field("lsid") {
             let place = format!("{PLACE}.lsid");
-            let (session, user) = id::parse_with_user(&place, lsid)?;
-            let user = user.ok_or_else(|| {
+            let named = id::parse(&place, lsid)?;
+            let session = named.whole().ok_or_else(|| {
                 let message = format!("BSON field '{place}.uid' is missing but a required field");
                 Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
             })?;
-            return Ok(Self::Session(session, user));
+            return Ok(Self::Session(session));
         }
         match fields.field("uid") {
             Some(uid) => parse_user(&format!("{PLACE}.uid"), uid).map(Self::Of),
@@ -53,12 +53,12 @@ impl SessionPattern {
         }
     }
 
-    /// Whether it chooses that session, which is somebody's.
-    pub(crate) fn chooses(&self, session: SessionId, owner: impl FnOnce() -> Digest) -> bool {
+    /// Whether it chooses that session.
+    pub(crate) fn chooses(&self, session: SessionId) -> bool {
         match self {
             Self::All => true,
-            Self::Of(user) => *user == owner(),
-            Self::Session(chosen, user) => *chosen == session && *user == owner(),
+            Self::Of(user) => *user == session.user,
+            Self::Session(chosen) => *chosen == session,
         }
     }
 }

@@ -2,24 +2,20 @@
 
 use super::SessionId;
 use super::check_out::{Asked, CheckedOut};
-use super::id::digest_of;
 use super::standing::{Held, Standing};
 use crate::transactions::Open;
-use bunko_access::Name;
-use bunko_catalog::{SessionName, WriteHistory};
+use bunko_catalog::WriteHistory;
 use bunko_errors::Result;
 use bunko_operation::OperationSource;
 use parking_lot::{Condvar, Mutex};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A session that is in use, shared by the table and by connections that have it at hand.
 pub(crate) struct Session {
     pub id: SessionId,
     last_use_ms: AtomicU64,
-    /// Who named it first, where users are asked for.
-    owner: OnceLock<Name>,
     /// A client has ended it; it begins anew if it is used.
     is_ended: AtomicBool,
     is_over: AtomicBool,
@@ -45,7 +41,6 @@ impl Session {
         Self {
             id,
             last_use_ms: AtomicU64::new(now_ms),
-            owner: OnceLock::new(),
             is_ended: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             belongings: Mutex::new(Belongings { held: Some(Held::new(history)), is_to_abort: false }),
@@ -62,20 +57,6 @@ impl Session {
 
     pub(super) fn last_use_ms(&self) -> u64 {
         self.last_use_ms.load(Ordering::Relaxed)
-    }
-
-    /// Whether it is that user's, as it is from now on if it was nobody's.
-    pub(crate) fn belongs_to(&self, user: &Name) -> bool {
-        self.owner.get_or_init(|| user.clone()) == user
-    }
-
-    /// As others are told of it.
-    pub(crate) fn name(&self) -> SessionName {
-        SessionName { id: self.id, user: digest_of(self.owner()) }
-    }
-
-    pub(super) fn owner(&self) -> Option<&Name> {
-        self.owner.get()
     }
 
     /// Whether a client has ended it.

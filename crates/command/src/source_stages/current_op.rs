@@ -7,7 +7,7 @@ use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::operation_description::{LargeCommands, describe, describe_idle_sessions};
 use bunko_access::Name;
-use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef};
+use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -59,8 +59,7 @@ fn describe_cursor(invocation: &Invocation<'_>, cursor: &IdleCursor) -> Document
         .with("host", &invocation.service.facts.host)
         .with("ns", &cursor.namespace);
     if let Some(session) = &cursor.session {
-        let id = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: session };
-        described.append("lsid", &DocumentBuf::new().with("id", id));
+        described.append("lsid", &session.to_document());
     }
     described.with("cursor", &details)
 }

@@ -7,8 +7,10 @@ use crate::authorization::own_sessions::Reach;
 use crate::fields::{Fields, wrong_type};
 use crate::invocation::Invocation;
 use crate::sessions::SessionId;
+use crate::sessions::id::Digest;
+use bunko_access::Name;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
-use bunko_catalog::{Namespace, SessionName};
+use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::time::Duration;
 
@@ -40,26 +42,25 @@ fn documents(
     specification: ValueRef<'_>,
 ) -> Result<Vec<DocumentBuf>> {
     let options = specification.as_document().ok_or_else(|| wrong_type(stage, specification, "object"))?;
-    if names_users(stage, options)? {
-        // None is shown under a user's name.
-        return Ok(Vec::new());
-    }
+    let users = named_users(stage, options)?;
     let service = invocation.service;
     let describe = |(session, last_use): (SessionId, Duration)| {
         let last_use = ValueRef::DateTime(service.started_at_ms + last_use.as_millis() as i64);
-        let id = SessionName { id: session, user: service.sessions.digest(session) }.to_document();
-        DocumentBuf::new().with("_id", &id).with("lastUse", last_use)
+        DocumentBuf::new().with("_id", &session.to_document()).with("lastUse", last_use)
     };
     let reach = match invocation.asker() {
         Some(_) if !has_on(options, "allUsers") => Reach::own(invocation),
         _ => Reach::All,
     };
-    let shown = service.sessions.all().into_iter().filter(|(session, _)| reach.includes(invocation, *session));
-    Ok(shown.map(describe).collect())
+    let is_shown = |session: SessionId| match &users[..] {
+        [] => reach.includes(invocation, session),
+        users => users.contains(&session.user),
+    };
+    Ok(service.sessions.all().into_iter().filter(|(session, _)| is_shown(*session)).map(describe).collect())
 }
 
-/// Whether somebody's sessions are asked for.
-fn names_users(stage: &'static str, options: DocumentRef<'_>) -> Result<bool> {
+/// Whose sessions are asked for, where that is said.
+fn named_users(stage: &'static str, options: DocumentRef<'_>) -> Result<Vec<Digest>> {
     check_known(stage, options, &["users", "allUsers"])?;
     let fields = Fields::new(stage, options);
     let wants_all = match fields.field("allUsers") {
@@ -67,34 +68,32 @@ fn names_users(stage: &'static str, options: DocumentRef<'_>) -> Result<bool> {
         Some(ValueRef::Boolean(all)) => all,
         Some(other) => return Err(fields.mismatch("allUsers", other, "type 'bool'")),
     };
-    let mut count = 0;
+    let mut named = Vec::new();
     if let Some(users) = fields.array("users")? {
         for (index, user) in users.iter().enumerate().filter(|(_, user)| !user.is_nullish()) {
             let place = format!("{stage}.users.{index}");
-            check_user(&place, user.as_document().ok_or_else(|| wrong_type(&place, user, "object"))?)?;
-            count += 1;
+            let user = user.as_document().ok_or_else(|| wrong_type(&place, user, "object"))?;
+            named.push(user_of(&place, user)?.digest());
         }
     }
-    if wants_all && count > 0 {
+    if wants_all && !named.is_empty() {
         let message = format!("{stage} may not specify {{allUsers:true}} and {{users:[...]}} at the same time");
         return Err(Failure::new(ErrorCode::UNSUPPORTED_FORMAT, message));
     }
-    Ok(count > 0)
+    Ok(named)
 }
 
-fn check_user(place: &str, user: DocumentRef<'_>) -> Result<()> {
+fn user_of(place: &str, user: DocumentRef<'_>) -> Result<Name> {
     check_known(place, user, &["user", "db"])?;
-    for name in ["user", "db"] {
-        match user.get(name).filter(|value| !value.is_nullish()) {
-            Some(ValueRef::String(_)) => {}
-            Some(other) => return Err(wrong_type(&format!("{place}.{name}"), other, "string")),
-            None => {
-                let message = format!("BSON field '{place}.{name}' is missing but a required field");
-                return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
-            }
+    let part = |name: &str| match user.get(name).filter(|value| !value.is_nullish()) {
+        Some(ValueRef::String(part)) => Ok(part),
+        Some(other) => Err(wrong_type(&format!("{place}.{name}"), other, "string")),
+        None => {
+            let message = format!("BSON field '{place}.{name}' is missing but a required field");
+            Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message))
         }
-    }
-    Ok(())
+    };
+    Ok(Name::new(part("user")?, part("db")?))
 }
 
 fn check_known(place: &str, document: DocumentRef<'_>, known: &[&str]) -> Result<()> {

@@ -6,7 +6,7 @@ use bunko_bson::{DocumentBuf, datetime};
 
 /// One that no command works with: of a session that is idle.
 pub(crate) fn describe_idle(service: &Service, entry: &Entry) -> DocumentBuf {
-    let id = entry.session.name().to_document();
+    let id = entry.session.id.to_document();
     DocumentBuf::new()
         .with("type", "idleSession")
         .with("host", &service.facts.host)
