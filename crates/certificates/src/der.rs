@@ -1,7 +1,10 @@
 //! What certificates are written in, as far as it takes to find a name in them.
 //! Source: ITU-T X.690.
 
+pub const BOOLEAN: u8 = 0x01;
 pub const INTEGER: u8 = 0x02;
+pub const BIT_STRING: u8 = 0x03;
+pub const OCTET_STRING: u8 = 0x04;
 pub const OBJECT_IDENTIFIER: u8 = 0x06;
 pub const UTF8_STRING: u8 = 0x0c;
 pub const NUMERIC_STRING: u8 = 0x12;
@@ -17,6 +20,8 @@ pub const SEQUENCE: u8 = 0x30;
 pub const SET: u8 = 0x31;
 /// The version of a certificate, which the first one has not.
 pub const VERSION: u8 = 0xa0;
+/// The extensions of a certificate.
+pub const EXTENSIONS: u8 = 0xa3;
 
 /// One value.
 #[derive(Clone, Copy, Debug)]

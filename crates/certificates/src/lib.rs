@@ -1,4 +1,4 @@
-//! Certificates and keys in PEM files, whom a certificate names, and how long it is valid.
+//! Certificates and keys in PEM files, whom a certificate names, how long it is valid, and what for.
 //!
 //! **Invariant:** nothing here decides about trust. Whoever asks a certificate for its name has had it verified before.
 #![forbid(unsafe_code)]
@@ -9,7 +9,9 @@ mod key;
 mod password;
 mod pem;
 mod subject;
+mod usage;
 
 pub use details::Details;
 pub use password::Password;
 pub use pem::{certificate_and_key, certificates, revocation_lists};
+pub use usage::is_for_clients;

@@ -2,12 +2,12 @@
 
 mod authority;
 
-use authority::{Authority, Validity};
+use authority::{Authority, SignedBy, Validity};
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_client::{Connection, Uri};
 use bunko_testkit::process::{Server, temporary_dbpath};
 use bunko_testkit::shell;
-use rcgen::KeyPair;
+use rcgen::{KeyPair, KeyUsagePurpose};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -99,6 +99,43 @@ fn clients_are_let_in_by_their_certificates() {
     assert_refused(&server, &options(&revoked), "net.tls.CRLFile revokes the client's certificate");
     let mistrust = stranger.options(Some(&authority.file("ann.pem")));
     assert_refused(&server, &mistrust, "the client does not trust the server's certificate");
+}
+
+#[test]
+fn a_certificate_that_is_trusted_itself_is_taken_though_it_could_issue_others() {
+    let (authority, dbpath) = (Authority::new(), temporary_dbpath());
+    let mut trusted = std::fs::read_to_string(authority.file("ca.pem")).expect("read");
+    let mut client = |name, usages: &[KeyUsagePurpose], is_trusted| {
+        let (file, certificate) = authority.write_client_authority(name, usages, SignedBy::Itself);
+        trusted.push_str(if is_trusted { &certificate } else { "" });
+        file
+    };
+    let taken = client("ann", &[], true);
+    let signing = client("signer", &[KeyUsagePurpose::KeyCertSign], true);
+    let unknown = client("unknown", &[], false);
+    let stranger = Authority::new();
+    let of_the_same_name = stranger.write_client_authority("ann", &[], SignedBy::Itself).0;
+    let issued = authority.write_client_authority("issued", &[], SignedBy::Authority).0;
+    authority.write("ca.pem", &trusted);
+    let options = |file: &Path| authority.options(Some(file));
+    let server = authority.serve(&binary(), dbpath.path(), "requireTLS", &["--auth"]);
+    let mut first = connect(&server, &options(&taken)).expect("connected");
+    let made = run(&mut first, "{createUser: 'root', pwd: 'secret', roles: ['root']}");
+    assert_eq!(made, "{ok: 1.0}");
+    let uri = format!("mongodb://root:secret@localhost:{}/?{}", server.address().port(), options(&taken));
+    let mut root = Connection::connect(&uri.parse().expect("valid")).expect("connected");
+    let create = "{createUser: 'CN=ann,OU=tests,O=Bunko', roles: [{role: 'root', db: 'admin'}]}";
+    let create = shell::parse_document(create).expect("a command");
+    root.run_command("$external", create.as_ref()).expect("made");
+    connect(&server, &(options(&taken) + "&authMechanism=MONGODB-X509")).expect("logged in");
+    for refused in [signing, issued, unknown, of_the_same_name] {
+        assert_refused(&server, &options(&refused), "the client's certificate is one of an authority");
+    }
+    drop(server);
+    let list = authority.write_revocations(4);
+    let revocations = ["--tlsCRLFile", list.to_str().expect("a path")];
+    let server = authority.serve(&binary(), dbpath.path(), "requireTLS", &revocations);
+    assert_refused(&server, &options(&taken), "the client's certificate is one of an authority");
 }
 
 #[test]

@@ -16,6 +16,13 @@ pub enum Validity {
     Past,
 }
 
+/// Who vouches for a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignedBy {
+    Itself,
+    Authority,
+}
+
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     directory: tempfile::TempDir,
@@ -82,6 +89,27 @@ impl Authority {
             params.not_after = date_time_ymd(2020, 1, 1);
         }
         self.sign(&format!("{common_name}.pem"), &params, key, written)
+    }
+
+    /// A client's certificate by which others could be issued, as `openssl req -x509` makes it, signed by nobody else, or by
+    /// the authority; and the certificate alone.
+    pub fn write_client_authority(
+        &self,
+        common_name: &str,
+        usages: &[KeyUsagePurpose],
+        issuer: SignedBy,
+    ) -> (PathBuf, String) {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.distinguished_name = name(common_name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = usages.to_vec();
+        let key = new_key();
+        let certificate = match issuer {
+            SignedBy::Itself => params.self_signed(&key),
+            SignedBy::Authority => params.signed_by(&key, &self.issuer),
+        };
+        let certificate = certificate.expect("signed").pem();
+        (self.write(&format!("{common_name}.pem"), &format!("{certificate}{}", key.serialize_pem())), certificate)
     }
 
     fn sign(&self, file: &str, params: &CertificateParams, key: &KeyPair, written: &str) -> PathBuf {

@@ -1,5 +1,6 @@
 //! From files to what rustls needs.
 
+use super::client_verifier::ClientVerifier;
 use super::{ClientCertificates, Current, TlsOptions};
 use bunko_certificates::{Details, certificate_and_key, certificates, revocation_lists};
 use bunko_command::TlsVersion;
@@ -33,8 +34,9 @@ pub(super) fn read(options: &TlsOptions) -> Result<Current, String> {
 /// list of whoever issued the client's own certificate must be there, and must not be out of date.
 fn verifier(options: &TlsOptions, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, String> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(&options.ca_file)? {
-        roots.add(certificate).map_err(|error| at(&options.ca_file, &error))?;
+    let authorities = certificates(&options.ca_file)?;
+    for certificate in &authorities {
+        roots.add(certificate.clone()).map_err(|error| at(&options.ca_file, &error))?;
     }
     let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
     if let Some(file) = &options.crl_file {
@@ -46,7 +48,9 @@ fn verifier(options: &TlsOptions, provider: Arc<CryptoProvider>) -> Result<Arc<d
     }
     // What cannot be read by now are lists.
     let file = options.crl_file.as_ref().unwrap_or(&options.ca_file);
-    builder.build().map_err(|error| at(file, &error)).map(|verifier| verifier as Arc<dyn ClientCertVerifier>)
+    let usual = builder.build().map_err(|error| at(file, &error))?;
+    let trusted_itself = if options.crl_file.is_none() { authorities } else { Vec::new() };
+    Ok(Arc::new(ClientVerifier { usual, trusted_itself }))
 }
 
 fn protocol(version: TlsVersion) -> &'static SupportedProtocolVersion {

@@ -1,5 +1,6 @@
 //! Handshakes, which cost more than most commands: they are reckoned on threads of their own.
 
+use super::client_verifier::is_of_authority;
 use super::{Tls, TlsSession};
 use crate::socket::Socket;
 use rustls::{AlertDescription, CertificateError, Error, ServerConnection};
@@ -13,9 +14,6 @@ pub(crate) const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
 const HANDSHAKE_BYTES_MAX: usize = 64 * 1024;
 /// Bytes read at once.
 const READ_BYTES: usize = 4096;
-
-/// What rustls says, in another crate's words, of a client that shows the certificate of an authority.
-const USED_BY_AUTHORITY: &str = "CaUsedAsEndEntity";
 
 /// Why a handshake failed.
 #[derive(Debug)]
@@ -57,10 +55,9 @@ impl fmt::Display for HandshakeError {
             Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
                 "the client's certificate has expired"
             }
-            Error::InvalidCertificate(CertificateError::Other(other))
-                if other.to_string().contains(USED_BY_AUTHORITY) =>
-            {
-                "the client's certificate is one of an authority (basicConstraints CA:TRUE), by which no client may log in"
+            Error::InvalidCertificate(error) if is_of_authority(error) => {
+                "the client's certificate is one of an authority (basicConstraints CA:TRUE), by which a client may log in only \
+                 if it stands itself in net.tls.CAFile, is for clients, and there is no net.tls.CRLFile"
             }
             Error::AlertReceived(
                 AlertDescription::UnknownCA

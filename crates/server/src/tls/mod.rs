@@ -3,6 +3,7 @@
 //! **Invariant:** a handshake has as much time as [`HANDSHAKE_TIME_MAX`], takes at most [`HANDSHAKE_BYTES_MAX`] from the
 //! client, and is reckoned on threads that serve no connection.
 
+mod client_verifier;
 mod configuration;
 mod handshake;
 mod session;
