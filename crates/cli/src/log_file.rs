@@ -109,6 +109,8 @@ fn cut_off(file: &File, count: usize) -> std::io::Result<()> {
 
 impl OpenLogFile {
     fn rotate(&self, now_ms: i64) -> Result<(), String> {
+        // Held all the while: of two that rotate at once the second would rename the new file to the name of the old one.
+        let mut current = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if self.rotation == LogRotation::Rename {
             let old = old_path(&self.path, now_ms);
             if old.exists() {
@@ -123,7 +125,7 @@ impl OpenLogFile {
         }
         let opened = OpenOptions::new().append(true).create(true).open(&self.path);
         let file = opened.map_err(|error| format!("cannot open {}: {error}", self.path.display()))?;
-        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = file;
+        *current = file;
         Ok(())
     }
 }
@@ -165,6 +167,30 @@ mod tests {
         assert!(error.contains("a.log.2026-01-01T00-00-00: it exists"), "{error}");
         log.write_line("three");
         assert_eq!(read(&path), "two\nthree\n");
+    }
+
+    #[test]
+    fn of_two_that_rotate_at_once_none_takes_the_lines_of_the_other_away() {
+        const ROUNDS: i64 = 500;
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let path = directory.path().join("a.log");
+        let log = log(&path, LogRotation::Rename);
+        let barrier = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for round in 0..ROUNDS {
+                        log.write_line("a line");
+                        barrier.wait();
+                        let _ = log.rotate(NOW_MS + 1000 * round);
+                        barrier.wait();
+                    }
+                });
+            }
+        });
+        let files = std::fs::read_dir(directory.path()).expect("a directory");
+        let lines: usize = files.map(|file| read(&file.expect("a file").path()).lines().count()).sum();
+        assert_eq!(lines, 2 * ROUNDS as usize);
     }
 
     #[test]

@@ -25,6 +25,15 @@ pub enum Peer {
     Unix,
 }
 
+/// The server's end of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LocalEnd {
+    /// An address.
+    Tcp(SocketAddr),
+    /// The path of a Unix domain socket.
+    Unix(String),
+}
+
 /// Bits of an address of IPv6 that its holder can choose, as a rule.
 const IPV6_HOST_BITS: u32 = 64;
 
@@ -68,8 +77,8 @@ pub struct ClientConnection {
     pub peer: Peer,
     /// Whom the certificate names that it showed, verified, in its TLS handshake.
     pub certificate_subject: Option<String>,
-    /// The server's end, where events are audited; `None` on a Unix domain socket.
-    pub local: Option<SocketAddr>,
+    /// The server's end, where events are audited.
+    pub local: Option<LocalEnd>,
     /// The `client` document of the handshake; may be given once.
     pub metadata: Option<DocumentBuf>,
     /// Compressors agreed on in the handshake, most wanted first.

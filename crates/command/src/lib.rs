@@ -84,7 +84,7 @@ pub use audit::{AuditOptions, Configuration as AuditConfiguration};
 pub use authorization::{Asker, Privileges};
 pub use awaiting::Await;
 pub use commands::COMMANDS;
-pub use connection::{ClientConnection, Peer};
+pub use connection::{ClientConnection, LocalEnd, Peer};
 pub use connection_rate::{ConnectionPace, ConnectionRate};
 pub use counters::{Counters, TlsVersion};
 pub use dispatch::{Answer, Command, Databases, Halt, Request, RunOn, TransactionUse, write_failure};

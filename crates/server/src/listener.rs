@@ -321,7 +321,7 @@ impl Acceptor {
         }
         let mut client = ClientConnection::new(id, peer);
         if self.service.is_audited() {
-            client.local = socket.local_address();
+            client.local = socket.local_end();
         }
         let (service, executor, socket) = (Arc::clone(&self.service), Arc::clone(&self.executor), Arc::new(socket));
         let tls = self.tls.clone();

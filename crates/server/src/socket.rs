@@ -1,10 +1,11 @@
 //! What a connection reads from and writes to.
 
+use bunko_command::LocalEnd;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, retry_on_intr};
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, getsockname, recv, send, sendmsg};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, SocketAddrUnix, getsockname, recv, send, sendmsg};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -42,9 +43,16 @@ impl Socket {
         }
     }
 
-    /// The server's end of it; `None` for a Unix domain socket.
-    pub fn local_address(&self) -> Option<SocketAddr> {
-        getsockname(self).ok().and_then(|address| address.try_into().ok())
+    /// The server's end of it; `None` where it has no name.
+    pub fn local_end(&self) -> Option<LocalEnd> {
+        let address = getsockname(self).ok()?;
+        match SocketAddr::try_from(address.clone()) {
+            Ok(address) => Some(LocalEnd::Tcp(address)),
+            Err(_) => {
+                let address = SocketAddrUnix::try_from(address).ok()?;
+                Some(LocalEnd::Unix(address.path_bytes().map(|path| String::from_utf8_lossy(path).into_owned())?))
+            }
+        }
     }
 
     /// Notes what happened.

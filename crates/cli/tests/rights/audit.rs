@@ -1,11 +1,17 @@
 //! The audit log, redaction, and a password that is found nowhere after all that can be done with it.
 
 use super::{assert_refused, open};
+use crate::peer::{Peer, code, command};
 use crate::{assert_nowhere, binary, run};
-use bunko_bson::{DocumentRef, ValueRef};
+use bunko_bson::{DocumentRef, ValueRef, extended_json};
 use bunko_testkit::process::{Server, temporary_dbpath};
 use bunko_testkit::shell;
+use bunko_wire::{MessageFlags, write_request};
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// A password that must be found nowhere, and a value that must not be found in the log.
 const PASSWORD: &str = "canary-p4ssw0rd";
@@ -130,6 +136,77 @@ fn an_audit_log_is_filtered_and_rotated() {
     }
 }
 
+#[test]
+fn both_ends_of_a_unix_domain_socket_are_told() {
+    let (dbpath, sockets) = (temporary_dbpath(), temporary_dbpath());
+    let audit = dbpath.path().join("audit.json");
+    let [data, prefix, audit] = [dbpath.path(), sockets.path(), &audit].map(|path| path.to_str().expect("text"));
+    let flags = ["--dbpath", data, "--port", "0", "--unixSocketPrefix", prefix];
+    let audited = ["--auditDestination", "file", "--auditPath", audit];
+    let server = Server::run(&binary(), &[&flags[..], &audited].concat()).expect("started");
+    let socket = format!("{prefix}/mongodb-{}.sock", server.address().port());
+    let uri = format!("mongodb://{}/", socket.replace('/', "%2F"));
+    let mut connection = bunko_client::Connection::connect(&uri.parse().expect("valid")).expect("connected");
+    run(&mut connection, "test", "{create: 'c'}");
+    let lines = read(dbpath.path());
+    let made = lines.iter().find(|line| line.contains("\"createCollection\"")).expect("an event");
+    assert!(made.contains(&format!(r#""local":{{"unix":"{socket}"}},"remote":{{"unix":"anonymous"}}"#)), "{made}");
+}
+
+/// How many clients write events while the file is rotated.
+const WRITERS: usize = 8;
+
+#[test]
+fn no_event_is_lost_or_torn_while_the_file_is_rotated() {
+    let dbpath = temporary_dbpath();
+    let server = start(dbpath.path(), &["--auditFilter", "{atype: 'authCheck'}"]);
+    let mut anyone = open(&server, "", "");
+    run(&mut anyone, "admin", super::ROOT);
+    let mut root = open(&server, "root:secret@", "");
+    run(&mut root, "admin", "{createUser: 'u', pwd: 'p', roles: []}");
+    let (pad, is_over) = ("x".repeat(1_000), AtomicBool::new(false));
+    let refuse = |writer: usize| {
+        let mut connection = open(&server, "u:p@", "");
+        let refusals = (0..).take_while(|_| !is_over.load(Ordering::Relaxed)).map(|number| {
+            let namespace = format!("w{writer}n{number}");
+            assert_refused(&mut connection, "test", &format!("{{find: '{namespace}', comment: '{pad}'}}"));
+            std::thread::sleep(Duration::from_millis(2));
+            format!("test.{namespace}")
+        });
+        refusals.collect::<Vec<_>>()
+    };
+    let expected: Vec<_> = std::thread::scope(|scope| {
+        let refuse = &refuse;
+        let writers: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(move || refuse(writer))).collect();
+        // Names of files are told apart by seconds.
+        let wait = || std::thread::sleep(Duration::from_millis(1_050));
+        wait();
+        run(&mut root, "admin", "{logRotate: 'audit'}");
+        wait();
+        let process = Pid::from_raw(server.pid() as i32).expect("a process");
+        kill_process(process, Signal::USR1).expect("sent");
+        wait();
+        is_over.store(true, Ordering::Relaxed);
+        writers.into_iter().flat_map(|writer| writer.join().expect("refused")).collect()
+    });
+    let files = std::fs::read_dir(dbpath.path()).expect("readable").filter_map(Result::ok);
+    let files: Vec<_> = files.filter(|file| file.file_name().to_string_lossy().starts_with("audit.json")).collect();
+    assert_eq!(files.len(), 3, "{files:?}");
+    let mut seen = BTreeSet::new();
+    for file in files {
+        let text = std::fs::read_to_string(file.path()).expect("readable");
+        assert!(text.ends_with('\n'), "{file:?}");
+        for line in text.lines() {
+            let event = extended_json::parse_document(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+            let param = event.as_ref().get("param").and_then(ValueRef::as_document).expect("a param");
+            let namespace = param.get("ns").and_then(ValueRef::as_str).expect("a namespace");
+            assert!(seen.insert(namespace.to_owned()), "{namespace} is there twice");
+        }
+    }
+    let missing: Vec<_> = expected.iter().filter(|namespace| !seen.contains(*namespace)).collect();
+    assert!(missing.is_empty() && expected.len() > WRITERS, "{} of {}: {missing:?}", missing.len(), expected.len());
+}
+
 /// What a filter of patterns lets through, as bytes of documents.
 #[test]
 fn an_audit_log_may_be_bson_and_its_filter_have_patterns() {
@@ -206,6 +283,32 @@ fn what_makes_a_collection_is_noted_with_who_did() {
     let before = read(dbpath.path()).len();
     run(&mut root, "admin", bulk);
     assert_eq!(read(dbpath.path()).len(), before + 2);
+}
+
+/// Drivers send indexes in the command, and who wants to leave no trace beside it.
+#[test]
+fn an_index_is_noted_whichever_way_it_was_sent() {
+    let dbpath = temporary_dbpath();
+    let audit = dbpath.path().join("audit.json");
+    let audited = ["--auditDestination", "file", "--auditPath", audit.to_str().expect("text")];
+    let server = Server::start(&binary(), dbpath.path(), &audited).expect("started");
+    let mut peer = Peer::connect(server.address());
+    peer.run("test", "{createIndexes: 'c', indexes: [{key: {a: 1}, name: 'a'}]}");
+    let body = command("test", "{createIndexes: 'c'}");
+    let index = shell::parse_document("{key: {b: 1}, name: 'b'}").expect("an index");
+    let mut frame = Vec::new();
+    let write_body = |out: &mut Vec<u8>| out.extend_from_slice(body.as_ref().as_bytes());
+    write_request(&mut frame, 9, MessageFlags::NONE, write_body, "indexes", [index.as_ref().as_bytes()]).expect("small");
+    peer.send(&frame);
+    assert_eq!(code(peer.reply_to(9).as_ref()), 0);
+    let made: Vec<_> = events(&read(dbpath.path()), "createIndex");
+    assert_eq!(
+        made,
+        ["a", "b"].map(|name| {
+            let spec = format!(r#"{{"key":{{"{name}":1}},"name":"{name}"}}"#);
+            format!(r#""param":{{"ns":"test.c","indexName":"{name}","indexSpec":{spec}}},"result":0}}"#)
+        })
+    );
 }
 
 #[test]

@@ -104,9 +104,12 @@ fn of_collection(request: &Request<'_>) -> DocumentBuf {
     DocumentBuf::new().with("ns", format!("{}.{}", request.database, argument(request.body)).as_str())
 }
 
+/// The indexes that a command makes, whether they came in the body or as a sequence.
 fn indexes<'r>(request: &Request<'r>) -> Vec<DocumentRef<'r>> {
     let array = request.body.get("indexes").and_then(ValueRef::as_array);
-    array.into_iter().flat_map(ArrayRef::iter).filter_map(ValueRef::as_document).collect()
+    let in_body = array.into_iter().flat_map(ArrayRef::iter).filter_map(ValueRef::as_document);
+    let sequence = request.sequence("indexes").map(|sequence| sequence.documents.clone());
+    in_body.chain(sequence.into_iter().flatten()).collect()
 }
 
 fn argument(body: DocumentRef<'_>) -> &str {

@@ -11,7 +11,7 @@ mod events;
 pub use configuration::Configuration;
 pub(crate) use events::{note_command, note_created, note_login, note_logout, note_refusal, note_success};
 
-use crate::connection::{ClientConnection, Peer};
+use crate::connection::{ClientConnection, LocalEnd, Peer};
 use crate::fields::truth;
 use crate::parameters::Parameter;
 use crate::service::Service;
@@ -156,8 +156,8 @@ impl Service {
         if let Some(connection) = connection.filter(|connection| connection.id != 0) {
             let bytes = connection.uuid(&*self.world.random);
             event.append("uuid", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &bytes });
-            event.append("local", &end(connection.local.map_or(Peer::Unix, Peer::Tcp)));
-            event.append("remote", &end(connection.peer));
+            event.append("local", &local_end(connection.local.as_ref()));
+            event.append("remote", &remote_end(connection.peer));
         } else {
             let itself = DocumentBuf::new().with("isSystemUser", true);
             event.append("local", &itself).append("remote", &itself);
@@ -179,12 +179,24 @@ pub(super) fn named(what: &str, name: &Name) -> DocumentBuf {
     DocumentBuf::new().with(what, name.name.as_str()).with("db", name.database.as_str())
 }
 
-/// One end of a connection.
-fn end(peer: Peer) -> DocumentBuf {
+fn remote_end(peer: Peer) -> DocumentBuf {
     match peer {
         Peer::Tcp(address) => of_address(address),
-        Peer::Unix => DocumentBuf::new().with("unix", "anonymous"),
+        Peer::Unix => unnamed(),
     }
+}
+
+fn local_end(local: Option<&LocalEnd>) -> DocumentBuf {
+    match local {
+        Some(LocalEnd::Tcp(address)) => of_address(*address),
+        Some(LocalEnd::Unix(path)) => DocumentBuf::new().with("unix", path.as_str()),
+        None => unnamed(),
+    }
+}
+
+/// An end that has no name, as that of a client of a Unix domain socket.
+fn unnamed() -> DocumentBuf {
+    DocumentBuf::new().with("unix", "anonymous")
 }
 
 fn of_address(address: SocketAddr) -> DocumentBuf {
