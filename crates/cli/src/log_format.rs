@@ -70,8 +70,8 @@ impl Fields {
 
 /// Fields that may show what clients sent or stored. Whatever names a client, a namespace or a code stays.
 const OF_CLIENTS: [&str; 2] = ["command", "errInfo"];
-/// Components whose errors may show that too, as they are those of commands.
-const COMPONENTS_OF_CLIENTS: [&str; 4] = ["COMMAND", "ACCESS", "INDEX", "WRITE"];
+/// Components whose errors may show that too, as they are those of commands, or panics.
+const COMPONENTS_OF_CLIENTS: [&str; 5] = ["ASSERT", "COMMAND", "ACCESS", "INDEX", "WRITE"];
 /// What stands in the place of a value, as in MongoDB.
 const REDACTED: &str = "###";
 

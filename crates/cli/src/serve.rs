@@ -9,6 +9,7 @@ use crate::configuration::{
 use crate::log_file::LogOutput;
 use crate::log_format::LogLayer;
 use crate::open_files;
+use crate::panics::log_panics;
 use crate::pid_file::PidFile;
 use crate::printed::print;
 use crate::signals;
@@ -231,6 +232,7 @@ fn start_log(settings: &Settings, lines: &Arc<LogLines>) -> Result<Arc<LogOutput
     let levels = tracing_subscriber::EnvFilter::new("info");
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(levels).with(layer))
         .map_err(|error| error.to_string())?;
+    log_panics();
     Ok(output)
 }
 
