@@ -2,6 +2,7 @@
 
 use crate::mechanism::Mechanism;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, base64, number};
+use zeroize::Zeroizing;
 
 /// Most iterations that a kept credential may name: some seconds' work for a client.
 const ITERATIONS_MAX: i64 = 10_000_000;
@@ -19,7 +20,7 @@ impl ScramCredential {
     /// Of a password that [`Mechanism::prepare_password`] made ready; takes milliseconds.
     pub fn of_password(mechanism: Mechanism, prepared: &str, salt: Vec<u8>, iterations: u32) -> Self {
         let salted = mechanism.derive(prepared.as_bytes(), &salt, iterations);
-        let client_key = mechanism.hmac(&salted, b"Client Key");
+        let client_key = Zeroizing::new(mechanism.hmac(&salted, b"Client Key"));
         Self {
             iterations,
             salt,

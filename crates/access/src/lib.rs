@@ -20,7 +20,7 @@ pub use authorization::Authorization;
 pub use builtin_role::{BUILTIN_ROLES, BuiltinRole, Scope};
 pub use conversation::{ClientFirst, Conversation, Rejection, Standing};
 pub use credential::ScramCredential;
-pub use mechanism::{Mechanism, ProhibitedCharacter, mongodb_digest};
+pub use mechanism::{Mechanism, ProhibitedCharacter};
 pub use name::{Name, names_of};
 pub use privilege::{Privilege, Resource, add, privileges_of, take_off};
 pub use restriction::{AddressRange, Restrictions};

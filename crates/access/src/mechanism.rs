@@ -5,6 +5,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
 
 /// A way to log in by a password that the server does not keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,14 +49,15 @@ impl Mechanism {
         }
     }
 
-    /// The password as the mechanism hashes it.
+    /// The password as the mechanism hashes it, in memory that is wiped.
     /// # Errors
     /// Where it holds characters that SASLprep prohibits.
-    pub fn prepare_password(self, user: &str, password: &str) -> Result<String, ProhibitedCharacter> {
-        match self {
-            Self::ScramSha1 => Ok(mongodb_digest(user, password)),
-            Self::ScramSha256 => stringprep::saslprep(password).map(Into::into).map_err(|_| ProhibitedCharacter),
-        }
+    pub fn prepare_password(self, user: &str, password: &str) -> Result<Zeroizing<String>, ProhibitedCharacter> {
+        let prepared = match self {
+            Self::ScramSha1 => mongodb_digest(user, password),
+            Self::ScramSha256 => stringprep::saslprep(password).map_err(|_| ProhibitedCharacter)?.into(),
+        };
+        Ok(Zeroizing::new(prepared))
     }
 
     pub(crate) fn hash(self, bytes: &[u8]) -> Vec<u8> {
@@ -80,11 +82,11 @@ impl Mechanism {
     }
 
     /// `Hi(text, salt, iterations)`, the expensive part.
-    pub(crate) fn derive(self, password: &[u8], salt: &[u8], iterations: u32) -> Vec<u8> {
-        match self {
+    pub(crate) fn derive(self, password: &[u8], salt: &[u8], iterations: u32) -> Zeroizing<Vec<u8>> {
+        Zeroizing::new(match self {
             Self::ScramSha1 => pbkdf2::pbkdf2_hmac_array::<Sha1, 20>(password, salt, iterations).to_vec(),
             Self::ScramSha256 => pbkdf2::pbkdf2_hmac_array::<Sha256, 32>(password, salt, iterations).to_vec(),
-        }
+        })
     }
 }
 
@@ -93,8 +95,8 @@ impl Mechanism {
 pub struct ProhibitedCharacter;
 
 /// What SCRAM-SHA-1 takes for the password, and what clients send where they say `digestPassword: false`.
-pub fn mongodb_digest(user: &str, password: &str) -> String {
-    let digest: [u8; 16] = Md5::digest(format!("{user}:mongo:{password}")).into();
+fn mongodb_digest(user: &str, password: &str) -> String {
+    let digest: [u8; 16] = Md5::digest(Zeroizing::new(format!("{user}:mongo:{password}")).as_bytes()).into();
     format!("{:032x}", u128::from_be_bytes(digest))
 }
 
@@ -105,9 +107,10 @@ mod tests {
     #[test]
     fn passwords_are_normalised_for_sha_256_alone() {
         let prepare = |password| Mechanism::ScramSha256.prepare_password("", password);
+        let ix = Zeroizing::new("IX".to_owned());
         // Source: RFC 4013, section 3.
-        assert_eq!(prepare("I\u{ad}X").as_deref(), Ok("IX"));
-        assert_eq!(prepare("\u{2168}").as_deref(), Ok("IX"));
+        assert_eq!(prepare("I\u{ad}X").as_ref(), Ok(&ix));
+        assert_eq!(prepare("\u{2168}").as_ref(), Ok(&ix));
         assert_eq!(prepare("\u{7}"), Err(ProhibitedCharacter));
         assert!(Mechanism::ScramSha1.prepare_password("u", "\u{7}").is_ok());
     }

@@ -1,10 +1,11 @@
 //! A secret that nothing prints.
 
 use std::fmt;
+use zeroize::Zeroizing;
 
-/// What an encrypted key is opened with. Wherever it is printed, [`Self::SHOWN`] stands for it.
+/// What an encrypted key is opened with. Wherever it is printed, [`Self::SHOWN`] stands for it; its memory is wiped.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Password(String);
+pub struct Password(Zeroizing<String>);
 
 impl Password {
     /// What stands for each.
@@ -12,7 +13,7 @@ impl Password {
 
     /// Keeps a secret.
     pub fn new(secret: impl Into<String>) -> Self {
-        Self(secret.into())
+        Self(Zeroizing::new(secret.into()))
     }
 
     pub(crate) fn secret(&self) -> &str {

@@ -5,9 +5,11 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use std::fs;
 use std::path::Path;
+use zeroize::Zeroizing;
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+/// The content of a file, which may have a key: its memory is wiped.
+fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, String> {
+    fs::read(path).map(Zeroizing::new).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
 fn objects<T: PemObject>(path: &Path, what: &str) -> Result<Vec<T>, String> {

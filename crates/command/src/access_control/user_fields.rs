@@ -3,7 +3,7 @@
 use super::role_fields::{restrictions, role_names};
 use super::x509::EXTERNAL_DATABASE;
 use crate::invocation::Invocation;
-use bunko_access::{Mechanism, Name, ScramCredential, mongodb_digest};
+use bunko_access::{Mechanism, Name, ScramCredential};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
 use bunko_errors::{Failure, Result};
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ pub(crate) struct UserFields<'a> {
 #[derive(Clone, Copy)]
 enum Password<'a> {
     Plain(&'a str),
-    /// As [`mongodb_digest`] makes it, by the client.
+    /// The digest that SCRAM-SHA-1 takes for it, made by the client.
     Digested(&'a str),
 }
 
@@ -88,19 +88,18 @@ impl<'a> UserFields<'a> {
         let service = invocation.service;
         let mut credentials = DocumentBuf::new();
         for &mechanism in self.mechanisms.as_deref().unwrap_or(&[Mechanism::ScramSha1, Mechanism::ScramSha256]) {
-            let prepared = match (mechanism, password) {
-                (Mechanism::ScramSha1, Password::Digested(digest)) => digest.to_owned(),
-                (Mechanism::ScramSha1, Password::Plain(plain)) => mongodb_digest(user, plain),
-                (_, Password::Plain(text) | Password::Digested(text)) => {
-                    mechanism.prepare_password(user, text).map_err(|_| {
-                        Failure::bad_value("the password holds characters that SASLprep (RFC 4013) prohibits")
-                    })?
-                }
-            };
             let iterations = service.access.iterations(mechanism).load(Ordering::Relaxed) as u32;
             let random = || (service.world.random)().to_le_bytes();
             let salt = std::iter::repeat_with(random).flatten().take(mechanism.salt_bytes()).collect();
-            let credential = ScramCredential::of_password(mechanism, &prepared, salt, iterations);
+            let of = |prepared: &str| ScramCredential::of_password(mechanism, prepared, salt, iterations);
+            let credential = match (mechanism, password) {
+                (Mechanism::ScramSha1, Password::Digested(digest)) => of(digest),
+                (_, Password::Plain(text) | Password::Digested(text)) => {
+                    of(&mechanism.prepare_password(user, text).map_err(|_| {
+                        Failure::bad_value("the password holds characters that SASLprep (RFC 4013) prohibits")
+                    })?)
+                }
+            };
             credentials.append(mechanism.name(), &credential.to_document());
         }
         Ok(Some(credentials))
