@@ -10,6 +10,7 @@ use bunko_testkit::shell;
 use peer::{Peer, binary};
 use refusal::{FAILED, WRONG, message, output};
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -394,6 +395,29 @@ fn the_socket_of_a_killed_server_is_replaced_and_of_a_live_one_is_not() {
     let refused = message(&binary(), &flags.iter().map(String::as_str).collect::<Vec<_>>(), FAILED);
     assert!(refused.contains(&format!("cannot bind {}: address in use", socket.display())), "{refused}");
     assert!(socket.exists());
+}
+
+/// Each family has its own socket, so that both may be open to all at once.
+#[test]
+fn both_families_are_served_on_all_addresses() {
+    let Ok(free) = TcpListener::bind("[::1]:0") else {
+        eprintln!("this machine has no IPv6");
+        return;
+    };
+    let port = free.local_addr().expect("bound").port();
+    drop(free);
+    for addresses in [&["--bind-ip", "::,0.0.0.0", "--ipv6"][..], &["--bind-ip", "0.0.0.0,::"], &["--bind-ip-all", "--ipv6"]] {
+        let dbpath = temporary_dbpath();
+        let port_flag = port.to_string();
+        let flags = ["--dbpath", flag(dbpath.path()), "--port", &port_flag, "--no-unix-socket", "--insecure"];
+        let mut server = Server::run(&binary(), &[&flags[..], addresses].concat()).expect("the server starts");
+        for (address, seen) in [("127.0.0.1", "127.0.0.1:"), ("[::1]", "[::1]:")] {
+            let mut peer = Peer::connect(format!("{address}:{port}").parse().expect("an address"));
+            let you = peer.text("admin", "{whatsmyuri: 1}");
+            assert!(you.starts_with(&format!("{{you: \"{seen}")), "{addresses:?}: {you}");
+        }
+        server.stop();
+    }
 }
 
 #[test]
