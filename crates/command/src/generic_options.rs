@@ -49,6 +49,7 @@ pub struct GenericOptions {
 
 /// Commands that change something, and so take a write concern.
 const WRITERS: &[&str] = &[
+    "_mergeAuthzCollections",
     "applyOps",
     "bulkWrite",
     "bunkoBulkInsert",

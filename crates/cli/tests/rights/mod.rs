@@ -7,6 +7,7 @@ mod escalation;
 mod legacy;
 mod matrix;
 mod own_roles;
+mod restored;
 mod restrictions;
 mod sessions;
 mod transactions;

@@ -27,7 +27,9 @@ pub(crate) use roles::{
     BuiltinShown, Role, all_inherited, documents_of, find_role, roles_of_database, take_roles_away,
 };
 pub(crate) use user_fields::UserFields;
-pub(crate) use users::{find_user, insert_user, user_not_found, users_where};
+pub(crate) use users::{
+    documents_in, documents_where, find_document, find_user, insert_user, keep_document, user_not_found, users_where,
+};
 pub(crate) use x509::{EXTERNAL_DATABASE, authenticate};
 
 use crate::dispatch::Halt;

@@ -14,7 +14,14 @@ use bunko_query::{FindQuery, plan};
 /// # Errors
 /// Where it cannot be read.
 pub(crate) fn find_user(catalog: &Catalog, name: &Name) -> Result<Option<DocumentBuf>> {
-    stored_settings::find(catalog, DATABASE, USERS, &name.id())
+    find_document(catalog, USERS, name)
+}
+
+/// The document of a user or of a role.
+/// # Errors
+/// Where it cannot be read.
+pub(crate) fn find_document(catalog: &Catalog, collection: &str, name: &Name) -> Result<Option<DocumentBuf>> {
+    stored_settings::find(catalog, DATABASE, collection, &name.id())
 }
 
 /// What a command says about a user who is not there.
@@ -30,14 +37,23 @@ pub(crate) fn users_where(invocation: &Invocation<'_>, filter: &DocumentBuf) -> 
 }
 
 /// The documents of one of the collections that a filter finds, by `_id`.
-pub(super) fn documents_where(
+pub(crate) fn documents_where(
     invocation: &Invocation<'_>,
     collection: &str,
     filter: &DocumentBuf,
 ) -> Result<Vec<DocumentBuf>> {
-    let Some(collection) = invocation.service.catalog.collection(&Namespace::new(DATABASE, collection)?) else {
-        return Ok(Vec::new());
-    };
+    documents_in(invocation, &Namespace::new(DATABASE, collection)?, filter)
+}
+
+/// The documents of any collection that a filter finds, by `_id`.
+/// # Errors
+/// Those of a find.
+pub(crate) fn documents_in(
+    invocation: &Invocation<'_>,
+    namespace: &Namespace,
+    filter: &DocumentBuf,
+) -> Result<Vec<DocumentBuf>> {
+    let Some(collection) = invocation.collection_not_view(namespace)? else { return Ok(Vec::new()) };
     let mut query = FindQuery::new(filter.as_ref(), invocation.scope())?;
     query.set_sort(DocumentBuf::new().with("_id", 1).as_ref())?;
     let mut execution = plan(&collection, query)?.open()?;
@@ -52,11 +68,28 @@ pub(super) fn documents_where(
 /// # Errors
 /// Those of an insert.
 pub(crate) fn insert_user(invocation: &mut Invocation<'_>, document: &DocumentBuf) -> Result<(), Halt> {
+    keep_version(invocation)?;
+    let documents: ArrayBuf = [document].into_iter().collect();
+    let body = DocumentBuf::new().with("insert", USERS).with("documents", &documents);
+    stored_settings::write(invocation, DATABASE, &body).map(drop)
+}
+
+/// Keeps a user or a role, in the place of one of the same name, with the format as [`insert_user`] does.
+/// # Errors
+/// Those of an update.
+pub(crate) fn keep_document(
+    invocation: &mut Invocation<'_>,
+    collection: &str,
+    document: &DocumentBuf,
+) -> Result<(), Halt> {
+    keep_version(invocation)?;
+    stored_settings::keep(invocation, DATABASE, collection, document)
+}
+
+fn keep_version(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
     let version = DocumentBuf::new().with("_id", "authSchema").with("currentVersion", SCHEMA_VERSION);
     if stored_settings::find(&invocation.service.catalog, DATABASE, VERSIONS, "authSchema")?.is_none() {
         stored_settings::keep(invocation, DATABASE, VERSIONS, &version)?;
     }
-    let documents: ArrayBuf = [document].into_iter().collect();
-    let body = DocumentBuf::new().with("insert", USERS).with("documents", &documents);
-    stored_settings::write(invocation, DATABASE, &body).map(drop)
+    Ok(())
 }

@@ -120,6 +120,25 @@ fn text<'r>(body: DocumentRef<'r>, field: &str) -> &'r str {
     body.get(field).and_then(ValueRef::as_str).unwrap_or_default()
 }
 
+/// Notes a user or a role that came with a dump, or went for it.
+pub(crate) fn note_merged(
+    service: &Service,
+    connection: &ClientConnection,
+    event: &str,
+    key: &str,
+    name: &Name,
+    document: DocumentRef<'_>,
+) {
+    if !service.audit.is_on() {
+        return;
+    }
+    let mut param = DocumentBuf::new().with(key, name.name.as_str()).with("db", name.database.as_str());
+    if event == "updateUser" {
+        param.append("passwordChanged", true);
+    }
+    service.note_event(Some(connection), event, &with(param, document, &["roles", "privileges", "customData"]), 0);
+}
+
 /// Notes a login, or the refusal of one.
 pub(crate) fn note_login(
     service: &Service,

@@ -1,6 +1,6 @@
 //! Commands about users and roles. Nobody grants in a database where they may not grant.
 
-use super::{Asker, argument};
+use super::{Asker, argument, has_on, split};
 use crate::dispatch::Request;
 use bunko_access::{Action, Name, Privilege, Resource};
 use bunko_bson::{ArrayRef, ValueRef, number};
@@ -82,6 +82,22 @@ pub(crate) fn revoke_roles(asker: &Asker<'_>, request: &Request<'_>) -> bool {
 
 pub(crate) fn grant_privileges(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.user().is_some() && on_privileges(asker, request, Action::GrantRole)
+}
+
+/// `_mergeAuthzCollections`: to make any user or role, and to read where those of the dump wait.
+pub(crate) fn merge(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let may_read = |option: &str| {
+        let named = request.body.iter().filter(|field| field.name == option).filter_map(|field| field.value.as_str());
+        named.filter(|named| !named.is_empty()).all(|named| {
+            let (database, collection) = split(named);
+            asker.on_collection(database, collection, Action::Find)
+        })
+    };
+    let may_all = |actions: &[Action]| actions.iter().all(|action| asker.on_all_databases(*action));
+    may_all(&[Action::CreateUser, Action::CreateRole, Action::GrantRole, Action::RevokeRole])
+        && (!has_on(request.body, "drop") || may_all(&[Action::DropUser, Action::DropRole]))
+        && may_read("tempUsersCollection")
+        && may_read("tempRolesCollection")
 }
 
 pub(crate) fn revoke_privileges(asker: &Asker<'_>, request: &Request<'_>) -> bool {

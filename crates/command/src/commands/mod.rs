@@ -75,6 +75,7 @@ mod lock_info;
 mod log_rotate;
 mod logout;
 mod map_reduce;
+mod merge_authz_collections;
 mod ping;
 mod plan_cache;
 mod profile;
@@ -108,6 +109,7 @@ mod whatsmyuri;
 
 /// Every command that the server knows.
 pub const COMMANDS: &[Command] = &[
+    merge_authz_collections::COMMAND,
     abort_transaction::COMMAND,
     aggregate::COMMAND,
     apply_ops::COMMAND,

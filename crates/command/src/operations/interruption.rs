@@ -99,12 +99,15 @@ mod tests {
     use super::super::{Beginning, Operations};
     use super::*;
     use crate::connection::Peer;
+    use crate::sessions::SessionId;
     use bunko_bson::DocumentBuf;
     use bunko_operation::Interruption as _;
     use std::time::Duration;
 
+    const SESSION: SessionId = SessionId { id: [7; 16], user: [0; 32] };
+
     fn beginning(command: &DocumentBuf) -> Beginning<'_> {
-        Beginning { command_name: "find", database: "test", command: command.as_ref(), session: Some([7; 16]) }
+        Beginning { command_name: "find", database: "test", command: command.as_ref(), session: Some(SESSION) }
     }
 
     fn code(interruption: &Interruption) -> Option<ErrorCode> {
@@ -127,9 +130,9 @@ mod tests {
         drop(first);
         let second = connection.begin(&beginning(&command), None);
         assert_eq!(code(&Interruption::of(&second, None)), None);
-        operations.kill_sessions(|session| session == [7; 16], second.opid());
+        operations.kill_sessions(|session| session == SESSION, second.opid());
         assert_eq!(code(&Interruption::of(&second, None)), None, "who asks goes on");
-        operations.kill_sessions(|session| session == [7; 16], 0);
+        operations.kill_sessions(|session| session == SESSION, 0);
         assert_eq!(code(&Interruption::of(&second, None)), Some(ErrorCode::INTERRUPTED));
     }
 

@@ -1,0 +1,128 @@
+//! `_mergeAuthzCollections`: users and roles of a dump, which a tool has put into collections of their own, become the
+//! server's. Who is there by the same name is replaced; with `drop` the others go, of the database `db` or of all.
+//! Source: what mongorestore sends; its documentation, "--restoreDbUsersAndRoles".
+
+use super::drop_user::delete;
+use crate::access_control::{
+    ROLES, USERS, begin_change, documents_in, documents_where, find_document, keep_document,
+};
+use crate::audit::note_merged;
+use crate::authorization::{Privileges, users};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::invocation::Invocation;
+use bunko_access::Name;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_catalog::Namespace;
+use bunko_errors::{ErrorCode, Failure, Result};
+use std::collections::HashSet;
+
+pub(super) const COMMAND: Command = Command {
+    name: "_mergeAuthzCollections",
+    aliases: &[],
+    fields: &["tempUsersCollection", "tempRolesCollection", "drop", "db"],
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    privileges: Privileges::By(users::merge),
+    run,
+};
+
+/// Users or roles.
+struct Kind {
+    /// The field of their names.
+    key: &'static str,
+    collection: &'static str,
+    /// The option that says where those of the dump wait.
+    option: &'static str,
+    created: &'static str,
+    updated: &'static str,
+    dropped: &'static str,
+}
+
+/// Roles come first: who logs in meanwhile has what they bring.
+const KINDS: [Kind; 2] = [
+    Kind {
+        key: "role",
+        collection: ROLES,
+        option: "tempRolesCollection",
+        created: "createRole",
+        updated: "updateRole",
+        dropped: "dropRole",
+    },
+    Kind {
+        key: "user",
+        collection: USERS,
+        option: "tempUsersCollection",
+        created: "createUser",
+        updated: "updateUser",
+        dropped: "dropUser",
+    },
+];
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    let database = invocation.string("db")?.unwrap_or_default();
+    let drops = invocation.boolean("drop", false)?;
+    let mut waiting = Vec::new();
+    for kind in &KINDS {
+        if let Some(from) = invocation.string(kind.option)?.filter(|from| !from.is_empty()) {
+            waiting.push((kind, Namespace::parse(from)?));
+        }
+    }
+    if waiting.is_empty() {
+        let message = "Must provide at least one of \"tempUsersCollection\" and \"tempRolesCollection\"";
+        return Err(Failure::bad_value(message).into());
+    }
+    let _only_one = begin_change(invocation)?;
+    for (kind, from) in waiting {
+        merge(invocation, kind, &from, database, drops)?;
+    }
+    Ok(())
+}
+
+fn merge(
+    invocation: &mut Invocation<'_>,
+    kind: &Kind,
+    from: &Namespace,
+    database: &str,
+    drops: bool,
+) -> Result<(), Halt> {
+    let mut merged = HashSet::new();
+    for document in documents_in(invocation, from, &DocumentBuf::new())? {
+        let name = name_of(kind, document.as_ref())?;
+        if !database.is_empty() && name.database != database {
+            continue;
+        }
+        let is_there = find_document(&invocation.service.catalog, kind.collection, &name)?.is_some();
+        keep_document(invocation, kind.collection, &document)?;
+        let event = if is_there { kind.updated } else { kind.created };
+        note_merged(invocation.service, invocation.connection, event, kind.key, &name, document.as_ref());
+        merged.insert(name.id());
+    }
+    if !drops {
+        return Ok(());
+    }
+    let all = if database.is_empty() { DocumentBuf::new() } else { DocumentBuf::new().with("db", database) };
+    for document in documents_where(invocation, kind.collection, &all)? {
+        let name = name_of(kind, document.as_ref())?;
+        if !merged.contains(&name.id()) {
+            delete(invocation, kind.collection, &DocumentBuf::new().with("_id", &name.id()))?;
+            note_merged(invocation.service, invocation.connection, kind.dropped, kind.key, &name, DocumentRef::EMPTY);
+        }
+    }
+    Ok(())
+}
+
+/// Of whom a document is.
+/// # Errors
+/// `UnsupportedFormat` where that is missing, or the document would stand at another's place.
+fn name_of(kind: &Kind, document: DocumentRef<'_>) -> Result<Name> {
+    let refused = |message: String| Failure::new(ErrorCode::UNSUPPORTED_FORMAT, message);
+    let part = |field: &str| match document.get(field) {
+        Some(ValueRef::String(part)) if !part.is_empty() => Ok(part),
+        _ => Err(refused(format!("a document of a {} needs '{field}' to be a string that is not empty", kind.key))),
+    };
+    let name = Name::new(part(kind.key)?, part("db")?);
+    match document.get("_id") {
+        Some(ValueRef::String(id)) if id == name.id() => Ok(name),
+        _ => Err(refused(format!("the document of the {} '{name}' needs the _id '{}'", kind.key, name.id()))),
+    }
+}
