@@ -21,6 +21,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+const SESSION: SessionName = SessionName { id: [1; 16], user: [0; 32] };
+
 /// A catalog with collections `a` and `b`, each with an index on `n` and a unique one on `u`, and two documents in `a`.
 struct World {
     catalog: Arc<Catalog>,
@@ -42,7 +44,7 @@ impl World {
     }
 
     fn begin(&self) -> Arc<Transaction> {
-        Transaction::begin(&self.catalog, SessionName { id: [1; 16], user: [0; 32] }, 1)
+        Transaction::begin(&self.catalog, SESSION, 1)
     }
 
     fn collection(&self, name: &str) -> Arc<Collection> {
@@ -475,8 +477,8 @@ fn a_restart_keeps_what_was_committed_whole_and_nothing_else() {
             assert_eq!(again.seen(None, "made inside"), [(8, 80)]);
             assert!(again.catalog.collection(&namespace("never made")).is_none());
             let histories = again.catalog.take_write_histories();
-            assert_eq!(histories[&[1; 16]].commit(), Some(None), "the commit is known to whoever asks again");
-            assert_eq!(histories[&[1; 16]].number(), Some(1));
+            assert_eq!(histories[&SESSION].commit(), Some(None), "the commit is known to whoever asks again");
+            assert_eq!(histories[&SESSION].number(), Some(1));
             again.catalog.store().close().expect("closes");
         }
     }

@@ -170,14 +170,15 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_rotate_at_once_none_takes_the_lines_of_the_other_away() {
-        const ROUNDS: i64 = 500;
+    fn of_several_that_rotate_at_once_none_takes_the_lines_of_the_other_away() {
+        const THREADS: usize = 8;
+        const ROUNDS: i64 = 300;
         let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join("a.log");
         let log = log(&path, LogRotation::Rename);
-        let barrier = std::sync::Barrier::new(2);
+        let barrier = std::sync::Barrier::new(THREADS);
         std::thread::scope(|scope| {
-            for _ in 0..2 {
+            for _ in 0..THREADS {
                 scope.spawn(|| {
                     for round in 0..ROUNDS {
                         log.write_line("a line");
@@ -190,7 +191,7 @@ mod tests {
         });
         let files = std::fs::read_dir(directory.path()).expect("a directory");
         let lines: usize = files.map(|file| read(&file.expect("a file").path()).lines().count()).sum();
-        assert_eq!(lines, 2 * ROUNDS as usize);
+        assert_eq!(lines, THREADS * ROUNDS as usize);
     }
 
     #[test]

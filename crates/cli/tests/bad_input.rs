@@ -129,7 +129,8 @@ fn what_is_wrong_between_sections_is_answered() {
     let running = Running::start();
     let body = body_section(ping().as_ref());
     let insert = command("test", "{insert: 'c', documents: [{_id: 1}]}");
-    let documents = sequence_section("documents", &[shell::parse_document("{_id: 2}").expect("one").as_ref().as_bytes()]);
+    let documents =
+        sequence_section("documents", &[shell::parse_document("{_id: 2}").expect("one").as_ref().as_bytes()]);
     let mut peer = running.peer();
     for (expected, words, sections) in [
         (40587, "OP_MSG messages must have a body", vec![]),

@@ -406,7 +406,9 @@ fn both_families_are_served_on_all_addresses() {
     };
     let port = free.local_addr().expect("bound").port();
     drop(free);
-    for addresses in [&["--bind-ip", "::,0.0.0.0", "--ipv6"][..], &["--bind-ip", "0.0.0.0,::"], &["--bind-ip-all", "--ipv6"]] {
+    for addresses in
+        [&["--bind-ip", "::,0.0.0.0", "--ipv6"][..], &["--bind-ip", "0.0.0.0,::"], &["--bind-ip-all", "--ipv6"]]
+    {
         let dbpath = temporary_dbpath();
         let port_flag = port.to_string();
         let flags = ["--dbpath", flag(dbpath.path()), "--port", &port_flag, "--no-unix-socket", "--insecure"];

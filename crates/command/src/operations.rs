@@ -428,8 +428,7 @@ mod tests {
             many.push(number);
         });
         let command = DocumentBuf::new().with("insert", "c").with("documents", &many).with("ordered", true);
-        let beginning =
-            Beginning { command_name: "find", database: "test", command: command.as_ref(), session: None };
+        let beginning = Beginning { command_name: "find", database: "test", command: command.as_ref(), session: None };
         let operation = connection.begin(&beginning, None);
         let observed = operations.observe();
         assert_eq!(observed[0].opid, operation.opid());

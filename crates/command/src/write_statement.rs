@@ -27,8 +27,12 @@ pub(crate) fn statement<'a>(
         let name = || String::from_utf8_lossy(field.name_bytes()).into_owned();
         let (code, message) = match met.note(&field, body) {
             Met::Known => continue,
-            Met::Again => (ErrorCode::IDL_DUPLICATE_FIELD, format!("BSON field '{place}.{}' is a duplicate field", name())),
-            Met::Unknown => (ErrorCode::IDL_UNKNOWN_FIELD, format!("BSON field '{place}.{}' is an unknown field.", name())),
+            Met::Again => {
+                (ErrorCode::IDL_DUPLICATE_FIELD, format!("BSON field '{place}.{}' is a duplicate field", name()))
+            }
+            Met::Unknown => {
+                (ErrorCode::IDL_UNKNOWN_FIELD, format!("BSON field '{place}.{}' is an unknown field.", name()))
+            }
         };
         return Err(Failure::new(code, message));
     }

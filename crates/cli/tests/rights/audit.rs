@@ -298,7 +298,8 @@ fn an_index_is_noted_whichever_way_it_was_sent() {
     let index = shell::parse_document("{key: {b: 1}, name: 'b'}").expect("an index");
     let mut frame = Vec::new();
     let write_body = |out: &mut Vec<u8>| out.extend_from_slice(body.as_ref().as_bytes());
-    write_request(&mut frame, 9, MessageFlags::NONE, write_body, "indexes", [index.as_ref().as_bytes()]).expect("small");
+    write_request(&mut frame, 9, MessageFlags::NONE, write_body, "indexes", [index.as_ref().as_bytes()])
+        .expect("small");
     peer.send(&frame);
     assert_eq!(code(peer.reply_to(9).as_ref()), 0);
     let made: Vec<_> = events(&read(dbpath.path()), "createIndex");

@@ -31,7 +31,8 @@ fn two_users_may_choose_the_same_session() {
         crate::peer::first_batch(&run(connection, "config", &list)).into_iter().filter(same).collect::<Vec<_>>()
     };
     // SHA-256 of one@admin and other@admin.
-    let [of_one, of_other] = ["lN+00bypwiuIX7JIbjzew5ji1xOkfiMzB/AUx2bfwdc=", "J9+vEw1mcAm3rUzN7ENWfW03OZDc+Fy25WTgEPP/PyU="];
+    let [of_one, of_other] =
+        ["lN+00bypwiuIX7JIbjzew5ji1xOkfiMzB/AUx2bfwdc=", "J9+vEw1mcAm3rUzN7ENWfW03OZDc+Fy25WTgEPP/PyU="];
     let all = listed(&mut guarded.root, "{allUsers: true}");
     assert_eq!(all.len(), 2, "{all:?}");
     for (connection, digest) in [(&mut one, of_one), (&mut other, of_other)] {
@@ -41,9 +42,8 @@ fn two_users_may_choose_the_same_session() {
     let of_user = listed(&mut guarded.root, "{users: [{user: 'other', db: 'admin'}]}");
     assert!(of_user.len() == 1 && of_user[0].contains(of_other), "{of_user:?}");
     // Each kills and ends its own; an administrator says whose is meant.
-    let session = |digest: &str| {
-        format!("{{id: UUID('00112233-4455-4677-8899-aabbccddeeff'), uid: BinData(0, '{digest}')}}")
-    };
+    let session =
+        |digest: &str| format!("{{id: UUID('00112233-4455-4677-8899-aabbccddeeff'), uid: BinData(0, '{digest}')}}");
     for command in ["killSessions", "endSessions", "refreshSessions"] {
         assert_refused(&mut one, "admin", &format!("{{{command}: [{}]}}", session(of_other)));
     }

@@ -23,7 +23,10 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     let killed = sessions(invocation, Reach::of(invocation))?;
     // An empty list means all sessions of the user, and without users all are the asker's.
     let own = Reach::own(invocation);
-    kill(invocation, |session| if killed.is_empty() { own.includes(invocation, session) } else { killed.contains(&session) });
+    kill(
+        invocation,
+        |session| if killed.is_empty() { own.includes(invocation, session) } else { killed.contains(&session) },
+    );
     Ok(())
 }
 

@@ -3,9 +3,7 @@
 //! Source: what mongorestore sends; its documentation, "--restoreDbUsersAndRoles".
 
 use super::drop_user::delete;
-use crate::access_control::{
-    ROLES, USERS, begin_change, documents_in, documents_where, find_document, keep_document,
-};
+use crate::access_control::{ROLES, USERS, begin_change, documents_in, documents_where, find_document, keep_document};
 use crate::audit::note_merged;
 use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};

@@ -9,8 +9,8 @@ use bunko_errors::Result;
 use bunko_operation::OperationSource;
 use parking_lot::{Condvar, Mutex};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A session that is in use, shared by the table and by connections that have it at hand.
 pub(crate) struct Session {
