@@ -173,7 +173,9 @@ impl SessionTable {
                 stays
             });
         }
-        over.iter().for_each(|(id, _)| self.note_over(*id));
+        for (id, _) in &over {
+            self.note_over(*id);
+        }
         over
     }
 
