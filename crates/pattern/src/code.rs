@@ -2,7 +2,7 @@
 
 use crate::Groups;
 use libc::{c_int, c_void};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use pcre2_sys::{
     PCRE2_AUTO_CALLOUT, PCRE2_CASELESS, PCRE2_DOTALL, PCRE2_ERROR_CALLOUT, PCRE2_ERROR_JIT_STACKLIMIT,
     PCRE2_ERROR_MATCHLIMIT, PCRE2_ERROR_NOMATCH, PCRE2_EXTENDED, PCRE2_JIT_COMPLETE, PCRE2_MULTILINE, PCRE2_NO_JIT,
@@ -13,6 +13,7 @@ use pcre2_sys::{
     pcre2_match_data_create_from_pattern_8, pcre2_match_data_free_8, pcre2_set_heap_limit_8, pcre2_set_match_limit_8,
 };
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A callout before each item of the pattern.
 pub(crate) const ASK_BEFORE_ITEMS: u32 = PCRE2_AUTO_CALLOUT;
@@ -22,8 +23,9 @@ const HEAP_KIBIBYTES_MAX: u32 = 64 << 10;
 /// Most that machine code may use for it, in bytes; and what it begins with.
 const STACK_BYTES_MAX: usize = 1 << 20;
 const STACK_BYTES_MIN: usize = 32 << 10;
-/// What searches need beside the pattern, kept for later ones: so many at most.
-const SPARE_MAX: usize = 8;
+/// So many scratches are kept for a pattern, each for one search at a time. Threads look for one at places of their own first, so
+/// that they do not wait for each other's caches.
+const KEPT_MAX: usize = 8;
 /// Steps that a callout counts for at least. In a text of 16 MB, what lies between two of them takes some milliseconds.
 const STEPS_SHIFT: u32 = 17;
 const STEPS_MAX: usize = 8;
@@ -67,7 +69,20 @@ pub(crate) enum Means {
 /// A compiled pattern.
 pub(crate) struct Code {
     code: *mut pcre2_code_8,
-    spare: Mutex<Vec<Scratch>>,
+    kept: [Kept; KEPT_MAX],
+}
+
+/// A scratch that the next search may use, in a line of the processors' caches of its own.
+#[derive(Default)]
+#[repr(align(64))]
+struct Kept(Mutex<Option<Scratch>>);
+
+thread_local! {
+    /// Where this thread looks for a scratch first.
+    static OWN_PLACE: usize = {
+        static THREADS: AtomicUsize = AtomicUsize::new(0);
+        THREADS.fetch_add(1, Ordering::Relaxed) % KEPT_MAX
+    };
 }
 
 // SAFETY: compiled patterns never change, and each search has a scratch of its own.
@@ -123,7 +138,7 @@ impl Code {
         // Where the system allows no machine code to be made, the pattern is interpreted.
         // SAFETY: nobody else has the pattern yet.
         let _ = unsafe { pcre2_jit_compile_8(code, PCRE2_JIT_COMPLETE) };
-        Ok(Self { code, spare: Mutex::default() })
+        Ok(Self { code, kept: Default::default() })
     }
 
     /// Looks for a match that begins at the byte `from` or behind it.
@@ -136,25 +151,34 @@ impl Code {
         goes_on: &mut dyn FnMut(usize) -> bool,
     ) -> Searched {
         assert!(text.is_char_boundary(from), "a search begins at a character");
-        let spare = self.spare.lock().pop();
-        let mut scratch = spare.unwrap_or_else(|| Scratch::new(self.code));
         let steps = (1 + (text.len() >> STEPS_SHIFT)).min(STEPS_MAX);
-        let searched = scratch.search(self.code, text, from, limits, Asking { steps, goes_on });
-        if let (Searched::Found, Some(groups)) = (searched, groups) {
-            scratch.read(groups);
-        }
-        let mut spare = self.spare.lock();
+        let run = |scratch: &mut Scratch| {
+            let searched = scratch.search(self.code, text, from, limits, Asking { steps, goes_on });
+            if let (Searched::Found, Some(groups)) = (searched, groups) {
+                scratch.read(groups);
+            }
+            searched
+        };
+        let Some(mut kept) = self.free_place() else { return run(&mut Scratch::new(self.code)) };
+        let searched = run(kept.get_or_insert_with(|| Scratch::new(self.code)));
         // What an interpreted match took stays with its scratch.
-        if spare.len() < SPARE_MAX && limits.1 == Means::Machine {
-            spare.push(scratch);
+        if limits.1 == Means::Interpreter {
+            *kept = None;
         }
         searched
+    }
+
+    /// A place for a scratch that no search is using.
+    fn free_place(&self) -> Option<MutexGuard<'_, Option<Scratch>>> {
+        let own = OWN_PLACE.with(|own| *own);
+        (own..own + KEPT_MAX).find_map(|place| self.kept[place % KEPT_MAX].0.try_lock())
     }
 }
 
 impl Drop for Code {
     fn drop(&mut self) {
-        self.spare.get_mut().clear();
+        // They know the pattern.
+        self.kept.iter_mut().for_each(|kept| *kept.0.get_mut() = None);
         // SAFETY: nobody has it any more.
         unsafe { pcre2_code_free_8(self.code) }
     }
