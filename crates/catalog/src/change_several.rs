@@ -149,6 +149,14 @@ impl Catalog {
     }
 }
 
+/// Where the newest version of a record stands.
+#[derive(Clone, Copy)]
+enum Newest {
+    At(Location),
+    Gone,
+    NotLookedUp,
+}
+
 /// Changes that are gathered into one batch. The caller holds the locks of the records.
 struct Several<'s> {
     catalog: &'s Catalog,
@@ -172,7 +180,10 @@ impl Several<'_> {
         let latest = self.catalog.store.latest();
         let places = latest.places(self.collection.records, &records).map_err(from_storage)?;
         for number in first..found.len() {
-            let place = places.as_ref().map(|places| places[number - first]);
+            let place = places.as_ref().map_or(Newest::NotLookedUp, |places| match places[number - first] {
+                Some(location) => Newest::At(location),
+                None => Newest::Gone,
+            });
             match self.take_one(found.get(number), place, &mut |document| decide(number, document)) {
                 Ok(true) => {}
                 Ok(false) => return Ok((number - first, None)),
@@ -188,21 +199,20 @@ impl Several<'_> {
         Ok((found.len() - first, None))
     }
 
-    /// Puts what is decided of one record into the batch; false where that needs more than the record's lock. `place` is where the
-    /// newest version stands, if there is one, where that was looked up before.
+    /// Puts what is decided of one record into the batch; false where that needs more than the record's lock.
     fn take_one(
         &mut self,
         (record, known, document): (RecordId, Option<Location>, &[u8]),
-        place: Option<Option<Location>>,
+        place: Newest,
         decide: &mut dyn FnMut(DocumentRef<'_>) -> Result<Verdict>,
     ) -> Result<bool> {
         let (collection, indexes) = (self.collection, self.indexes);
         let mut newer = Vec::new();
         let latest = self.catalog.store.latest();
         let found = match (known, place) {
-            (_, Some(None)) => return Ok(true),
-            (Some(known), Some(place)) if place == Some(known) => Ok(place),
-            (Some(known), None) => latest.record_again(collection.records, record, known, &mut newer),
+            (_, Newest::Gone) => return Ok(true),
+            (Some(known), Newest::At(place)) if place == known => Ok(Some(place)),
+            (Some(known), Newest::NotLookedUp) => latest.record_again(collection.records, record, known, &mut newer),
             _ => latest.record(collection.records, record, &mut newer),
         };
         let Some(location) = found.map_err(from_storage)? else { return Ok(true) };
@@ -216,9 +226,13 @@ impl Several<'_> {
         }
         let batch = self.batch.get_or_insert_with(|| notes::batch_of(collection));
         let keyspace = |(index, _): &IndexKey| indexes[*index].keyspace;
-        old.iter().for_each(|removed| batch.delete_key(keyspace(removed), &removed.1));
+        for removed in &old {
+            batch.delete_key(keyspace(removed), &removed.1);
+        }
         change.put(batch, collection, indexes, (record, location, current), None);
-        new.iter().for_each(|added| batch.put_key(keyspace(added), &added.1, record));
+        for added in &new {
+            batch.put_key(keyspace(added), &added.1, record);
+        }
         self.changed += 1;
         Ok(true)
     }

@@ -205,7 +205,7 @@ impl Documents {
         while let Some((location, _)) = rest.first() {
             match self.home(*location) {
                 Home::Extent(extent) => {
-                    let count = self.take_from_blocks(keyspace, extent, rest, take)?;
+                    let count = self.take_from_blocks(keyspace, &extent, rest, take)?;
                     rest = &rest[count..];
                 }
                 Home::Log => {
@@ -232,7 +232,7 @@ impl Documents {
     fn take_from_blocks(
         &self,
         keyspace: KeyspaceId,
-        extent: Arc<Extent>,
+        extent: &Extent,
         places: &[(Location, usize)],
         take: &mut TakeRecord<'_>,
     ) -> Result<usize> {
@@ -243,12 +243,12 @@ impl Documents {
             if !is_here || held.len() == DOCUMENTS_TOGETHER {
                 break;
             }
-            let block = block_number(&extent, keyspace, *location)?;
+            let block = block_number(extent, keyspace, *location)?;
             if blocks.last().is_none_or(|(at, _)| *at != block) {
                 if blocks.len() == BLOCKS_TOGETHER {
                     break;
                 }
-                blocks.push((block, self.block(&extent, block)?));
+                blocks.push((block, self.block(extent, block)?));
             }
             if let Some((_, block)) = blocks.last() {
                 block.prefetch(*location);
@@ -258,7 +258,7 @@ impl Documents {
         let mut documents = Vec::with_capacity(held.len());
         for (location, number, block) in held {
             let (at, block) = &blocks[block];
-            let document = document(block, &extent, *at, location)?;
+            let document = document(block, extent, *at, location)?;
             prefetch(&document[..document.len().min(PREFETCHED_BYTES)]);
             documents.push((location, number, document));
         }
