@@ -199,34 +199,30 @@ struct Showing<'s, 'v> {
 
 impl Showing<'_, '_> {
     fn all(&mut self, parts: &Parts, found: &Receiver<Found>) -> Result<Ended> {
-        // What this thread found in a later part.
-        let mut waiting: Option<(u64, Found)> = None;
+        // What this thread finds in a later part, and which that is. It uses the memory again and again.
+        let (mut own, mut waiting) = (Found::default(), None);
         for part in 0..parts.count {
-            let ended = if let Some((_, own)) = waiting.take_if(|(later, _)| *later == part) {
-                self.show(own, parts.range(part))?
+            let ended = if waiting.take_if(|later| *later == part).is_some() {
+                self.show(&mut own, parts.range(part))?
             } else if parts.take(part) {
                 self.search(parts.range(part))?
             } else {
                 // The helper has taken it, and sends its parts in their order.
-                let found = match found.try_recv() {
-                    Ok(found) => Ok(found),
-                    Err(_) => {
-                        if waiting.is_none()
-                            && let Some(later) = parts.take_next()
-                        {
-                            let mut own = Found::default();
+                let sent = found.try_recv().or_else(|_| {
+                    if waiting.is_none() {
+                        waiting = parts.take_next();
+                        if let Some(later) = waiting {
                             self.finder.fill(parts.range(later), &AtomicBool::new(false), &mut own);
-                            waiting = Some((later, own));
                         }
-                        found.recv()
                     }
+                    found.recv()
+                });
+                let Ok(mut sent) = sent else {
+                    return Err(Failure::new(ErrorCode::INTERNAL_ERROR, "a scan's helper ended before its part"));
                 };
-                match found {
-                    Ok(found) => self.show(found, parts.range(part))?,
-                    Err(_) => {
-                        return Err(Failure::new(ErrorCode::INTERNAL_ERROR, "a scan's helper ended before its part"));
-                    }
-                }
+                let ended = self.show(&mut sent, parts.range(part))?;
+                let _ = self.returning.send(sent);
+                ended
             };
             if let Some(last) = ended {
                 return Ok(Ended::Behind(last));
@@ -257,7 +253,7 @@ impl Showing<'_, '_> {
         }
     }
 
-    fn show(&mut self, mut found: Found, range: RecordRange) -> Result<Option<RecordId>> {
+    fn show(&mut self, found: &mut Found, range: RecordRange) -> Result<Option<RecordId>> {
         let statistics = self.run.at(self.number);
         statistics.docs_examined += found.examined;
         statistics.rejected += found.examined.saturating_sub(found.rows.len() as u64);
@@ -276,7 +272,6 @@ impl Showing<'_, '_> {
             return Err(failure);
         }
         let rest = found.stopped_at.map(|last| RecordRange { start: Bound::Excluded(last), ..range });
-        let _ = self.returning.send(found);
         rest.map_or(Ok(None), |rest| self.search(rest))
     }
 }
