@@ -119,8 +119,7 @@ impl Groups {
         groups.level = pending.level;
         for (key, gathered) in pending.groups {
             groups.key = key.into_vec();
-            groups.insert(Kept { id: gathered.id, accumulators: gathered.accumulators });
-            groups.totals.extend_from_slice(&gathered.totals);
+            groups.insert(Kept { id: gathered.id, accumulators: gathered.accumulators }, gathered.totals);
         }
         // Room for what it began with comes on top, so that each level gets on.
         groups.bytes_max += groups.memory_bytes;
@@ -266,13 +265,11 @@ impl Groups {
         let context = environment.context(root).in_engine(stage.engine);
         let others = stage.fields.iter().filter(|(_, field)| !field.keeps_total());
         let accumulators = others.map(|(_, field)| field.make(&context)).collect::<Result<Vec<_>>>()?;
-        let position = self.insert(Kept { id, accumulators });
-        self.totals.resize(self.totals.len() + stage.totals, Total::default());
-        Ok(position)
+        Ok(self.insert(Kept { id, accumulators }, std::iter::repeat_n(Total::default(), stage.totals)))
     }
 
-    /// Puts a group under the current key; the caller adds its totals.
-    fn insert(&mut self, group: Kept) -> usize {
+    /// Puts a group under the current key.
+    fn insert(&mut self, group: Kept, totals: impl IntoIterator<Item = Total>) -> usize {
         let hash = self.hasher.hash_one(self.key.as_slice());
         let kept = group.accumulators.iter().map(|accumulator| accumulator.memory_bytes()).sum::<usize>();
         let pointers = group.accumulators.len() * size_of::<Box<dyn Accumulator>>();
@@ -286,6 +283,7 @@ impl Groups {
         self.slots.push(Slot { hash, key_start: self.keys.len(), key_bytes: self.key.len() as u32, waits: false });
         self.keys.extend_from_slice(&self.key);
         self.kept.push(group);
+        self.totals.extend(totals);
         position
     }
 
