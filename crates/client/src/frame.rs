@@ -63,6 +63,31 @@ pub fn expects_reply(request: &[u8]) -> bool {
     flags.is_some_and(|&flags| !MessageFlags(u32::from_le_bytes(flags)).contains(MessageFlags::MORE_TO_COME))
 }
 
+/// Adds fields behind all others of a request's command; the request stands at the end of `out` from `start` on, as a
+/// [`FrameWriter`] finished it. `fields` are encoded elements without a document around them.
+/// # Errors
+/// `BadLength` where it became longer than 48,000,000 bytes; it stays as it was then.
+pub fn append_to_command(out: &mut Vec<u8>, start: usize, fields: &[u8]) -> Result<(), WireError> {
+    let length_bytes = out.len() - start + fields.len();
+    if length_bytes > MAX_FRAME_BYTES {
+        return Err(WireError::BadLength { length: length_bytes as i64, limit_bytes: MAX_FRAME_BYTES });
+    }
+    let document = start + HEADER_BYTES + DOCUMENT_START;
+    let grow = |out: &mut Vec<u8>, at: usize| -> usize {
+        let length = u32::from_le_bytes(out[at..].first_chunk().copied().unwrap_or_default());
+        out[at..at + 4].copy_from_slice(&(length + fields.len() as u32).to_le_bytes());
+        length as usize
+    };
+    grow(out, start);
+    let end = document + grow(out, document) - 1;
+    // The rest, which may be documents, moves behind them.
+    let rest = out.len() - end;
+    out.resize(out.len() + fields.len(), 0);
+    out.copy_within(end..end + rest, end + fields.len());
+    out[end..end + fields.len()].copy_from_slice(fields);
+    Ok(())
+}
+
 /// A whole reply, borrowed from a receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplyFrame<'a> {
@@ -134,6 +159,24 @@ mod tests {
         assert!(!expects_reply(&out[1..]));
         let message = Message::parse(&out[1..]).expect("well formed");
         assert_eq!((message.header.request_id, message.body), (7, document.as_ref()));
+    }
+
+    #[test]
+    fn fields_come_behind_those_of_the_command() {
+        let document = DocumentBuf::new().with("insert", "c");
+        let written = |command: &DocumentBuf| {
+            let mut out = vec![0xee];
+            let mut frame = FrameWriter::new(&mut out, 7, ReplyMode::Expected, command.as_ref());
+            frame.sequence("documents", |out| out.extend_from_slice(&document.as_ref().as_bytes().repeat(3)));
+            frame.finish().expect("short");
+            out
+        };
+        let more = DocumentBuf::new().with("n", 5_i64);
+        let bytes = more.as_ref().as_bytes();
+        let mut out = written(&document);
+        append_to_command(&mut out, 1, &bytes[4..bytes.len() - 1]).expect("short");
+        assert_eq!(out, written(&document.clone().with("n", 5_i64)));
+        assert!(append_to_command(&mut out, 1, &vec![0; MAX_FRAME_BYTES]).is_err());
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub(crate) use transfer::{MeasuredTransfer, measure_transfer};
 use crate::BenchError;
 use crate::judge::{self, Evidence};
 use crate::observer::{Observer, Pace, Tick};
-use crate::operation::{Assignment, Budget, Effect, Moves, OperationSettings};
+use crate::operation::{Assignment, Budget, Effect, Moves, OperationSettings, SessionUse};
 use crate::server::Probe;
 use bunko_client::load::{Load, LoadFigures};
 use bunko_host::{CpuQuota, MachineCpu};
@@ -29,6 +29,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// What is run and how it is judged.
 pub(crate) struct Task<'a> {
     pub operation: &'a OperationSettings,
+    pub sessions: SessionUse,
     pub assignment: Assignment<'a>,
     /// How many requests are made at most.
     pub requests: Option<u64>,
@@ -96,7 +97,9 @@ fn recorders(load: &Load, task: &Task<'_>, seconds: &mpsc::Sender<Second>) -> Re
     let answered = if task.acknowledges() { Answered::Yes } else { Answered::No };
     let recorder = |thread: u64| {
         let assignment = Assignment { stream: task.assignment.stream * threads + thread, ..task.assignment };
-        let requests = operation.start(&assignment).map_err(|detail| BenchError::Option { name: "set", detail })?;
+        let started = operation.start(&assignment);
+        let requests = started.and_then(|requests| task.sessions.around(requests, assignment.reply_mode()));
+        let requests = requests.map_err(|detail| BenchError::Option { name: "set", detail })?;
         Ok(Recorder::new(requests, &budget, &origin, answered, parts, seconds.clone()))
     };
     (0..threads).map(recorder).collect()

@@ -36,6 +36,10 @@ impl Operation for Mixed {
         if self.parts.iter().all(whole) { Moves::WholeDocuments } else { Moves::Parts }
     }
 
+    fn has_sessions(&self) -> bool {
+        self.parts.iter().any(|part| part.operation.operation().has_sessions())
+    }
+
     fn check(&self, dataset: &Dataset) -> Result<(), String> {
         if self.parts.is_empty() {
             return Err("parts: at least one is needed".into());

@@ -15,6 +15,7 @@ mod read_modify_write;
 mod reply_cursor;
 mod restore;
 mod scan;
+mod sessions;
 mod template;
 mod transaction;
 mod transfer;
@@ -26,6 +27,7 @@ pub(crate) use index::{check_keys, create_index};
 pub(crate) use mixed::Part as MixedPart;
 pub(crate) use progress::{Budget, Insertions, Share};
 pub(crate) use restore::Restore;
+pub use sessions::SessionUse;
 pub(crate) use transfer::{ArchiveCache, BulkSetting, CompressionSetting, Form, Transfer, Workers};
 
 use crate::database::Collections;
@@ -136,6 +138,11 @@ pub(crate) trait Operation {
         None
     }
 
+    /// Whether it uses sessions of its own, so that it cannot be put into others.
+    fn has_sessions(&self) -> bool {
+        false
+    }
+
     /// Whether it can do with a dataset that is spread over several collections.
     fn takes_collections(&self) -> bool {
         self.transfer().is_some()
@@ -193,7 +200,7 @@ pub(crate) struct Assignment<'a> {
 }
 
 impl Assignment<'_> {
-    fn reply_mode(&self) -> ReplyMode {
+    pub fn reply_mode(&self) -> ReplyMode {
         if self.write_concern.expects_reply() { ReplyMode::Expected } else { ReplyMode::Silent }
     }
 }

@@ -51,6 +51,10 @@ impl Operation for Transaction {
         vec![Effect::Inserts, Effect::Changes(vec![self.field.clone()])]
     }
 
+    fn has_sessions(&self) -> bool {
+        true
+    }
+
     fn check(&self, dataset: &Dataset) -> Result<(), String> {
         let statements = self.updates + self.inserts;
         if !(1..=STATEMENTS_MAX).contains(&statements) {

@@ -184,7 +184,7 @@ fn run_load(
         seed: session.seed,
         stream,
     };
-    let task = Task { operation: &phase.phase.operation, assignment, requests, offered_rate };
+    let task = Task { operation: &phase.phase.operation, sessions: phase.sessions, assignment, requests, offered_rate };
     if !phase.warm_up.is_zero() && !effects.contains(&Effect::Fills) {
         load.options_mut().duration = Some(phase.warm_up);
         // Work in sequence is all there again when it is measured.

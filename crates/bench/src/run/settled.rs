@@ -2,7 +2,7 @@
 
 use super::Plan;
 use crate::observer::StepName;
-use crate::operation::{Effect, Transfer, check_keys};
+use crate::operation::{Effect, SessionUse, Transfer, check_keys};
 use crate::reference::{StepKey, TransferKey, figure};
 use crate::scenario::{ArrivalKind, LoadSettings, OneOrMany, Phase, PlacementSetting, Rate, Role, Scenario, Span};
 use bunko_client::load::Placement;
@@ -35,6 +35,7 @@ pub(super) struct SettledPhase {
     pub warm_up: Duration,
     pub end: End,
     pub write_concern: Option<String>,
+    pub sessions: SessionUse,
     /// Encoded size of a document.
     pub document_bytes: usize,
     pub stall_timeout: Duration,
@@ -213,13 +214,17 @@ fn settle_one(
     let connections = within("connections", connections, CONNECTIONS_MAX)?;
     let in_flight = within("in-flight", load.in_flight.unwrap_or(1), IN_FLIGHT_MAX)?;
     let threads = within("threads", load.threads.unwrap_or(1), THREADS_MAX)?;
+    let operation = phase.operation.operation();
     if let Some(write_concern) = &load.write_concern {
         let concern: bunko_client::WriteConcern =
             write_concern.parse().map_err(|error| format!("write-concern: {error}"))?;
-        let effects = phase.operation.operation().effects();
-        if !concern.expects_reply() && effects.len() != 1 {
+        if !concern.expects_reply() && operation.effects().len() != 1 {
             return Err("write-concern: a mix of operations needs acknowledged writes".into());
         }
+    }
+    let sessions = load.sessions.unwrap_or_default();
+    if sessions != SessionUse::None && operation.has_sessions() {
+        return Err(format!("sessions: {} has sessions of its own", phase.operation.name()));
     }
     Ok(SettledPhase {
         phase: phase.clone(),
@@ -235,6 +240,7 @@ fn settle_one(
         warm_up: load.warm_up.map_or(Duration::ZERO, |span| span.0),
         end: end(phase, load, (connections * in_flight) as u64, dataset)?,
         write_concern: load.write_concern.clone(),
+        sessions,
         document_bytes: dataset.document_bytes(),
         stall_timeout: load.stall_timeout.map_or(STALL_TIMEOUT, |span| span.0),
     })

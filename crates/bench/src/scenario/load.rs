@@ -1,6 +1,7 @@
 //! How load is offered.
 
 use super::{OneOrMany, Span};
+use crate::operation::SessionUse;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::str::FromStr;
@@ -31,6 +32,8 @@ pub struct LoadSettings {
     /// `0`, `1`, a larger number, `majority` or `j`; if not set what the connection string says, else 1.
     #[serde(default, deserialize_with = "number_or_text")]
     pub write_concern: Option<String>,
+    /// In what sessions requests are made; `none` if not set.
+    pub sessions: Option<SessionUse>,
     /// Without any reply for this long a phase fails; `60s` if not set.
     pub stall_timeout: Option<Span>,
 }
@@ -87,6 +90,7 @@ impl LoadSettings {
             duration: self.duration.or_else(|| defaults.duration.filter(|_| self.requests.is_none())),
             requests: self.requests.or_else(|| defaults.requests.filter(|_| self.duration.is_none())),
             write_concern: self.write_concern.clone().or_else(|| defaults.write_concern.clone()),
+            sessions: self.sessions.or(defaults.sessions),
             stall_timeout: self.stall_timeout.or(defaults.stall_timeout),
         }
     }
