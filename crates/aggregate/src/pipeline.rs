@@ -181,6 +181,11 @@ impl Pipeline {
         (part, self)
     }
 
+    /// Whether it begins with a search for words, which only the planner does.
+    pub fn searches_text(&self) -> bool {
+        self.stages.first().is_some_and(|stage| stage.searches_text())
+    }
+
     /// The distinct values of its input that its first stage needs, where that needs no more than one document of each.
     pub fn distinct(&self) -> Option<Distinct> {
         self.stages.first()?.distinct()

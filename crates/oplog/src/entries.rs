@@ -1,10 +1,10 @@
 //! The entries one after the other, from either end.
 
-use crate::entry::{Entry, Telling, tell};
+use crate::entry::{Entry, Happening, Telling, tell};
 use bunko_bson::{DocumentBuf, Timestamp};
 use bunko_catalog::from_storage;
 use bunko_errors::Result;
-use bunko_store::{Direction, History, Moment, Store};
+use bunko_store::{Direction, History, Lsn, Moment, StorageError, Store};
 
 /// Reads the oplog as it was when it was opened. Fails with `CappedPositionLost` where it was given up before it was
 /// read so far, and is not to be used then.
@@ -24,6 +24,29 @@ impl Entries {
         let is_early = |moment: Moment| from.is_some_and(|from| moment.last_timestamp() < from);
         let history = store.history(direction, &is_early).map_err(from_storage)?;
         Ok(history.map(|history| Self { history, direction, ahead: Vec::new() }))
+    }
+
+    /// When the last entry of the record at a place in the log happened: its `ts`, and its time by the wall clock in
+    /// milliseconds since 1970. `None` where the record has no entry or cannot be read back any more.
+    /// # Errors
+    /// As reading it.
+    pub fn last_time_at(store: &Store, lsn: Lsn) -> Result<Option<(Timestamp, u64)>> {
+        let Some(mut history) = store.history_at(lsn) else { return Ok(None) };
+        let record = match history.next_record() {
+            Err(StorageError::HistoryLost) => return Ok(None),
+            other => other.map_err(from_storage)?,
+        };
+        let Some(record) = record else { return Ok(None) };
+        let time_ms = record.moment.time_ms;
+        let mut last = None;
+        tell(record, &|_| true, Telling::Together, &mut |happening| {
+            last = Some(match happening {
+                Happening::Change(change) => change.at,
+                Happening::Entry(entry) => entry.at,
+            });
+            Ok(())
+        })?;
+        Ok(last.map(|at| (at, time_ms)))
     }
 
     fn next_entry(&mut self) -> Result<Option<DocumentBuf>> {

@@ -6,7 +6,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::{Chained, Effect, Moment, Record, Statement};
 
 /// What entries have as `t`: there was no election.
-const TERM: i64 = -1;
+pub const TERM: i64 = -1;
 /// The version of the entries' format.
 const VERSION: i64 = 2;
 /// The version of the format of deltas.

@@ -13,5 +13,5 @@ mod entry;
 mod feed;
 
 pub use entries::Entries;
-pub use entry::{Change, Entry, Happening};
+pub use entry::{Change, Entry, Happening, TERM};
 pub use feed::{Feed, Reach};

@@ -124,6 +124,12 @@ impl Store {
         Ok(next.map(|record| record.chained.map_or(record.moment, |chained| chained.last)))
     }
 
+    /// Reads the record that begins at a place, and no other; `None` where it cannot be read back.
+    pub fn history_at(&self, lsn: Lsn) -> Option<History> {
+        let (Some(span), Journal::Log(log)) = (self.history_span(), &self.journal) else { return None };
+        span.contains(&lsn).then(|| History::new(Arc::clone(log), lsn..Lsn(lsn.0 + 1), Direction::Forward))
+    }
+
     /// Where the record stands at which the history begins, and when it happened; `None` where none is kept.
     ///
     /// # Errors
