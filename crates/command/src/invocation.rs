@@ -13,6 +13,7 @@ use crate::operations::{Interruption, RunningOperation};
 use crate::oplog_view;
 use crate::query_settings;
 use crate::service::Service;
+use crate::session_collections;
 use crate::sessions::{Asked, CheckedOut};
 use crate::transactions::{CONFLICT_LOOK, CONFLICT_WAIT_MAX, Entry, Fate, Part};
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef, Writer};
@@ -294,7 +295,8 @@ impl<'a> Invocation<'a> {
 
     /// The collection that the command's first value names.
     /// # Errors
-    /// `InvalidNamespace`, also where it is not a string; `CommandNotSupported` for the oplog, unless the command reads it.
+    /// `InvalidNamespace`, also where it is not a string; `CommandNotSupported` for the oplog and the
+    /// collections of sessions, unless the command reads them.
     pub fn namespace(&mut self) -> Result<Namespace> {
         let name = match self.argument() {
             ValueRef::String(name) => name,
@@ -307,6 +309,7 @@ impl<'a> Invocation<'a> {
         };
         let namespace = Namespace::new(self.request.database, name)?;
         oplog_view::check(&self.service.catalog, &namespace, self.command.name)?;
+        session_collections::check(&self.service.catalog, &namespace, self.command.name)?;
         self.note_collection(name);
         Ok(namespace)
     }

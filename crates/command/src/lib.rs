@@ -60,6 +60,7 @@ mod resumed_builds;
 mod retries;
 mod searched_collection;
 mod service;
+mod session_collections;
 mod sessions;
 mod slow_operation;
 mod source_stages;

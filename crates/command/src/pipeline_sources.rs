@@ -2,6 +2,7 @@
 
 use crate::searched_collection::{Present, SearchedCollection};
 use crate::service::Service;
+use crate::session_collections::SessionCollection;
 use crate::source_stages::{self, Surroundings};
 use crate::{collation_option, time_series, vector_search};
 use bunko_aggregate::{
@@ -217,7 +218,11 @@ impl Sources for PipelineSources {
             return Err(collation_option::overrides_view(&namespace));
         }
         let stages = behind_views(&resolved, pipeline);
-        let (part, pipeline) = Pipeline::parse(stages.as_ref(), environment.over(Some(source)))?.split_for_planner();
+        let parsed = Pipeline::parse(stages.as_ref(), environment.over(Some(source)))?;
+        if let Some(sessions) = SessionCollection::below(Some(&resolved)).filter(|_| !parsed.brings_documents()) {
+            return Ok(parsed.open(sessions.open(&self.surroundings, &parsed, &self.operation)?));
+        }
+        let (part, pipeline) = parsed.split_for_planner();
         if pipeline.brings_documents() {
             return Ok(pipeline.open(Box::new(Documents::none())));
         }

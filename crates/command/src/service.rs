@@ -213,7 +213,7 @@ pub struct Service {
     /// Which buckets of time series take the next measurements.
     pub(crate) open_buckets: OpenBuckets,
     /// The sessions of clients.
-    pub(crate) sessions: SessionTable,
+    pub(crate) sessions: Arc<SessionTable>,
     /// The transactions that are open.
     pub(crate) transactions: Transactions,
     /// What is running, for `currentOp` and `killOp`.
@@ -273,7 +273,7 @@ impl Service {
             access: AccessControl::default(),
             audit: Audit::default(),
             cursors: CursorStore::default(),
-            sessions: SessionTable::new(started, catalog.take_write_histories()),
+            sessions: Arc::new(SessionTable::new(started, catalog.take_write_histories())),
             stream_tails: Tails::default(),
             open_buckets: OpenBuckets::default(),
             transactions: Transactions::default(),

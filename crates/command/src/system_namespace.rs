@@ -1,5 +1,6 @@
 //! Which `system.` collections clients may make and write to.
 
+use crate::session_collections::{self, SessionCollection};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -15,10 +16,13 @@ pub(crate) enum Creation {
 /// Refuses writes to what the server alone writes, and such as would make what [`check_creatable`] refuses. What is
 /// there under such a name already may be written to.
 /// # Errors
-/// `InvalidNamespace`.
+/// `InvalidNamespace`; `CommandNotSupported` for the collections of sessions.
 pub(crate) fn check_writable(catalog: &Catalog, namespace: &Namespace, creation: Creation) -> Result<()> {
     if matches!(namespace.collection(), "system.profile" | "system.views") {
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, format!("cannot write to {namespace}")));
+    }
+    if SessionCollection::at(catalog, namespace).is_some() {
+        return Err(session_collections::refusal("a write", namespace));
     }
     match check_creatable(namespace) {
         Err(failure) if creation == Creation::Implied && catalog.collection(namespace).is_none() => Err(failure),
@@ -70,7 +74,7 @@ fn is_creatable(namespace: &Namespace) -> bool {
         "system.js" => true,
         "system.replset" => namespace.database() == Namespace::OPLOG_DATABASE,
         "system.users" | "system.roles" | "system.version" => namespace.database() == "admin",
-        name => !name.starts_with("system."),
+        name => !name.starts_with("system.") && SessionCollection::named(namespace).is_none(),
     }
 }
 
@@ -89,6 +93,8 @@ mod tests {
             ("db.system.users", false),
             ("db.system.views", false),
             ("db.system.buckets.a", false),
+            ("config.transactions", false),
+            ("db.transactions", true),
         ] {
             let namespace = Namespace::parse(name).expect("well formed");
             assert_eq!(check_creatable(&namespace).is_ok(), is_ok, "{name}");

@@ -6,15 +6,16 @@ use crate::dispatch::Halt;
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
+use crate::session_collections::SessionCollection;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::DistinctValues;
 use std::sync::Arc;
 
-/// Whether a name that no collection has is that of a view.
+/// Whether a name that no collection has is that of a view, or of a collection of sessions, which is read like one.
 pub(crate) fn is_view(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<bool> {
-    Ok(invocation.service.catalog.view(namespace)?.is_some())
+    Ok(SessionCollection::named(namespace).is_some() || invocation.service.catalog.view(namespace)?.is_some())
 }
 
 /// Opens what a `find` of a view asks for, and says whether it may be long.
@@ -130,7 +131,7 @@ pub(crate) fn distinct(invocation: &Invocation<'_>, namespace: &Namespace, key: 
     Ok(values.into_found())
 }
 
-/// A view in the list of collections; a time series is a kind of view.
+/// A view in the list of collections; a time series is a kind of view, and a collection of sessions is listed like one.
 pub(crate) fn describe(namespace: &Namespace, kind: &str, options: &DocumentBuf) -> DocumentBuf {
     let info = DocumentBuf::new().with("readOnly", ValueRef::Boolean(true));
     DocumentBuf::new()

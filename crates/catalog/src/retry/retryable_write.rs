@@ -25,6 +25,8 @@ struct Turn {
     history: WriteHistory,
     statements: Statements,
     outcome: Outcome,
+    /// The record of the log that has the last statement that was done.
+    written: Option<Lsn>,
 }
 
 /// Which statements the next batch does.
@@ -62,7 +64,7 @@ impl RetryableWrite {
     /// A write under that number, which is not smaller than the history's.
     pub fn new(session: SessionName, mut history: WriteHistory, number: i64) -> Self {
         history.turn_to(number);
-        let turn = Turn { history, statements: Statements::None, outcome: Outcome::One };
+        let turn = Turn { history, statements: Statements::None, outcome: Outcome::One, written: None };
         Self { session, number, turn: Mutex::new(turn) }
     }
 
@@ -71,11 +73,17 @@ impl RetryableWrite {
         operation.unit()?.downcast_ref()
     }
 
-    /// Gives the history back; nothing is recorded any more.
-    pub fn end(&self) -> WriteHistory {
+    /// Gives the history back, and the record of the log that has the last statement that was done, if any was; nothing is
+    /// recorded any more.
+    pub fn end(&self) -> (WriteHistory, Option<Lsn>) {
         let mut turn = self.turn.lock();
         turn.statements = Statements::None;
-        std::mem::take(&mut turn.history)
+        (std::mem::take(&mut turn.history), turn.written)
+    }
+
+    /// The write's number.
+    pub fn number(&self) -> i64 {
+        self.number
     }
 
     /// What a statement answered that was done before, and the record of the log that it is in, where the log may not be
@@ -145,7 +153,7 @@ impl RetryableWrite {
     /// As `Store::commit`.
     pub(crate) fn commit(&self, catalog: &Catalog, batch: &mut Batch<'_>) -> bunko_store::Result<Lsn> {
         let mut turn = self.turn.lock();
-        let Turn { history, statements, outcome } = &mut *turn;
+        let Turn { history, statements, outcome, written } = &mut *turn;
         let (Statements::Inserts { done, .. } | Statements::These(done)) = &*statements else {
             return catalog.store.commit(batch);
         };
@@ -153,6 +161,7 @@ impl RetryableWrite {
             return catalog.store.commit(batch);
         }
         let lsn = commit_with(catalog, history, (self.session, self.number), done, outcome, batch)?;
+        *written = Some(lsn);
         match statements {
             Statements::Inserts { done, .. } => done.clear(),
             _ => *statements = Statements::None,

@@ -14,9 +14,12 @@ use crate::pipeline_sources::{
     PipelineSources, Planned, Resolved, behind_views, no_collection_near, planner_query, reads_by_itself, resolve_for,
 };
 use crate::pipeline_writes::PipelineWrite;
+use crate::session_collections::{self, SessionCollection};
 use crate::source_stages::{SourcedPipeline, Subject, subject_of};
 use crate::time_series;
-use bunko_aggregate::{DocumentStream, Documents, Environment, Pipeline, SourceName, StageRun, WriteStage};
+use bunko_aggregate::{
+    DocumentStream, Documents, Environment, Pipeline, PlannerPart, SourceName, StageRun, WriteStage,
+};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
@@ -68,6 +71,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let batch_size = batch_size.ok_or_else(no_cursor_option)?;
     let (source, is_long) = match sourced {
         Some(sourced) => {
+            sourced.check_subject(&invocation.service.catalog, &namespace)?;
             let Sourced { source, write } = open_sourced(invocation, &namespace, &sourced)?;
             match write {
                 Some((write, environment)) => {
@@ -346,7 +350,11 @@ pub(crate) fn prepare(
         }
         _ => sent,
     };
-    let (part, pipeline) = parsed.split_for_planner();
+    let (part, pipeline) = match SessionCollection::below(resolved.as_ref()) {
+        // There is nothing to plan.
+        Some(_) => (PlannerPart::default(), parsed),
+        None => parsed.split_for_planner(),
+    };
     Ok(Aggregation { query: planner_query(part, &pipeline, scope)?, pipeline, resolved, sources })
 }
 
@@ -378,6 +386,10 @@ pub(crate) fn open(
     invocation: &Invocation<'_>,
     aggregation: Aggregation,
 ) -> Result<(Box<dyn CursorSource>, bool), Halt> {
+    if let Some(documents) = session_collections::open(invocation, &aggregation)? {
+        let stream = aggregation.pipeline.open(documents);
+        return Ok((Box::new(Aggregated::of(stream)), true));
+    }
     let Aggregation { query, pipeline, resolved, sources } = aggregation;
     let resolved = resolved.filter(|_| !pipeline.brings_documents());
     let Some((execution, is_long)) = open_plan(invocation, query, resolved, &sources)? else {
@@ -419,11 +431,15 @@ fn open_plan(
 
 /// Runs a pipeline to its end, for what its stages do.
 pub(crate) fn run_counted(invocation: &Invocation<'_>, aggregation: Aggregation) -> Result<Vec<Arc<StageRun>>, Halt> {
+    let sessions = session_collections::open(invocation, &aggregation)?;
     let Aggregation { query, pipeline, resolved, sources } = aggregation;
     let resolved = resolved.filter(|_| !pipeline.brings_documents());
-    let source: Box<dyn DocumentStream> = match open_plan(invocation, query, resolved, &sources)? {
-        Some((execution, _)) => Box::new(Planned::new(execution)),
-        None => Box::new(Documents::none()),
+    let source: Box<dyn DocumentStream> = match sessions {
+        Some(documents) => documents,
+        None => match open_plan(invocation, query, resolved, &sources)? {
+            Some((execution, _)) => Box::new(Planned::new(execution)),
+            None => Box::new(Documents::none()),
+        },
     };
     let (mut stream, runs) = pipeline.open_counted(source);
     while stream.next()?.is_some() {}

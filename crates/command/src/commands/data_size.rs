@@ -4,6 +4,7 @@ use crate::authorization::{Privileges, collections};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::oplog_view;
+use crate::session_collections;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};
@@ -38,6 +39,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     };
     let namespace = Namespace::parse(name)?;
     oplog_view::check(&invocation.service.catalog, &namespace, invocation.command.name)?;
+    session_collections::check(&invocation.service.catalog, &namespace, invocation.command.name)?;
     let is_estimate = invocation.boolean("estimate", false)?;
     let part = part(invocation)?;
     let (bytes, count) = match (invocation.collection_not_view(&namespace)?, part) {

@@ -13,6 +13,7 @@ use crate::oplog_view;
 use crate::pipeline_sources::no_collection_near;
 use crate::pipeline_writes::PipelineWrite;
 use crate::query_settings::{COMMANDS, ShapeHash, shape_of};
+use crate::session_collections::{self, SessionCollection};
 use crate::source_stages::SourcedPipeline;
 use crate::vector_search;
 use crate::view_reads;
@@ -132,6 +133,7 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
         }
     };
     oplog_view::check(&invocation.service.catalog, &namespace, invocation.command.name)?;
+    session_collections::check(&invocation.service.catalog, &namespace, command.name)?;
     let fields = Fields::new(command.name, body);
     let scope = invocation.scope_in(&fields, &namespace)?;
     Ok(Subject { fields, collection: invocation.collection(&namespace), namespace, verbosity, scope })
@@ -205,6 +207,7 @@ fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
         return Ok(of_stages(&stages));
     }
     if let Some(sourced) = SourcedPipeline::take_off(sent)? {
+        sourced.check_subject(&invocation.service.catalog, &subject.namespace)?;
         return explain_sourced(invocation, subject, sent, &sourced);
     }
     let named = aggregate::named(&subject.fields, &subject.namespace);
@@ -288,7 +291,9 @@ fn explain_stages(
         // It is looked at, and not written to.
         PipelineWrite::new(invocation, stage, &pipeline.environment().scope.strings)?;
     }
-    let Some(resolved) = resolved else { return Ok(stages_alone(sent, &runs)) };
+    let Some(resolved) = resolved.filter(|resolved| SessionCollection::below(Some(resolved)).is_none()) else {
+        return Ok(stages_alone(sent, &runs));
+    };
     let below = Subject {
         fields: subject.fields,
         namespace: resolved.namespace,

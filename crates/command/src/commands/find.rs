@@ -9,6 +9,7 @@ use crate::fields::Fields;
 use crate::invocation::{Examined, Invocation};
 use crate::let_variables::scope_with_let;
 use crate::oplog_view::{self, AtEnd, is_oplog};
+use crate::session_collections::SessionCollection;
 use crate::view_reads;
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
@@ -141,6 +142,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     let Some(collection) = collection else {
         if view_reads::is_view(invocation, &namespace)? {
+            if is_tailable && SessionCollection::named(&namespace).is_some() {
+                return Err(not_capped().into());
+            }
             if is_tailable {
                 let message = "Option tailable is not supported on a view";
                 return Err(Failure::new(ErrorCode::INVALID_PIPELINE_OPERATOR, message).into());

@@ -5,6 +5,7 @@ use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::document_list::write_document_list;
 use crate::invocation::Invocation;
 use crate::oplog_view;
+use crate::session_collections;
 use crate::time_series;
 use crate::view_reads;
 use bunko_access::Action;
@@ -50,12 +51,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     for (namespace, view) in &views {
         let series = time_series::described_options(catalog, namespace)?;
         let (kind, options) = series.map_or_else(|| ("view", view.options()), |options| ("timeseries", options));
-        described_views.push(match detail {
-            Detail::NameAndType => DocumentBuf::new().with("name", namespace.collection()).with("type", kind),
-            Detail::All => view_reads::describe(namespace, kind, &options),
-        });
+        described_views.push(describe_without_uuid(namespace, kind, &options, detail));
     }
-    for document in described.chain(described_views).chain(oplog_view::description(catalog, database)) {
+    let of_sessions = session_collections::in_database(catalog, database)
+        .map(|namespace| describe_without_uuid(&namespace, "collection", &DocumentBuf::new(), detail));
+    let described = described.chain(described_views).chain(oplog_view::description(catalog, database));
+    for document in described.chain(of_sessions) {
         let is_listed = match &filter {
             Some(filter) => filter.try_matches(document.as_ref())?,
             None => true,
@@ -65,6 +66,14 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
     }
     Ok(write_document_list(invocation, reply, namespace, listed)?)
+}
+
+/// What has no UUID, such as a view.
+fn describe_without_uuid(namespace: &Namespace, kind: &str, options: &DocumentBuf, detail: Detail) -> DocumentBuf {
+    match detail {
+        Detail::NameAndType => DocumentBuf::new().with("name", namespace.collection()).with("type", kind),
+        Detail::All => view_reads::describe(namespace, kind, options),
+    }
 }
 
 fn describe(collection: &Collection, detail: Detail) -> DocumentBuf {

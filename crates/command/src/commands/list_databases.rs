@@ -5,6 +5,7 @@ use crate::collection_statistics::CollectionStatistics;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::oplog_view;
+use crate::session_collections;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, Writer};
 use bunko_catalog::Catalog;
@@ -41,6 +42,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if let Some((name, bytes)) = oplog_view::database(catalog) {
         *listed.entry(name).or_default() += bytes;
     }
+    listed.entry(session_collections::database()).or_default();
     // Every server of MongoDB's has it, and clients look for it there.
     listed.entry("admin").or_default();
     for (name, bytes) in listed {

@@ -5,6 +5,7 @@ use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::document_list::write_document_list;
 use crate::invocation::Invocation;
 use crate::oplog_view::is_oplog;
+use crate::session_collections::SessionCollection;
 use crate::time_series;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number};
@@ -24,7 +25,8 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let form = Form::asked(invocation)?;
-    if is_oplog(&invocation.service.catalog, &namespace) {
+    let catalog = &invocation.service.catalog;
+    if is_oplog(catalog, &namespace) || SessionCollection::at(catalog, &namespace).is_some() {
         return Ok(write_document_list(invocation, reply, namespace, Vec::new())?);
     }
     if let Some(series) = time_series::find(&invocation.service.catalog, &namespace)? {

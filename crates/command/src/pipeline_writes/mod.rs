@@ -4,6 +4,7 @@ mod merge;
 mod out;
 
 use crate::invocation::Invocation;
+use crate::session_collections;
 use bunko_aggregate::{DocumentStream, Environment, WriteStage};
 use bunko_bson::StringOrder;
 use bunko_catalog::Namespace;
@@ -18,13 +19,13 @@ pub(crate) struct PipelineWrite {
 impl PipelineWrite {
     /// Checks the target of a pipeline with strings in that order; `explain` does too.
     /// # Errors
-    /// `InvalidNamespace`; `CommandNotSupportedOnView`; 17152 for a capped collection; 7268700 and 7406103 for what is no
-    /// time series, or another one than the stage says; 51183 where no unique index says
-    /// which documents belong together.
+    /// `InvalidNamespace`; `CommandNotSupported` for a collection of sessions; `CommandNotSupportedOnView`; 17152 for a
+    /// capped collection; 7268700 and 7406103 for what is no time series, or another one than the stage says; 51183 where
+    /// no unique index says which documents belong together.
     pub(crate) fn new(invocation: &Invocation<'_>, stage: WriteStage, strings: &StringOrder) -> Result<Self> {
-        let (database, collection) = match &stage {
-            WriteStage::Out(out) => (out.name.database.as_deref(), out.name.collection.as_str()),
-            WriteStage::Merge(merge) => (merge.database.as_deref(), merge.collection.as_str()),
+        let (name, database, collection) = match &stage {
+            WriteStage::Out(out) => ("$out", out.name.database.as_deref(), out.name.collection.as_str()),
+            WriteStage::Merge(merge) => ("$merge", merge.database.as_deref(), merge.collection.as_str()),
         };
         let database = database.unwrap_or(invocation.request.database);
         if database.len() + 1 + collection.len() > Namespace::BYTES_MAX {
@@ -36,6 +37,7 @@ impl PipelineWrite {
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
         }
         let target = Namespace::new(database, collection)?;
+        session_collections::check(&invocation.service.catalog, &target, name)?;
         match &stage {
             WriteStage::Out(out) => drop(out::Target::of(invocation, &target, out.series.as_ref())?),
             WriteStage::Merge(merge) => merge::check(invocation, &target, merge, strings)?,

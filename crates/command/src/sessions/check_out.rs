@@ -1,6 +1,7 @@
 //! A session in the hands of a command, and what it becomes when the command ends.
 
 use super::SessionId;
+use super::last_write::LastWrite;
 use super::session::Session;
 use super::standing::{Held, Standing};
 use crate::service::Service;
@@ -40,6 +41,8 @@ enum Work {
         fate: Fate,
         /// When the command took it.
         since: Instant,
+        /// What the command committed.
+        committed: Option<LastWrite>,
     },
 }
 
@@ -138,9 +141,18 @@ impl<'s> CheckedOut<'s> {
                 let begun = Standing::InProgress { number: asked.number, open };
                 let before = std::mem::replace(&mut held.standing, begun);
                 let since = Instant::now();
-                Work::Transaction { held: Some(held), before: Some(before), fate: Fate::Aborted, since }
+                Work::Transaction {
+                    held: Some(held),
+                    before: Some(before),
+                    fate: Fate::Aborted,
+                    since,
+                    committed: None,
+                }
             }
-            Some(_) => Work::Transaction { held: Some(held), before: None, fate: Fate::Aborted, since: Instant::now() },
+            Some(_) => {
+                let since = Instant::now();
+                Work::Transaction { held: Some(held), before: None, fate: Fate::Aborted, since, committed: None }
+            }
         };
         Self { service, session, work }
     }
@@ -199,7 +211,7 @@ impl<'s> CheckedOut<'s> {
     /// # Errors
     /// As `Transaction::commit`; then it is aborted.
     pub(crate) fn commit(&mut self) -> Result<Option<bunko_store::Lsn>> {
-        let Work::Transaction { held: Some(held), .. } = &mut self.work else { return Ok(None) };
+        let Work::Transaction { held: Some(held), committed, .. } = &mut self.work else { return Ok(None) };
         let (number, unit) = match &held.standing {
             Standing::InProgress { number, open } => (*number, Arc::clone(&open.unit)),
             Standing::Committed { lsn, .. } => return Ok(*lsn),
@@ -207,6 +219,8 @@ impl<'s> CheckedOut<'s> {
         };
         let lsn = unit.commit(&mut held.history)?;
         held.standing = Standing::Committed { number, lsn };
+        // One that changed nothing leaves no record.
+        *committed = lsn.map(|lsn| LastWrite::transaction(number, lsn));
         self.service.transactions.note_commit(self.session.id);
         self.service.cursors.end_transaction(self.session.id, number);
         Ok(lsn)
@@ -232,16 +246,19 @@ impl fmt::Debug for CheckedOut<'_> {
 impl Drop for CheckedOut<'_> {
     fn drop(&mut self) {
         let (service, session) = (self.service, &self.session);
-        let held = match &mut self.work {
+        let (held, last_write) = match &mut self.work {
             Work::Write { write, standing } => {
                 // Somebody else, such as a cursor that the command left, may still have the write.
-                Some(Held { history: write.end(), standing: std::mem::take(standing) })
+                let (history, written) = write.end();
+                let last_write = written.map(|lsn| LastWrite::retryable(write.number(), lsn));
+                (Some(Held { history, standing: std::mem::take(standing) }), last_write)
             }
-            Work::Transaction { held, before, fate, since } => {
-                held.take().map(|held| settled(held, before.take(), *fate, *since, service, session))
+            Work::Transaction { held, before, fate, since, committed } => {
+                let held = held.take().map(|held| settled(held, before.take(), *fate, *since, service, session));
+                (held, *committed)
             }
         };
-        if let Some(open) = held.and_then(|held| session.give_back(held)) {
+        if let Some(open) = held.and_then(|held| session.give_back(held, last_write)) {
             service.end_transaction(session.id, &open);
         }
     }

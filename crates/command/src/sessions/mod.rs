@@ -6,6 +6,7 @@
 
 mod check_out;
 pub(crate) mod id;
+mod last_write;
 mod pattern;
 mod session;
 mod standing;
@@ -13,6 +14,7 @@ mod standing;
 pub(crate) use check_out::{Asked, CheckedOut};
 use id::Digest;
 pub(crate) use id::{NamedSession, SessionId};
+pub(crate) use last_write::WriteKind;
 pub(crate) use pattern::SessionPattern;
 pub(crate) use session::Session;
 
@@ -41,7 +43,7 @@ const EXPIRED_MAX: usize = 20_000;
 /// Source: MongoDB manual, parameter `maxSessions`.
 pub(crate) const SESSIONS_MAX: usize = 1_000_000;
 /// Parts of the table that are locked one by one.
-const SHARDS: usize = 16;
+pub(crate) const SHARDS: usize = 16;
 
 type Shard = Mutex<HashMap<SessionId, Arc<Session>, RandomState>>;
 
@@ -191,6 +193,11 @@ impl SessionTable {
         all
     }
 
+    /// The sessions of one of the [`SHARDS`], ended ones too, in no order.
+    pub(crate) fn in_shard(&self, number: usize) -> Vec<Arc<Session>> {
+        self.shards[number].lock().values().cloned().collect()
+    }
+
     fn shard(&self, id: SessionId) -> &Shard {
         // A client that chooses ids for one shard has its own sessions wait for each other, and no longer search.
         &self.shards[usize::from(id.id[15]) % SHARDS]
@@ -203,6 +210,7 @@ impl SessionTable {
 
 #[cfg(test)]
 mod tests {
+    use super::last_write::LastWrite;
     use super::*;
     use bunko_operation::OperationContext;
 
@@ -254,6 +262,41 @@ mod tests {
     }
 
     #[test]
+    fn the_shards_have_each_session_once() {
+        let began = Instant::now();
+        let sessions = SessionTable::new(began, WriteHistories::default());
+        for number in 0..100 {
+            sessions.touch(SessionId { id: [number; 16], user: NOBODY }, began).expect("room");
+        }
+        let mut found: Vec<_> =
+            (0..SHARDS).flat_map(|shard| sessions.in_shard(shard)).map(|session| session.id).collect();
+        found.sort_unstable();
+        assert!(found.iter().map(|id| id.id[0]).eq(0..100), "{found:?}");
+    }
+
+    #[test]
+    fn what_was_written_last_stays_while_a_command_works() {
+        let began = Instant::now();
+        let sessions = SessionTable::new(began, WriteHistories::default());
+        let operation = OperationContext::unlimited();
+        let session = sessions.touch(ONE, began).expect("the first");
+        let take =
+            |number| session.take(Asked { number, part: None }, &*operation).expect("in time").expect("not over");
+        assert_eq!(session.last_write(), None);
+        let at_work = take(5);
+        let first = LastWrite::retryable(5, bunko_store::Lsn(64));
+        session.give_back(at_work, Some(first));
+        // The next one is at work, and has then changed nothing.
+        let mut at_work = take(6);
+        assert_eq!(session.last_write(), Some(first));
+        at_work.history.turn_to(6);
+        session.give_back(at_work, None);
+        assert_eq!(session.last_write(), Some(first));
+        assert_eq!(sessions.expire(began + Duration::from_secs(9), Duration::from_secs(1), NONE).len(), 1);
+        assert_eq!(session.last_write(), None, "it is over");
+    }
+
+    #[test]
     fn what_is_in_use_is_spared() {
         let began = Instant::now();
         let sessions = SessionTable::new(began, WriteHistories::default());
@@ -274,7 +317,7 @@ mod tests {
         assert!(session.is_at_work());
         assert!(sessions.expire(later, Duration::from_secs(1), NONE).is_empty());
         at_work.history.turn_to(5);
-        assert!(session.give_back(at_work).is_none());
+        assert!(session.give_back(at_work, None).is_none());
         let too_old = session.take(write(4), &*operation).err().expect("5 has begun");
         assert_eq!(too_old.code(), ErrorCode::TRANSACTION_TOO_OLD);
         sessions.end(ONE);

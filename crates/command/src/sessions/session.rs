@@ -2,6 +2,7 @@
 
 use super::SessionId;
 use super::check_out::{Asked, CheckedOut};
+use super::last_write::LastWrite;
 use super::standing::{Held, Standing};
 use crate::transactions::Open;
 use bunko_catalog::WriteHistory;
@@ -28,6 +29,7 @@ struct Belongings {
     held: Option<Held>,
     /// The transaction is to be aborted once the command that works with it has ended.
     is_to_abort: bool,
+    last_write: Option<LastWrite>,
 }
 
 impl fmt::Debug for Session {
@@ -38,12 +40,13 @@ impl fmt::Debug for Session {
 
 impl Session {
     pub(super) fn new(id: SessionId, now_ms: u64, history: WriteHistory) -> Self {
+        let last_write = LastWrite::of_history(&history);
         Self {
             id,
             last_use_ms: AtomicU64::new(now_ms),
             is_ended: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
-            belongings: Mutex::new(Belongings { held: Some(Held::new(history)), is_to_abort: false }),
+            belongings: Mutex::new(Belongings { held: Some(Held::new(history)), is_to_abort: false, last_write }),
             given_back: Condvar::new(),
         }
     }
@@ -55,12 +58,13 @@ impl Session {
         }
     }
 
-    pub(super) fn last_use_ms(&self) -> u64 {
+    /// When it was used last, in milliseconds since the table began.
+    pub(crate) fn last_use_ms(&self) -> u64 {
         self.last_use_ms.load(Ordering::Relaxed)
     }
 
     /// Whether a client has ended it.
-    pub(super) fn is_ended(&self) -> bool {
+    pub(crate) fn is_ended(&self) -> bool {
         self.is_ended.load(Ordering::Relaxed)
     }
 
@@ -69,7 +73,7 @@ impl Session {
     }
 
     /// Whether it has left the table: whoever has it at hand asks for another one.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 
@@ -116,9 +120,12 @@ impl Session {
         }
     }
 
-    /// Gives it back; the transaction that was to be aborted meanwhile.
-    pub(super) fn give_back(&self, mut held: Held) -> Option<Box<Open>> {
+    /// Gives it back, and says what the command wrote, if it did; the transaction that was to be aborted meanwhile.
+    pub(super) fn give_back(&self, mut held: Held, last_write: Option<LastWrite>) -> Option<Box<Open>> {
         let mut belongings = self.belongings.lock();
+        if last_write.is_some() {
+            belongings.last_write = last_write;
+        }
         let aborted = if std::mem::take(&mut belongings.is_to_abort) { held.abort() } else { None };
         belongings.held = Some(held);
         drop(belongings);
@@ -138,6 +145,12 @@ impl Session {
                 None
             }
         }
+    }
+
+    /// What the commands that have ended wrote last; nothing where the session is over.
+    pub(crate) fn last_write(&self) -> Option<LastWrite> {
+        let belongings = self.belongings.lock();
+        belongings.last_write.filter(|_| !self.is_over())
     }
 
     /// How long the commands of its open transaction have run, where none runs.

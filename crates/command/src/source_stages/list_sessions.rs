@@ -6,6 +6,7 @@ use crate::authorization::has_on;
 use crate::authorization::own_sessions::Reach;
 use crate::fields::{Fields, wrong_type};
 use crate::invocation::Invocation;
+use crate::session_collections::describe_session;
 use crate::sessions::SessionId;
 use crate::sessions::id::Digest;
 use bunko_access::Name;
@@ -45,8 +46,7 @@ fn documents(
     let users = named_users(stage, options)?;
     let service = invocation.service;
     let describe = |(session, last_use): (SessionId, Duration)| {
-        let last_use = ValueRef::DateTime(service.started_at_ms + last_use.as_millis() as i64);
-        DocumentBuf::new().with("_id", &session.to_document()).with("lastUse", last_use)
+        describe_session(&session.to_document(), service.started_at_ms, last_use)
     };
     let reach = match invocation.asker() {
         Some(_) if !has_on(options, "allUsers") => Reach::own(invocation),

@@ -15,8 +15,9 @@ mod query_stats;
 mod surroundings;
 
 use crate::invocation::Invocation;
+use crate::session_collections::{self, SessionCollection};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Element, ValueRef};
-use bunko_catalog::Namespace;
+use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(crate) use list_search_indexes::describe_search_index;
@@ -90,6 +91,17 @@ impl<'a> SourcedPipeline<'a> {
         Ok(first.map(|(stage, specification)| Self { stage, specification, rest: pipeline.iter().skip(1).collect() }))
     }
 
+    /// Refuses a stage that speaks of a collection as it is stored where it is one of sessions, which is not.
+    /// # Errors
+    /// `CommandNotSupported`.
+    pub(crate) fn check_subject(&self, catalog: &Catalog, namespace: &Namespace) -> Result<()> {
+        let is_told = self.stage.subject != Subject::Collection || self.stage.name == list_sessions::ALL.name;
+        if is_told || SessionCollection::at(catalog, namespace).is_none() {
+            return Ok(());
+        }
+        Err(session_collections::refusal(self.stage.name, namespace))
+    }
+
     /// Looks at the specification alone, as far as that can be.
     /// # Errors
     /// Those of a malformed one.
@@ -137,7 +149,8 @@ pub(crate) fn check_place(name: &str, database: &str, collection: Option<&str>) 
 
 /// Reads a source stage that begins a pipeline inside another, or that of a view; none where there is no stage of that name.
 /// # Errors
-/// Those of the specification; `CommandNotSupported` for one that looks at who sends the command.
+/// Those of the specification; `CommandNotSupported` for one that looks at who sends the command, and over a
+/// collection of sessions.
 pub(crate) fn inside(
     stage: Element<'_>,
     namespace: &Namespace,
@@ -148,6 +161,9 @@ pub(crate) fn inside(
         return Err(Failure::not_supported_yet(&format!("{} in a pipeline inside another", stage.name)));
     };
     check(stage.value)?;
+    if SessionCollection::at(&surroundings.catalog, namespace).is_some() {
+        return Err(session_collections::refusal(entry.name, namespace));
+    }
     let sent = DocumentBuf::new().with(stage.name, stage.value);
     let (namespace, surroundings) = (namespace.clone(), surroundings.clone());
     let documents = Box::new(move || {

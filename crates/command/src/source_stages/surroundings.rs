@@ -2,6 +2,7 @@
 
 use crate::counters::Counters;
 use crate::service::{Facts, Service};
+use crate::sessions::SessionTable;
 use bunko_catalog::Catalog;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) struct Surroundings {
     pub catalog: Arc<Catalog>,
+    pub sessions: Arc<SessionTable>,
     pub counters: Arc<Counters>,
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
     pub facts: Arc<Facts>,
@@ -20,6 +22,7 @@ impl Surroundings {
     pub(crate) fn of(service: &Service) -> Self {
         Self {
             catalog: Arc::clone(&service.catalog),
+            sessions: Arc::clone(&service.sessions),
             counters: Arc::clone(&service.counters),
             clock: Arc::clone(&service.world.clock),
             facts: Arc::clone(&service.facts),

@@ -1,4 +1,4 @@
-//! Change streams that begin where the log has been given up.
+//! Change streams that begin where the log has been given up, and the times of writes that stood there.
 
 use crate::server::Server;
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef, number};
@@ -29,6 +29,38 @@ fn cursor(reply: &DocumentBuf) -> DocumentRef<'_> {
     reply.as_ref().get("cursor").and_then(ValueRef::as_document).expect("a cursor")
 }
 
+/// The names of the fields of the only document in `config.transactions`.
+fn fields_of_write(server: &mut Server) -> Vec<String> {
+    let find = shell::parse_document("{find: 'transactions'}").expect("BSON");
+    let found = server.run(1, "config", find.as_ref());
+    let batch = cursor(&found).get("firstBatch").and_then(ValueRef::as_array).expect("a batch");
+    let [only] = batch.iter().collect::<Vec<_>>()[..] else { panic!("{found:?}") };
+    only.as_document().expect("a document").iter().map(|field| field.name.to_owned()).collect()
+}
+
+#[test]
+fn the_time_of_a_write_goes_with_the_history() {
+    let log = LogOptions { history_bytes_max: Some(SEGMENT_BYTES), ..LogOptions::default() };
+    let mut server = Server::start_as_member(&ENGINES[0], &EngineOptions::default(), log);
+    let session = "lsid: {id: UUID('00112233-4455-6677-8899-aabbccddeeff')}, txnNumber: NumberLong(1)";
+    let insert = format!("{{insert: 't', documents: [{{_id: 'first'}}], {session}}}");
+    run(&mut server, &shell::parse_document(&insert).expect("BSON"));
+    assert_eq!(fields_of_write(&mut server), ["_id", "txnNum", "lastWriteOpTime", "lastWriteDate"]);
+    push_out(&mut server);
+    assert_eq!(fields_of_write(&mut server), ["_id", "txnNum"]);
+}
+
+/// Has the log give up what it has so far.
+fn push_out(server: &mut Server) {
+    let pad = "x".repeat(1 << 20);
+    for id in 0..DOCUMENTS {
+        let document = DocumentBuf::new().with("_id", id as i32).with("pad", pad.as_str());
+        let documents: bunko_bson::ArrayBuf = [&document].into_iter().collect();
+        run(server, &DocumentBuf::new().with("insert", "t").with("documents", &documents));
+    }
+    server.service.catalog.store().compact().expect("compacts");
+}
+
 #[test]
 fn a_token_older_than_the_history_gets_286_change_stream_history_lost() {
     let is_durable =
@@ -47,13 +79,7 @@ fn a_token_older_than_the_history_gets_286_change_stream_history_lost() {
         let first = first.iter().next().and_then(ValueRef::as_document).expect("the event is still there");
         let token = first.get("_id").and_then(ValueRef::as_document).expect("a token");
         let Some(ValueRef::Timestamp(time)) = first.get("clusterTime") else { panic!("a time") };
-        let pad = "x".repeat(1 << 20);
-        for id in 0..DOCUMENTS {
-            let document = DocumentBuf::new().with("_id", id as i32).with("pad", pad.as_str());
-            let documents: bunko_bson::ArrayBuf = [&document].into_iter().collect();
-            run(&mut server, &DocumentBuf::new().with("insert", "t").with("documents", &documents));
-        }
-        server.service.catalog.store().compact().expect("compacts");
+        push_out(&mut server);
         let lost = Some(i64::from(ErrorCode::CHANGE_STREAM_HISTORY_LOST.0));
         for (option, place) in [
             ("resumeAfter", ValueRef::Document(mark)),
