@@ -1,6 +1,6 @@
 //! Sessions belong to their users, who may choose the same UUIDs.
 
-use super::{Guarded, ROOT, assert_refused, attempt, open};
+use super::{Guarded, ROOT, assert_refused, attempt, open, shown};
 use crate::{binary, run};
 use bunko_bson::ValueRef;
 use bunko_client::Connection;
@@ -89,6 +89,61 @@ fn what_was_written_in_a_session_is_its_users_after_a_start_too() {
     }
     let found = run(&mut open(&server, "root:secret@", ""), "own", "{find: 'c', sort: {_id: 1}}");
     assert_eq!(crate::peer::first_batch(&found), ["{_id: \"later\"}", "{_id: \"one\"}", "{_id: \"other\"}"]);
+    // The list of them knows both, and of which write each was.
+    let list = "{find: 'transactions', projection: {_id: 0}, sort: {txnNum: 1}}";
+    let listed = run(&mut open(&server, "root:secret@", ""), "config", list);
+    assert_eq!(crate::peer::first_batch(&listed), ["{txnNum: NumberLong(7)}", "{txnNum: NumberLong(8)}"]);
+}
+
+#[test]
+fn collections_of_sessions_are_read_by_who_may_read_them() {
+    let mut guarded = Guarded::start();
+    let mut writer = guarded.user("writer", "['readWriteAnyDatabase']");
+    run(&mut writer, "own", &insert_in_session("one", 7));
+    let mut monitor = guarded.user("monitor", "['clusterMonitor']");
+    let mut reader = guarded.user("reader", "[{role: 'read', db: 'config'}]");
+    let privileges = "[{resource: {db: 'config', collection: 'system.sessions'}, actions: ['find']}]";
+    let role = format!("{{createRole: 'sessions', privileges: {privileges}, roles: []}}");
+    run(&mut guarded.root, "admin", &role);
+    let mut named = guarded.user("named", "['sessions']");
+    let reads = |collection: &str| {
+        [
+            format!("{{find: '{collection}'}}"),
+            format!("{{count: '{collection}'}}"),
+            format!("{{distinct: '{collection}', key: '_id'}}"),
+            format!("{{aggregate: '{collection}', pipeline: [], cursor: {{}}}}"),
+            format!("{{aggregate: 'other', pipeline: [{{$unionWith: '{collection}'}}], cursor: {{}}}}"),
+            format!("{{explain: {{find: '{collection}'}}}}"),
+        ]
+    };
+    for read in reads("transactions") {
+        for connection in [&mut guarded.root, &mut monitor, &mut reader] {
+            run(connection, "config", &read);
+        }
+        assert_refused(&mut writer, "config", &read);
+        assert_refused(&mut named, "config", &read);
+    }
+    // What is a system collection takes a privilege that names it, as in MongoDB.
+    for read in reads("system.sessions") {
+        for connection in [&mut guarded.root, &mut monitor, &mut reader, &mut writer] {
+            assert_refused(connection, "config", &read);
+        }
+        if !read.contains("$unionWith") {
+            run(&mut named, "config", &read);
+        }
+    }
+    // Nor by a detour.
+    let from = "{$lookup: {from: {db: 'config', coll: 'transactions'}, pipeline: [], as: 'all'}}";
+    let (code, _) = attempt(&mut writer, "own", &format!("{{aggregate: 'c', pipeline: [{from}], cursor: {{}}}}"));
+    assert_ne!(code, 0);
+    let count = run(&mut named, "config", "{count: 'system.sessions'}");
+    assert!(shown(&count).starts_with("{n: "), "{count:?}");
+    // What nobody may do is refused to whoever might.
+    let (code, message) = attempt(&mut guarded.root, "config", "{insert: 'transactions', documents: [{_id: 1}]}");
+    assert_eq!(code, 115, "{message}");
+    let listed = run(&mut reader, "config", "{listCollections: 1, nameOnly: true, authorizedCollections: true}");
+    assert!(shown(&listed).contains("{name: \"transactions\""), "{listed:?}");
+    assert!(!shown(&listed).contains("system.sessions"), "{listed:?}");
 }
 
 #[test]
