@@ -16,7 +16,7 @@ use crate::tree_files::TreeFiles;
 use bunko_store::{KeyspaceId, Result, StorageError, varint};
 use lsm_tree::table::block::BlockType;
 use lsm_tree::table::{Block, BlockHandle, BlockOffset, IndexBlock};
-use lsm_tree::{CompressionType, GlobalTableId, SeqNo, Table, TableId, TreeId};
+use lsm_tree::{CompressionType, SeqNo, Table, TableId};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use rustc_hash::FxHashSet;
@@ -25,6 +25,8 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+/// What a cache of blocks with entries expects one to take, in bytes.
+const BLOCK_BYTES_USUAL: u64 = 4 * 1024;
 /// Bytes of lists that are kept.
 const LISTS_BYTES: u64 = 64 << 20;
 /// What a cache of lists expects one to take, in bytes.
@@ -147,23 +149,39 @@ impl Weighter<BlockId, Arc<BlockList>> for ByMemory {
     }
 }
 
+impl Weighter<BlockId, Block> for ByMemory {
+    fn weight(&self, _: &BlockId, block: &Block) -> u64 {
+        (size_of::<Block>() + block.data.len()) as u64
+    }
+}
+
 /// Reads blocks of tables. Tables never change, and their numbers are never given anew.
 pub(crate) struct Blocks {
-    tree: TreeId,
+    /// Blocks with entries, as they stand in the tables but for the compression. Not the tree's own cache, which keeps those of
+    /// tables that are gone until it is full.
+    entries: Cache<BlockId, Block, ByMemory>,
     lists: Cache<BlockId, Arc<BlockList>, ByMemory>,
     pub files: Arc<TreeFiles>,
 }
 
 impl Blocks {
-    pub fn new(tree: TreeId, files: &Arc<TreeFiles>) -> Self {
+    pub fn new(cache_bytes: u64, files: &Arc<TreeFiles>) -> Self {
+        let blocks = (cache_bytes / BLOCK_BYTES_USUAL).max(1) as usize;
+        let entries = Cache::with_weighter(blocks, cache_bytes, ByMemory);
         let lists = (LISTS_BYTES / LIST_BYTES_USUAL) as usize;
         let lists = Cache::with_weighter(lists, LISTS_BYTES, ByMemory);
-        Self { tree, lists, files: Arc::clone(files) }
+        Self { entries, lists, files: Arc::clone(files) }
     }
 
-    /// Drops the lists of all tables but these.
+    /// Drops what is kept of all tables but these.
     pub fn forget_others(&self, tables: &FxHashSet<TableId>) {
+        self.entries.retain(|(table, _), _| tables.contains(table));
         self.lists.retain(|(table, _), _| tables.contains(table));
+    }
+
+    /// Bytes of blocks with entries that are kept.
+    pub fn cached_bytes(&self) -> u64 {
+        self.entries.weight()
     }
 
     fn list(&self, table: &Table, handle: BlockHandle) -> Result<Arc<BlockList>> {
@@ -181,12 +199,12 @@ impl Blocks {
 
     /// A block with entries; [`visit_keyspace`] shows them.
     pub fn read(&self, table: &Table, handle: BlockHandle) -> Result<Block> {
-        let id = GlobalTableId::from((self.tree, table.id()));
-        if let Some(block) = table.cache.get_block(id, handle.offset()) {
+        let id = (table.id(), *handle.offset());
+        if let Some(block) = self.entries.get(&id) {
             return Ok(block);
         }
         let block = self.load(table, handle, BlockType::Data, table.metadata.data_block_compression)?;
-        table.cache.insert_block(id, handle.offset(), block.clone());
+        self.entries.insert(id, block.clone());
         Ok(block)
     }
 

@@ -45,11 +45,12 @@ pub struct LsmOptions {
     pub compression: Compression,
 }
 
-/// The part of the cache that is for documents, that for the leaves of records, and that for those of index keys; the rest is
-/// for the trees.
+/// The part of the cache that is for documents, that for the leaves of records, that for those of index keys, and that for the
+/// blocks of tables that leaves are made of; the rest is the tree's own.
 const DOCUMENTS_PART: f64 = 0.75;
 const LEAVES_PART: f64 = 0.05;
 const KEY_LEAVES_PART: f64 = 0.05;
+const BLOCKS_PART: f64 = 0.1;
 
 /// One tree for all keyspaces, so that thousands of collections cost one memtable and one flush.
 pub struct LsmEngine {
@@ -109,9 +110,10 @@ impl LsmEngine {
         let aside = Aside::put(&files)?;
         let leaves_bytes = (options.cache_bytes as f64 * LEAVES_PART) as u64;
         let key_leaves_bytes = (options.cache_bytes as f64 * KEY_LEAVES_PART) as u64;
-        let of_trees = options.cache_bytes - documents_bytes - leaves_bytes - key_leaves_bytes;
-        let tree = open_tree(&files, of_trees, filter)?;
-        let blocks = Arc::new(Blocks::new(tree.id(), &files));
+        let blocks_bytes = (options.cache_bytes as f64 * BLOCKS_PART) as u64;
+        let of_tree = options.cache_bytes - documents_bytes - leaves_bytes - key_leaves_bytes - blocks_bytes;
+        let tree = open_tree(&files, of_tree, filter)?;
+        let blocks = Arc::new(Blocks::new(blocks_bytes, &files));
         let leaves = Arc::new(Leaves::new(leaves_bytes, &blocks));
         let key_leaves = Arc::new(Leaves::new(key_leaves_bytes, &blocks));
         let leftovers = Arc::new(Leftovers::new(&tree, &files, aside));

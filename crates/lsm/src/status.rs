@@ -35,11 +35,13 @@ impl Status<'_> {
             *(if taken_over.contains(&segment) { &mut live } else { &mut in_log }) += share.live;
         }
         let reads = &self.documents.reads;
-        let leaves = self.documents.leaves.cached_bytes() + self.documents.key_leaves.cached_bytes();
+        let (leaves, key_leaves) = (&self.documents.leaves, &self.documents.key_leaves);
+        // Both are made of the same blocks.
+        let of_tables = leaves.cached_bytes() + key_leaves.cached_bytes() + leaves.blocks.cached_bytes();
         let cache = DocumentBuf::new()
             .with("maximumBytes", self.cache_bytes as i64)
             .with("documentsBytes", self.documents.cached_bytes() as i64)
-            .with("treesBytes", (self.tree.tree_config().cache.size() + leaves) as i64)
+            .with("treesBytes", (self.tree.tree_config().cache.size() + of_tables) as i64)
             .with("hits", count(&reads.cache_hits))
             .with("misses", count(&reads.cache_misses))
             .with("bytesRead", count(&reads.bytes_read));
