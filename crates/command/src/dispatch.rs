@@ -53,6 +53,20 @@ pub enum Databases {
     Admin,
     /// The same, on a server that takes test commands; on others there is no such command.
     AdminOfTests,
+    /// Any, on such a server.
+    AnyOfTests,
+}
+
+impl Databases {
+    /// Whether only a server that takes test commands has the command.
+    pub(crate) fn is_of_tests(self) -> bool {
+        matches!(self, Self::AdminOfTests | Self::AnyOfTests)
+    }
+
+    /// Whether it runs against `admin` alone.
+    pub(crate) fn is_admin_only(self) -> bool {
+        matches!(self, Self::Admin | Self::AdminOfTests)
+    }
 }
 
 /// What a command may be to a transaction.
@@ -201,7 +215,7 @@ impl Service {
             self.counters.note_refused(None);
             return Err(no_such_command(name).into());
         };
-        if command.databases == Databases::AdminOfTests && !self.fail_points.are_allowed() {
+        if command.databases.is_of_tests() && !self.fail_points.are_allowed() {
             return Err(no_such_command(name).into());
         }
         let mut options = admit(self, connection, command, &request)
@@ -380,7 +394,7 @@ fn admit(
     if request.database != access_control::EXTERNAL_DATABASE {
         check_database(request.database)?;
     }
-    if command.databases != Databases::Any && request.database != "admin" {
+    if command.databases.is_admin_only() && request.database != "admin" {
         // That it may not be there at all comes first.
         if command.transaction == TransactionUse::Refused && is_inside(request.body) {
             GenericOptions::parse(service.deployment(), command, request)?;

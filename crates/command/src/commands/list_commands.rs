@@ -28,7 +28,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             .append("help", "no help defined")
             .append("requiresAuth", !matches!(command.privileges, Privileges::BeforeLogin))
             .append("secondaryOk", !writes(command.name))
-            .append("adminOnly", command.databases != Databases::Any)
+            .append("adminOnly", command.databases.is_admin_only())
             .begin_array("apiVersions");
         if stable_api::has(command.name) {
             reply.push(0, "1");
@@ -40,5 +40,5 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 }
 
 fn is_there(invocation: &Invocation<'_>, command: &Command) -> bool {
-    command.databases != Databases::AdminOfTests || invocation.service.fail_points.are_allowed()
+    !command.databases.is_of_tests() || invocation.service.fail_points.are_allowed()
 }

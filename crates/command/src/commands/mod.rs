@@ -99,6 +99,7 @@ mod set_parameter;
 mod set_user_write_block_mode;
 mod shutdown;
 mod start_session;
+mod test_version_2;
 mod top;
 mod update;
 mod update_user;
@@ -223,6 +224,7 @@ pub const COMMANDS: &[Command] = &[
     set_user_write_block_mode::COMMAND,
     shutdown::COMMAND,
     start_session::COMMAND,
+    test_version_2::COMMAND,
     top::COMMAND,
     update::COMMAND,
     search_indexes::UPDATE,

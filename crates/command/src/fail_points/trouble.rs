@@ -24,6 +24,9 @@ pub(super) const FIELDS: [&str; 11] = [
     "failLocalClients",
 ];
 
+/// What `failCommand` takes of them on MongoDB besides, and not here.
+const MISSING: [&str; 3] = ["errorExtraInfo", "failAllCommands", "threadName"];
+
 /// The code that a statement fails with before its commit.
 const BEFORE_COMMIT: &str = "failBeforeCommitExceptionCode";
 /// How long a command that is held up sleeps before it is asked whether it has to stop.
@@ -64,11 +67,13 @@ pub(crate) struct StatementTrouble {
 }
 
 impl Trouble {
-    /// Reads it for a point that takes those fields.
+    /// Reads it for a point that takes those fields. What no point has heard of is ignored, as by MongoDB: PyMongo's suite for
+    /// asyncio sends such a field.
     /// # Errors
-    /// `TypeMismatch`, `BadValue`; `CommandNotSupported` for a field that is not known.
+    /// `TypeMismatch`, `BadValue`; `CommandNotSupported` for a field that MongoDB has, or that other points have.
     pub(super) fn parse(point: &'static str, known: &[&str], data: DocumentRef<'_>) -> Result<Self> {
-        if let Some(other) = data.iter().find(|field| !known.contains(&field.name)) {
+        let is_of_others = |name| FIELDS.contains(&name) || MISSING.contains(&name) || name == BEFORE_COMMIT;
+        if let Some(other) = data.iter().find(|field| !known.contains(&field.name) && is_of_others(field.name)) {
             return Err(Failure::not_supported_yet(&format!("the field 'data.{}' of {point}", other.name)));
         }
         let fields = Fields::new("configureFailPoint", data);
