@@ -3,11 +3,12 @@
 mod peer;
 
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
+use bunko_testkit::process::{Server, temporary_dbpath};
 use bunko_testkit::shell;
 use bunko_wire::{
     Codec, Compressor, MAX_FRAME_BYTES, Message, MessageFlags, OpCode, Query, QueryFlags, Reply, ReplyFlags,
 };
-use peer::{Peer, Running, code, command, first_batch, frame, int32_at, message};
+use peer::{Peer, Running, binary, code, command, first_batch, frame, int32_at, message};
 use std::time::{Duration, Instant};
 
 fn text(document: DocumentRef<'_>) -> String {
@@ -210,6 +211,44 @@ fn an_exhaust_hello_is_answered_again_and_again() {
     peer.reply_to(31);
     peer.assert_silent(Duration::from_millis(100));
     running.assert_serves();
+}
+
+#[test]
+fn each_heartbeat_meets_the_failpoints_and_then_waits() {
+    let dbpath = temporary_dbpath();
+    let server = Server::start(&binary(), dbpath.path(), &["--setParameter", "enableTestCommands=1"]);
+    let server = server.expect("the server starts");
+    let mut other = Peer::connect(server.address());
+    let known = topology_version(&mut other);
+    let point = |mode: &str| {
+        let data = "{failCommands: ['hello'], blockConnection: true, blockTimeMS: 100}";
+        format!("{{configureFailPoint: 'failCommand', mode: {mode}, data: {data}}}")
+    };
+    for flags in [MessageFlags::NONE, MessageFlags::EXHAUST_ALLOWED] {
+        other.run("admin", &point("{times: 2}"));
+        let mut peer = Peer::connect(server.address());
+        let begun = Instant::now();
+        peer.send(&message(32, flags, heartbeat(&known, 100).as_ref()));
+        peer.frame();
+        assert!(begun.elapsed() >= Duration::from_millis(200), "answered after {:?}", begun.elapsed());
+        if flags == MessageFlags::EXHAUST_ALLOWED {
+            // The next one has met it already when it begins to wait, as nothing is held up after it.
+            std::thread::sleep(Duration::from_millis(50));
+            other.run("admin", "{configureFailPoint: 'failCommand', mode: 'off'}");
+            peer.frame();
+            assert!(begun.elapsed() >= Duration::from_millis(400), "answered after {:?}", begun.elapsed());
+            peer.frame();
+        }
+    }
+    // The reply tells the time after the wait.
+    other.run("admin", "{configureFailPoint: 'failCommand', mode: 'off'}");
+    let time = |hello: DocumentRef<'_>| match at(hello, "localTime") {
+        ValueRef::DateTime(milliseconds) => milliseconds,
+        other => panic!("{other:?}"),
+    };
+    let before = time(other.run("admin", "{hello: 1}").as_ref());
+    other.send(&message(33, MessageFlags::NONE, heartbeat(&known, 100).as_ref()));
+    assert!(time(other.reply_to(33).as_ref()) >= before + 100);
 }
 
 /// Sends an OP_QUERY and takes its OP_REPLY apart: flags, cursor and documents.

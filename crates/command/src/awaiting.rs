@@ -25,6 +25,23 @@ pub struct Await {
     pub turn: Option<Turn>,
 }
 
+/// How far a monitor's `hello` is, which is run before its wait and after it, and again for each reply that follows unasked:
+///
+/// ```text
+///   New ──────────► waits ──► Waited: replies ──► Follows ──► waits, ...
+///    └► replies, where the client knows another topology ──────┘
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Heartbeat {
+    /// Its request has come.
+    #[default]
+    New,
+    /// The reply before it has told the topology.
+    Follows,
+    /// It has met the failpoints and waited.
+    Waited,
+}
+
 /// What a connection keeps of a command that waits.
 pub(crate) struct Parked {
     /// The operation, which `currentOp` shows and `killOp` ends.

@@ -2,7 +2,7 @@
 
 use crate::access_control::{LoggedIn, Login};
 use crate::authorization::cursors::Owner;
-use crate::awaiting::{Await, Parked, ParkedCursor};
+use crate::awaiting::{Await, Heartbeat, Parked, ParkedCursor};
 use crate::operations::{Absence, Beginning, Operations, Registration, RunningOperation};
 use crate::service::Service;
 use crate::sessions::Session;
@@ -99,6 +99,8 @@ pub struct ClientConnection {
     pub(crate) turn: Option<Turn>,
     /// What the last reply waits for.
     pub(crate) hold: Option<Await>,
+    /// How far the heartbeat is whose request is run next.
+    pub(crate) heartbeat: Heartbeat,
 }
 
 impl ClientConnection {
@@ -119,12 +121,18 @@ impl ClientConnection {
             parked: None,
             turn: None,
             hold: None,
+            heartbeat: Heartbeat::default(),
         }
     }
 
     /// What a reply waits for before it is sent ([`crate::Answer::is_held`]).
     pub fn take_hold(&mut self) -> Option<Await> {
         self.hold.take()
+    }
+
+    /// Notes that the last request is run again, for the reply that follows unasked ([`crate::Answer::follow_up`]).
+    pub fn note_follow_up(&mut self) {
+        self.heartbeat = Heartbeat::Follows;
     }
 
     /// What `connectionStatus` calls the connection.

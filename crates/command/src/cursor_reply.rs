@@ -4,7 +4,7 @@ use crate::authorization::cursors::Owner;
 use crate::awaiting::{Await, ParkedCursor};
 use crate::counters::Counters;
 use crate::cursor_store::{BatchLimits, CursorSource, OpenCursor};
-use crate::dispatch::{Halt, check_reply_bytes};
+use crate::dispatch::{FollowUp, Halt, check_reply_bytes};
 use crate::error_labels;
 use crate::invocation::{Examined, Invocation};
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
@@ -168,7 +168,7 @@ pub fn write_next_batch(
     if end == End::Reached {
         cursors.finish(id);
     }
-    invocation.next_of = is_open.then_some(id);
+    invocation.follow_up = is_open.then_some(FollowUp::Batch(id));
     reply.append("id", if is_open { id } else { 0 }).append("ns", namespace.as_str()).end();
     Ok(())
 }

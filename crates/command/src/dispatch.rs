@@ -3,7 +3,7 @@
 use crate::access_control::{self, redacted};
 use crate::audit;
 use crate::authorization::{Privileges, authorize};
-use crate::awaiting::Await;
+use crate::awaiting::{Await, Heartbeat};
 use crate::commands;
 use crate::connection::ClientConnection;
 use crate::error_labels;
@@ -156,14 +156,21 @@ impl<'a> Request<'a> {
 pub struct Answer {
     /// What to wait for before sending it.
     pub acknowledgement: Acknowledgement,
-    /// How long to hold it back (`maxAwaitTimeMS` of `hello`).
+    /// How long to hold it back (a login that is refused).
     pub delay: Option<Duration>,
-    /// How long to wait before the same request is answered again, and again, if the client allows it.
-    pub repeat_after: Option<Duration>,
-    /// The cursor whose next batch follows at once, without being asked for, if the client allows it.
-    pub next_of: Option<i64>,
+    /// What follows at once, without being asked for, if the client allows it: the same request is run again for it.
+    pub follow_up: Option<FollowUp>,
     /// Whether it is held back until [`ClientConnection::take_hold`] is over.
     pub is_held: bool,
+}
+
+/// What follows a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FollowUp {
+    /// The next batch of a cursor.
+    Batch(i64),
+    /// The next heartbeat of a monitor, which waits first.
+    Heartbeat,
 }
 
 impl Service {
@@ -181,10 +188,14 @@ impl Service {
     ) -> Result<Answer, Halt> {
         let start = out.len();
         let mut answer = Answer::default();
+        let heartbeat = connection.heartbeat;
         match self.attempt(connection, request, run_on, out, &mut answer) {
             Ok(()) => Ok(answer),
             Err(halt @ (Halt::TooLong | Halt::Awaits(_) | Halt::ClosesConnection)) => {
                 out.truncate(start);
+                if matches!(halt, Halt::TooLong) {
+                    connection.heartbeat = heartbeat;
+                }
                 Err(halt)
             }
             Err(Halt::Failed(failure)) => {
@@ -210,6 +221,7 @@ impl Service {
         let parked = connection.unpark();
         // Given up when the command has tried again, so that the next one is called unless it waits for this one now.
         let turn = connection.turn.take();
+        let heartbeat = std::mem::take(&mut connection.heartbeat);
         let name = request.name();
         let Some(command) = commands::find(name) else {
             self.counters.note_refused(None);
@@ -261,8 +273,10 @@ impl Service {
         let waited = operation.waited();
         let mut invocation = Invocation::new(self, connection, request, command, options, run_on, &operation);
         invocation.parked = parked;
+        invocation.heartbeat = heartbeat;
         // One that goes on after a wait has met them.
-        if self.fail_points.is_any_on() && invocation.parked.is_none() {
+        let goes_on = invocation.parked.is_some() || heartbeat == Heartbeat::Waited;
+        if self.fail_points.is_any_on() && !goes_on {
             self.fail_points.meet_command(&mut invocation)?;
         }
         if let Some(number) = invocation.options.transaction_number {
@@ -303,8 +317,7 @@ impl Service {
         }
         let has_integer_ok = invocation.has_integer_ok;
         answer.delay = invocation.delay;
-        answer.repeat_after = invocation.repeat_after;
-        answer.next_of = invocation.next_of.filter(|_| outcome.is_ok());
+        answer.follow_up = invocation.follow_up.filter(|_| outcome.is_ok());
         // A write that came before a failure is acknowledged with the failure, so it must hold too.
         answer.acknowledgement = Acknowledgement::of(invocation.options.write_concern, written);
         if let Err(Halt::Awaits(_)) = &outcome {

@@ -2,10 +2,10 @@
 
 use crate::authorization::Asker;
 use crate::authorization::cursors::Owner;
-use crate::awaiting::{Await, ParkedCursor};
+use crate::awaiting::{Await, Heartbeat, ParkedCursor};
 use crate::collation_option;
 use crate::connection::ClientConnection;
-use crate::dispatch::{Command, Halt, Request, RunOn};
+use crate::dispatch::{Command, FollowUp, Halt, Request, RunOn};
 use crate::fail_points::InjectedError;
 use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
@@ -53,14 +53,14 @@ pub struct Invocation<'a> {
     pub command: &'static Command,
     /// `writeConcern`, `maxTimeMS`, `lsid`, `comment`.
     pub options: GenericOptions,
-    /// Hold the reply back that long; only `hello` does.
+    /// Hold the reply back that long; only a login that is refused does.
     pub delay: Option<Duration>,
     /// Say `ok` as an integer: MongoDB does where it answers from a pipeline.
     pub has_integer_ok: bool,
-    /// Answer again after that long, where the client listens for it; only `hello` does.
-    pub repeat_after: Option<Duration>,
-    /// The cursor that a `getMore` has left open.
-    pub(crate) next_of: Option<i64>,
+    /// What may follow the reply: of a `getMore` that has left its cursor open, and of a heartbeat.
+    pub(crate) follow_up: Option<FollowUp>,
+    /// How far a heartbeat is.
+    pub(crate) heartbeat: Heartbeat,
     /// The cursor that a command brings which goes on after a wait, or leaves where it is to wait.
     pub(crate) parked: Option<ParkedCursor>,
     /// What a failpoint adds to the reply.
@@ -121,8 +121,8 @@ impl<'a> Invocation<'a> {
             options,
             delay: None,
             has_integer_ok: false,
-            repeat_after: None,
-            next_of: None,
+            follow_up: None,
+            heartbeat: Heartbeat::default(),
             parked: None,
             injected: None,
             run_on,

@@ -88,7 +88,7 @@ pub use commands::COMMANDS;
 pub use connection::{ClientConnection, LocalEnd, Peer};
 pub use connection_rate::{ConnectionPace, ConnectionRate};
 pub use counters::{Counters, TlsVersion};
-pub use dispatch::{Answer, Command, Databases, Halt, Request, RunOn, TransactionUse, write_failure};
+pub use dispatch::{Answer, Command, Databases, FollowUp, Halt, Request, RunOn, TransactionUse, write_failure};
 pub use fields::Fields;
 pub use invocation::Invocation;
 pub use operations::{Absence, Operations};

@@ -11,8 +11,8 @@ use crate::scratch;
 use crate::socket::{Next, Socket};
 use crate::stream::Stream;
 use crate::tls::{HANDSHAKE_TIME_MAX, HandshakeError, PlainClients, Tls, shake_hands};
-use bunko_command::{Acknowledgement, Answer, Await, ClientConnection, RunOn, Service};
-use bunko_wire::{Codec, HEADER_BYTES, Header, MessageFlags, WireError, split_frame};
+use bunko_command::{Acknowledgement, Answer, Await, ClientConnection, FollowUp, RunOn, Service};
+use bunko_wire::{Codec, HEADER_BYTES, Header, WireError, split_frame};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
@@ -174,10 +174,10 @@ struct Pass {
 }
 
 enum Stop {
-    /// A frame whose reply, which begins at `start`, is held back; maybe it is run again and again then.
-    Hold { answer: Answer, header: Header, frame: Vec<u8>, start: usize },
-    /// A frame whose reply is followed by others: the next batches of a cursor.
-    Stream(Header, Vec<u8>, i64),
+    /// A frame whose reply, which begins at `start`, is held back.
+    Hold { answer: Answer, start: usize },
+    /// A frame whose reply is followed by others.
+    Stream(Header, Vec<u8>, FollowUp),
     /// A frame that would take long.
     Long(Header, Vec<u8>),
     /// A frame whose command has nothing to say yet.
@@ -194,8 +194,8 @@ enum Stop {
 enum More {
     /// It has nothing to say yet.
     Later(Box<Await>),
-    /// The cursor's next batch follows.
-    Batch(i64),
+    /// Its reply is followed by another.
+    Next(FollowUp),
 }
 
 impl Session {
@@ -342,13 +342,11 @@ impl Session {
             }
             let start = out.len();
             let stop = match execute(&self.service, client, codec, &header, frame, RunOn::SharedThread, &mut out) {
-                Ok(Executed::Done(answer)) if answer.delay.is_some() || answer.is_held => {
-                    Stop::Hold { answer, header, frame: frame.to_vec(), start }
-                }
+                Ok(Executed::Done(answer)) if answer.delay.is_some() || answer.is_held => Stop::Hold { answer, start },
                 Ok(Executed::Done(answer)) => {
                     pass.acknowledgement = stronger(pass.acknowledgement, answer.acknowledgement);
-                    let Some(cursor) = answer.next_of else { continue };
-                    Stop::Stream(header, frame.to_vec(), cursor)
+                    let Some(follow_up) = answer.follow_up else { continue };
+                    Stop::Stream(header, frame.to_vec(), follow_up)
                 }
                 Ok(Executed::TooLong) => Stop::Long(header, frame.to_vec()),
                 Ok(Executed::Awaits(wait)) => Stop::Await(header, frame.to_vec(), wait),
@@ -382,15 +380,17 @@ impl Session {
                 }
                 return Err(Ended::Foreign(foreign));
             }
-            Some(Stop::Hold { answer, header, frame, start }) => held = Some((answer, header, frame, start)),
-            Some(Stop::Stream(header, frame, cursor)) => more = Some((header, frame, More::Batch(cursor))),
+            Some(Stop::Hold { answer, start }) => held = Some((answer, start)),
+            Some(Stop::Stream(header, frame, follow_up)) => more = Some((header, frame, More::Next(follow_up))),
             Some(Stop::Long(header, frame)) => {
+                let start = out.len();
                 let (frame, replies, executed) = self.apart(header, frame, out).await;
                 out = replies;
                 match executed? {
                     Executed::Done(answer) => {
                         pass.acknowledgement = stronger(pass.acknowledgement, answer.acknowledgement);
-                        more = answer.next_of.map(|cursor| (header, frame, More::Batch(cursor)));
+                        held = (answer.delay.is_some() || answer.is_held).then_some((answer, start));
+                        more = answer.follow_up.map(|follow_up| (header, frame, More::Next(follow_up)));
                     }
                     Executed::Awaits(wait) => more = Some((header, frame, More::Later(wait))),
                     Executed::ClosesConnection => ended = Some(Ended::FailPoint),
@@ -401,16 +401,17 @@ impl Session {
         }
         let peers = self.executor.connections();
         wait(&self.service, pass.acknowledgement, peers).await.map_err(|_| Ended::Storage)?;
-        if let Some((answer, header, frame, start)) = held {
+        if let Some((answer, start)) = held {
             let reply = out.split_off(start);
             self.send(&out).await?;
             scratch::with(|scratch| scratch.replies.give(out));
-            return self.hold(answer, reply, header, frame).await;
+            self.hold(answer).await?;
+            return self.send(&reply).await;
         }
-        if let Some((header, frame, More::Batch(cursor))) = more {
-            self.send_batch(&out, cursor).await?;
+        if let Some((header, frame, More::Next(follow_up))) = more {
+            self.send_followed(&out, follow_up).await?;
             scratch::with(|scratch| scratch.replies.give(out));
-            return self.go_on(header, frame, More::Batch(cursor)).await;
+            return self.go_on(header, frame, More::Next(follow_up)).await;
         }
         self.send(&out).await?;
         scratch::with(|scratch| scratch.replies.give(out));
@@ -443,24 +444,25 @@ impl Session {
         (returned.frame, returned.out, returned.executed)
     }
 
-    /// Sends a batch that others follow. A cursor is closed whose client does not take it.
-    async fn send_batch(&mut self, bytes: &[u8], cursor: i64) -> Result<(), Ended> {
+    /// Sends a reply that others follow. A cursor is closed whose client does not take its batch.
+    async fn send_followed(&mut self, bytes: &[u8], follow_up: FollowUp) -> Result<(), Ended> {
         let sent = self.send(bytes).await;
-        if sent.is_err() {
+        if let (Err(_), FollowUp::Batch(cursor)) = (&sent, follow_up) {
             self.service.cursors.kill(cursor, None);
         }
         sent
     }
 
     /// Waits for what a command waits for, runs it again, and so on until it has something to say; or runs it again for the
-    /// next batch, and so on until there is none. No thread waits with it: a bell, a timer or the socket wakes the
+    /// next batch or heartbeat, and so on until there is none. No thread waits with it: a bell, a timer or the socket wakes the
     /// connection's task.
     async fn go_on(&mut self, mut header: Header, mut frame: Vec<u8>, mut more: More) -> Result<(), Ended> {
         loop {
             match more {
                 More::Later(wait) => self.wait_for_news(*wait).await,
-                More::Batch(_) => {
+                More::Next(_) => {
                     ask_for_next(&mut header, &mut frame);
+                    self.client.as_mut().expect("no long command is running").note_follow_up();
                     let_the_ready_run().await;
                 }
             }
@@ -476,9 +478,9 @@ impl Session {
             let next = match executed? {
                 Executed::Awaits(next) => Some(More::Later(next)),
                 Executed::ClosesConnection => return Err(Ended::FailPoint),
-                Executed::Done(Answer { next_of: Some(cursor), .. }) => {
-                    self.send_batch(&out, cursor).await?;
-                    Some(More::Batch(cursor))
+                Executed::Done(Answer { follow_up: Some(follow_up), .. }) => {
+                    self.send_followed(&out, follow_up).await?;
+                    Some(More::Next(follow_up))
                 }
                 Executed::Done(_) | Executed::TooLong => {
                     self.send(&out).await?;
@@ -508,42 +510,13 @@ impl Session {
         }
     }
 
-    /// Sends a heartbeat's reply once its time has come. Where the client listens for that, the heartbeat is run again and
-    /// again, each time a while after the reply before, until it fails.
-    async fn hold(
-        &mut self,
-        answer: Answer,
-        mut reply: Vec<u8>,
-        mut header: Header,
-        mut frame: Vec<u8>,
-    ) -> Result<(), Ended> {
+    /// Waits for what a reply waits for.
+    async fn hold(&mut self, answer: Answer) -> Result<(), Ended> {
         match self.client.as_mut().and_then(ClientConnection::take_hold).filter(|_| answer.is_held) {
             Some(wait) => self.wait_for_news(wait).await,
             None => self.pause(answer.delay.unwrap_or_default()).await?,
         }
-        let mut repeat_after = answer.repeat_after;
-        while let Some(period) = repeat_after {
-            let flags = HEADER_BYTES..HEADER_BYTES + 4;
-            reply[flags].copy_from_slice(&MessageFlags::MORE_TO_COME.0.to_le_bytes());
-            self.send(&reply).await?;
-            self.pause(period).await?;
-            ask_for_next(&mut header, &mut frame);
-            reply.clear();
-            let client = self.client.as_mut().expect("no long command is running");
-            let mut executed = scratch::with(|scratch| {
-                let codec = &mut scratch.codec;
-                execute(&self.service, client, codec, &header, &frame, RunOn::SharedThread, &mut reply)
-            });
-            if matches!(executed, Ok(Executed::TooLong)) {
-                (frame, reply, executed) = self.apart(header, frame, reply).await;
-            }
-            repeat_after = match executed? {
-                Executed::Done(answer) => answer.repeat_after,
-                Executed::ClosesConnection => return Err(Ended::FailPoint),
-                Executed::Awaits(_) | Executed::TooLong => None,
-            };
-        }
-        self.send(&reply).await
+        Ok(())
     }
 
     /// Waits, or ends early where the client goes away.

@@ -93,15 +93,14 @@ fn message(
             return Ok(Executed::of(halt));
         }
     };
-    answer.repeat_after = answer.repeat_after.filter(|_| is_streaming_allowed);
-    answer.next_of = answer.next_of.filter(|_| is_streaming_allowed);
+    answer.follow_up = answer.follow_up.filter(|_| is_streaming_allowed);
     if message.flags.contains(MessageFlags::MORE_TO_COME) {
         // The client does not listen.
         start.discard(out);
         return Ok(Executed::Done(Answer { acknowledgement: answer.acknowledgement, ..Answer::default() }));
     }
     start.finish(out)?;
-    if answer.next_of.is_some() {
+    if answer.follow_up.is_some() {
         let flags = begin + HEADER_BYTES..begin + HEADER_BYTES + 4;
         out[flags].copy_from_slice(&MessageFlags::MORE_TO_COME.0.to_le_bytes());
     }

@@ -30,7 +30,7 @@ pub(crate) fn query(
         Ok(answer) => {
             let head = ReplyHead::COMMAND;
             write_reply(out, query.request_id, query.request_id, head, |out| out.extend_from_slice(&reply))?;
-            Ok(Executed::Done(Answer { repeat_after: None, next_of: None, ..answer }))
+            Ok(Executed::Done(Answer { follow_up: None, ..answer }))
         }
         Err(halt) => Ok(Executed::of(halt)),
     }
@@ -122,7 +122,7 @@ fn run_cursor(
     let request = Request::new(database, body.as_ref(), None);
     let answer = match service.run(connection, request, run_on, &mut reply) {
         // These clients ask for each batch.
-        Ok(answer) => Answer { next_of: None, ..answer },
+        Ok(answer) => Answer { follow_up: None, ..answer },
         Err(halt) => return Ok(Executed::of(halt)),
     };
     let reply = DocumentRef::trusted(&reply);

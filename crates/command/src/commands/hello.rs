@@ -2,20 +2,21 @@
 
 use crate::access_control::offer_in_hello;
 use crate::authorization::Privileges;
+use crate::awaiting::{Await, Heartbeat};
 use crate::client_metadata;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, FollowUp, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::replica_set::{ReplicaSet, optime};
-use bunko_bson::{ArrayBuf, DocumentBuf, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, extended_json};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, extended_json};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{Compressor, MAX_FRAME_BYTES, negotiate};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The wire version of MongoDB 8.2. What drivers do differently from 25 on is to send `bulkWrite`.
 const MAX_WIRE_VERSION: i32 = 27;
 /// Most writes in one command.
 pub(crate) const WRITE_BATCH_MAX: usize = 100_000;
-/// Longest time that a heartbeat is held back.
+/// Longest time that a heartbeat waits.
 const AWAIT_MAX: Duration = Duration::from_mins(1);
 /// Shortest time between the replies of a heartbeat that is answered again and again.
 const REPEAT_MIN: Duration = Duration::from_millis(10);
@@ -40,7 +41,7 @@ pub(super) const IS_MASTER: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    if let Some(client) = invocation.document("client")? {
+    if let Some(client) = invocation.document("client")?.filter(|_| invocation.heartbeat == Heartbeat::New) {
         if invocation.connection.metadata.is_some() {
             return Err(Failure::new(
                 ErrorCode::CLIENT_METADATA_CANNOT_BE_MUTATED,
@@ -54,6 +55,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let (client, doc) = (format!("conn{}", connection.id), extended_json::to_relaxed(ValueRef::Document(client)));
         tracing::info!(target: "NETWORK", id = 51800, ctx = client, remote = %connection.peer, client, doc, "client metadata");
     }
+    wait_for_change(invocation)?;
     let is_hello = invocation.command.name == "hello";
     if invocation.boolean("helloOk", false)? {
         reply.append("helloOk", true);
@@ -79,7 +81,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     agree_on_compression(invocation, reply)?;
     offer_in_hello(invocation, reply)?;
-    hold_back(invocation)
+    Ok(())
 }
 
 /// What a member says of its set, whose only member and primary it is.
@@ -124,28 +126,55 @@ fn agree_on_compression(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>)
     Ok(())
 }
 
-/// A monitor that knows the topology already waits for a change, or for its patience to end.
-fn hold_back(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
+/// A monitor that knows the topology already waits for a change, or for its patience to end. The reply is made after that, so
+/// that it tells what is then; the failpoints were met before.
+/// # Errors
+/// [`Halt::Awaits`] before the wait; `Location31368`; what interrupts the command.
+fn wait_for_change(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
     let known = invocation.document("topologyVersion")?;
-    match (known, invocation.size("maxAwaitTimeMS")?) {
-        (None, None) => Ok(()),
+    let (known, wait) = match (known, invocation.size("maxAwaitTimeMS")?) {
+        (None, None) => return Ok(()),
         (Some(_), None) => {
-            Err(Failure::new(ErrorCode(31368), "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
-                .into())
+            return Err(Failure::new(
+                ErrorCode(31368),
+                "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'",
+            )
+            .into());
         }
         (None, Some(_)) => {
-            Err(Failure::new(ErrorCode(31368), "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'")
-                .into())
+            return Err(Failure::new(
+                ErrorCode(31368),
+                "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'",
+            )
+            .into());
         }
-        (Some(known), Some(milliseconds)) => {
+        (Some(known), Some(milliseconds)) => (known, Duration::from_millis(milliseconds).min(AWAIT_MAX)),
+    };
+    let wait = match invocation.heartbeat {
+        Heartbeat::New => {
             let own = topology_version(invocation);
-            let is_same = known.get("processId").map(ValueRef::to_value).map(|id| format!("{id:?}"))
-                == own.as_ref().get("processId").map(ValueRef::to_value).map(|id| format!("{id:?}"));
-            let wait = Duration::from_millis(milliseconds).min(AWAIT_MAX);
+            let process = |version: DocumentRef<'_>| match version.get("processId") {
+                Some(ValueRef::ObjectId(id)) => Some(id),
+                _ => None,
+            };
             // News is told at once; after that, the client knows the topology too.
-            invocation.delay = Some(if is_same { wait } else { Duration::ZERO });
-            invocation.repeat_after = Some(wait.max(REPEAT_MIN));
-            Ok(())
+            if process(known) == process(own.as_ref()) { wait } else { Duration::ZERO }
         }
+        Heartbeat::Follows => wait.max(REPEAT_MIN),
+        Heartbeat::Waited => {
+            // The client may be gone, or the server about to end.
+            invocation.operation().check()?;
+            Duration::ZERO
+        }
+    };
+    if wait.is_zero() {
+        invocation.follow_up = Some(FollowUp::Heartbeat);
+        return Ok(());
     }
+    invocation.connection.heartbeat = Heartbeat::Waited;
+    // A topology of one never changes: nobody rings but to end the wait.
+    let stop = invocation.stop_bell();
+    let rings = stop.rings();
+    let (news, stop) = (stop.after(rings), stop.after(rings));
+    Err(Halt::Awaits(Box::new(Await { news, stop, until: Instant::now() + wait, turn: None })))
 }
