@@ -24,7 +24,7 @@ pub type NamesOf = fn(&Batch<'_>, &mut dyn FnMut(&str));
 /// The ending of a name that stands for all of a database.
 const COMMANDS: &str = ".$cmd";
 /// Bells do not ring more often than this. A record that comes after a longer silence is told at once.
-const GATHERING: Duration = Duration::from_millis(3);
+const GATHERING: Duration = Duration::from_micros(1500);
 
 /// All followers of a log.
 #[derive(Default)]
