@@ -34,6 +34,7 @@ builtin! {
     "churn"
     "larger-than-memory"
     "point-operations"
+    "sessions"
     "transactions"
     "analytics"
     "events"
