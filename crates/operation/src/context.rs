@@ -14,11 +14,6 @@ use std::time::{Duration, Instant};
 /// Steps between two questions. A step takes about as long as a look at an element of an array, so that a question
 /// comes every few microseconds and costs a hundredth of them.
 const STEPS_PER_QUESTION: u32 = 512;
-/// Questions on a thread of its own between two looks at the clock.
-const QUESTIONS_PER_LOOK: u32 = 4;
-/// How long it works on such a thread before others may have the processor. By itself the kernel leaves it for milliseconds
-/// to a thread that only works, and whoever serves short requests beside two such threads waits for that at every step.
-const STRETCH: Duration = Duration::from_micros(250);
 /// How long it waits for somebody else before it asks again whether it has to stop. Longer than waits are as a rule: who
 /// asks again stands behind all others who wait.
 const WAIT: Duration = Duration::from_millis(100);
@@ -76,30 +71,6 @@ struct Turn {
     patience: Patience,
     place: Place,
     was_too_long: bool,
-    /// Since the last look at the clock.
-    questions: u32,
-    /// When others last had the processor.
-    yielded: Option<Instant>,
-}
-
-impl Turn {
-    /// Whether it is time to let others have the processor.
-    fn is_to_yield(&mut self) -> bool {
-        if self.place != Place::OwnThread {
-            return false;
-        }
-        self.questions += 1;
-        if self.questions < QUESTIONS_PER_LOOK {
-            return false;
-        }
-        self.questions = 0;
-        let now = Instant::now();
-        let is_time = now.saturating_duration_since(*self.yielded.get_or_insert(now)) >= STRETCH;
-        if is_time {
-            self.yielded = Some(now);
-        }
-        is_time
-    }
 }
 
 impl OperationContext {
@@ -121,8 +92,6 @@ impl OperationContext {
             patience: Patience::Endless,
             place: Place::OwnThread,
             was_too_long: false,
-            questions: 0,
-            yielded: None,
         };
         Arc::new(Self {
             interruption,
@@ -187,7 +156,6 @@ impl OperationContext {
         turn.was_too_long = false;
         turn.place = place;
         turn.patience = Patience::at(place, began);
-        turn.yielded = Some(began);
     }
 
     /// This thread works for it no longer; what it made meanwhile is kept, for a cursor, but for what it gave away, such
@@ -335,11 +303,6 @@ impl OperationContext {
             turn.was_too_long = true;
             return Err(Failure::too_long());
         }
-        let is_to_yield = turn.is_to_yield();
-        drop(turn);
-        if is_to_yield {
-            std::thread::yield_now();
-        }
         Ok(())
     }
 }
@@ -400,26 +363,6 @@ mod tests {
         operation.enter(Place::SharedThread, long_ago);
         operation.note_change();
         assert!(operation.check().is_ok());
-    }
-
-    #[test]
-    fn others_have_their_turn_on_a_thread_that_works_long() {
-        let operation = OperationContext::unlimited();
-        let yields = |place| {
-            let long_ago = Instant::now().checked_sub(2 * STRETCH).expect("a machine that has run for a while");
-            operation.enter(place, long_ago);
-            let mut turn = operation.turn.lock();
-            [(); 2 * QUESTIONS_PER_LOOK as usize].map(|()| turn.is_to_yield()).iter().filter(|yields| **yields).count()
-        };
-        assert_eq!(yields(Place::SharedThread), 0);
-        assert!(yields(Place::OwnThread) >= 1);
-        let began = Instant::now();
-        operation.enter(Place::OwnThread, began);
-        let mut looks = 0;
-        while !operation.turn.lock().is_to_yield() {
-            looks += 1;
-        }
-        assert!(began.elapsed() >= STRETCH && looks >= QUESTIONS_PER_LOOK, "{looks}");
     }
 
     #[test]

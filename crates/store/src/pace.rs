@@ -46,10 +46,8 @@ impl Pace {
     /// Called between small steps, with no lock held: rests once a slice is over, as long as the haste allows.
     pub fn step(&mut self, haste: impl FnOnce() -> Haste) {
         if self.rested.elapsed() >= SLICE {
-            match haste().rest() {
-                Some(rest) => std::thread::sleep(rest),
-                // Whoever waits for this processor goes first.
-                None => std::thread::yield_now(),
+            if let Some(rest) = haste().rest() {
+                std::thread::sleep(rest);
             }
             self.rested = Instant::now();
         }
