@@ -9,6 +9,8 @@ use bunko_wire::{
 
 /// Flag bits and the first section's kind: where a reply's document starts behind the header.
 const DOCUMENT_START: usize = 4 + 1;
+/// Where a request's command starts.
+pub const COMMAND_START: usize = HEADER_BYTES + DOCUMENT_START;
 const SECTION_BODY: u8 = 0;
 const SECTION_SEQUENCE: u8 = 1;
 
@@ -72,7 +74,7 @@ pub fn append_to_command(out: &mut Vec<u8>, start: usize, fields: &[u8]) -> Resu
     if length_bytes > MAX_FRAME_BYTES {
         return Err(WireError::BadLength { length: length_bytes as i64, limit_bytes: MAX_FRAME_BYTES });
     }
-    let document = start + HEADER_BYTES + DOCUMENT_START;
+    let document = start + COMMAND_START;
     let grow = |out: &mut Vec<u8>, at: usize| -> usize {
         let length = u32::from_le_bytes(out[at..].first_chunk().copied().unwrap_or_default());
         out[at..at + 4].copy_from_slice(&(length + fields.len() as u32).to_le_bytes());

@@ -3,7 +3,7 @@
 
 use super::{Answer, Requests};
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef};
-use bunko_client::frame::{ReplyMode, append_to_command};
+use bunko_client::frame::{COMMAND_START, ReplyMode, append_to_command};
 use bunko_client::{CommandError, Reply};
 use rand::Rng;
 use rand::rngs::Xoshiro256PlusPlus;
@@ -37,18 +37,49 @@ impl SessionUse {
         Ok(Box::new(InSessions {
             requests,
             are_retryable: self == Self::Retryable,
-            // Sessions of other runs on the same server have numbers of their own.
-            random: rand::make_rng(),
+            sessions: SessionPool::default(),
             open: Slab::new(),
-            idle: Vec::new(),
         }))
     }
 }
 
-struct Session {
-    id: [u8; 16],
-    /// Of its last retryable write.
-    number: i64,
+/// Bytes of a session's id.
+pub(super) const SESSION_BYTES: usize = 16;
+
+/// A session, which one request or transaction has at a time.
+pub(super) struct Session {
+    pub id: [u8; SESSION_BYTES],
+    /// Of its last retryable write or transaction.
+    pub number: i64,
+}
+
+/// Sessions that nobody has at the moment.
+pub(super) struct SessionPool {
+    random: Xoshiro256PlusPlus,
+    idle: Vec<Session>,
+}
+
+impl Default for SessionPool {
+    fn default() -> Self {
+        // Sessions of other runs on the same server have numbers of their own.
+        Self { random: rand::make_rng(), idle: Vec::new() }
+    }
+}
+
+impl SessionPool {
+    /// The one that came back last, or a new one.
+    pub fn take(&mut self) -> Session {
+        self.idle.pop().unwrap_or_else(|| {
+            let mut id = [0; SESSION_BYTES];
+            self.random.fill_bytes(&mut id);
+            Session { id, number: 0 }
+        })
+    }
+
+    /// Takes one back; not one that may be in any state after a failure.
+    pub fn give_back(&mut self, session: Session) {
+        self.idle.push(session);
+    }
 }
 
 /// A request that is under way, or asked for.
@@ -61,26 +92,15 @@ struct Open {
 struct InSessions {
     requests: Box<dyn Requests>,
     are_retryable: bool,
-    random: Xoshiro256PlusPlus,
+    sessions: SessionPool,
     /// A place here is the tag or step.
     open: Slab<Open>,
-    idle: Vec<Session>,
 }
 
-/// Where a command begins in a request: behind the header, the flags and the section's kind.
-const COMMAND_START: usize = 16 + 4 + 1;
 /// Where the first field's name begins in a document: behind its length and the field's type.
 const NAME_START: usize = 4 + 1;
 
 impl InSessions {
-    fn session(&mut self) -> Session {
-        self.idle.pop().unwrap_or_else(|| {
-            let mut id = [0; 16];
-            self.random.fill_bytes(&mut id);
-            Session { id, number: 0 }
-        })
-    }
-
     /// Puts the session into the request that begins at `start`, and the next number of it where the request writes.
     fn put(&self, session: &mut Session, out: &mut Vec<u8>, start: usize) {
         let id = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &session.id };
@@ -99,7 +119,7 @@ impl Requests for InSessions {
     fn next(&mut self, request_id: i32, out: &mut Vec<u8>) -> Option<u64> {
         let start = out.len();
         let own = self.requests.next(request_id, out)?;
-        let mut session = self.session();
+        let mut session = self.sessions.take();
         self.put(&mut session, out, start);
         Some(self.open.insert(Open { session, own }) as u64)
     }
@@ -112,7 +132,7 @@ impl Requests for InSessions {
                 Answer::More { documents, step: self.open.insert(Open { session, own: step }) as u64 }
             }
             done @ Answer::Done { .. } => {
-                self.idle.push(session);
+                self.sessions.give_back(session);
                 done
             }
         })

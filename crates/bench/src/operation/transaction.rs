@@ -2,14 +2,13 @@
 //! of all its attempts.
 
 use super::increment::matched_one;
+use super::sessions::{SESSION_BYTES, Session, SessionPool};
 use super::template::Template;
 use super::{Answer, Assignment, Effect, Insertions, Operation, Requests};
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, ValueRef};
 use bunko_client::frame::{FrameWriter, ReplyMode};
 use bunko_client::{CommandError, Reply};
 use bunko_dataset::{Dataset, Distribution, Id, KeyStream};
-use rand::rngs::Xoshiro256PlusPlus;
-use rand::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 use slab::Slab;
 use std::sync::Arc;
@@ -71,18 +70,10 @@ impl Operation for Transaction {
             inserts: self.inserts,
             commands: Commands::new(assignment, &self.field),
             keys: KeyStream::new(self.keys, assignment.seed, assignment.stream),
-            // Sessions of other runs on the same server have numbers of their own.
-            random: Xoshiro256PlusPlus::from_rng(&mut rand::rng()),
+            sessions: SessionPool::default(),
             open: Slab::new(),
-            idle: Vec::new(),
         }))
     }
-}
-
-/// A session, which has one transaction at a time.
-struct Session {
-    id: [u8; 16],
-    number: i64,
 }
 
 /// One that is under way.
@@ -101,9 +92,8 @@ struct TransactionRequests {
     inserts: u64,
     commands: Commands,
     keys: KeyStream,
-    random: Xoshiro256PlusPlus,
+    sessions: SessionPool,
     open: Slab<Open>,
-    idle: Vec<Session>,
 }
 
 /// A tag or step: a place among those that are open, and the statement within it; behind the last comes the commit.
@@ -118,12 +108,6 @@ fn parts(tag: u64) -> (usize, u64) {
 }
 
 impl TransactionRequests {
-    fn new_session(&mut self) -> Session {
-        let mut id = [0; 16];
-        self.random.fill_bytes(&mut id);
-        Session { id, number: 0 }
-    }
-
     /// Appends a statement, or the commit.
     fn send(&mut self, place: usize, statement: u64, request_id: i32, out: &mut Vec<u8>) -> u64 {
         let open = &self.open[place];
@@ -161,7 +145,7 @@ impl Requests for TransactionRequests {
         let inserted = (0..self.inserts).map(|_| Some(self.insertions.take(1)?.start)).collect::<Option<Vec<_>>>()?;
         let readable = self.insertions.readable_count();
         let changed = (0..self.updates).map(|_| self.insertions.readable(self.keys.next(readable))).collect();
-        let session = self.idle.pop().unwrap_or_else(|| self.new_session());
+        let session = self.sessions.take();
         let place = self.open.insert(Open { session, changed, inserted });
         self.begin(place);
         Some(self.send(place, 0, request_id, out))
@@ -177,7 +161,7 @@ impl Requests for TransactionRequests {
         for number in open.inserted {
             self.insertions.acknowledge(number..number + 1);
         }
-        self.idle.push(open.session);
+        self.sessions.give_back(open.session);
         Ok(Answer::Done { documents: self.updates + self.inserts })
     }
 
@@ -210,7 +194,6 @@ struct Commands {
 
 /// What stands between a session's id and a transaction's number where one comes behind the other.
 const BETWEEN: &[u8] = b"\0\x12txnNumber\0";
-const SESSION_BYTES: usize = 16;
 /// From the first byte of a session's id to the last of the number.
 const PLACE_BYTES: usize = SESSION_BYTES + BETWEEN.len() + size_of::<i64>();
 /// No name, id or other text of a command consists of these.
