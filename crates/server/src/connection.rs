@@ -458,14 +458,15 @@ impl Session {
     /// connection's task.
     async fn go_on(&mut self, mut header: Header, mut frame: Vec<u8>, mut more: More) -> Result<(), Ended> {
         loop {
-            match more {
+            let is_client_gone = match more {
                 More::Later(wait) => self.wait_for_news(*wait).await,
                 More::Next(_) => {
                     ask_for_next(&mut header, &mut frame);
                     self.client.as_mut().expect("no long command is running").note_follow_up();
                     let_the_ready_run().await;
+                    false
                 }
-            }
+            };
             let mut out = scratch::with(|scratch| scratch.replies.take());
             let client = self.client.as_mut().expect("no long command is running");
             let mut executed = scratch::with(|scratch| {
@@ -480,6 +481,10 @@ impl Session {
                 Executed::ClosesConnection => return Err(Ended::FailPoint),
                 Executed::Done(Answer { follow_up: Some(follow_up), .. }) => {
                     self.send_followed(&out, follow_up).await?;
+                    if is_client_gone && follow_up == FollowUp::Heartbeat {
+                        // Nobody hears the next one, which would meet failpoints that are meant for others.
+                        return Err(Ended::Socket);
+                    }
                     Some(More::Next(follow_up))
                 }
                 Executed::Done(_) | Executed::TooLong => {
@@ -495,17 +500,19 @@ impl Session {
         }
     }
 
-    async fn wait_for_news(&mut self, wait: Await) {
+    /// Whether the client went away meanwhile.
+    async fn wait_for_news(&mut self, wait: Await) -> bool {
         let Await { news, stop, until, turn: _turn } = wait;
         tokio::select! {
-            () = news => {}
-            () = stop => {}
-            () = tokio::time::sleep_until(until.into()) => {}
+            () = news => false,
+            () = stop => false,
+            () = tokio::time::sleep_until(until.into()) => false,
             () = self.stream.ended() => {
                 // The command hears of it, and gives its cursor back.
                 if let Some(absence) = self.client.as_ref().and_then(ClientConnection::absence) {
                     absence.note();
                 }
+                true
             }
         }
     }
@@ -513,7 +520,9 @@ impl Session {
     /// Waits for what a reply waits for.
     async fn hold(&mut self, answer: Answer) -> Result<(), Ended> {
         match self.client.as_mut().and_then(ClientConnection::take_hold).filter(|_| answer.is_held) {
-            Some(wait) => self.wait_for_news(wait).await,
+            Some(wait) => {
+                self.wait_for_news(wait).await;
+            }
             None => self.pause(answer.delay.unwrap_or_default()).await?,
         }
         Ok(())
