@@ -97,7 +97,7 @@ pub use retry::{
 pub use search_index::{SEARCH_INDEXES_MAX, SearchIndex, SearchIndexes};
 pub use search_tables::{SEARCH_BYTES_MAX, SearchMemory};
 pub use transaction::{
-    Return, TRANSACTION_BYTES_MAX, Transaction, TransactionMemory, TransactionState, TransactionStatistics, Turn,
+    Haste, Return, TRANSACTION_BYTES_MAX, Transaction, TransactionMemory, TransactionState, TransactionStatistics, Turn,
 };
 pub use unique_conversion::Conversion;
 pub use validation::Validation;

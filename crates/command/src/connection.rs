@@ -8,7 +8,7 @@ use crate::service::Service;
 use crate::sessions::Session;
 use crate::sessions::id::random_uuid;
 use bunko_bson::DocumentBuf;
-use bunko_catalog::Turn;
+use bunko_catalog::{Haste, Turn};
 use bunko_errors::Result;
 use bunko_wire::Compressor;
 use parking_lot::Mutex;
@@ -99,6 +99,8 @@ pub struct ClientConnection {
     pub(crate) turn: Option<Turn>,
     /// What the last reply waits for.
     pub(crate) hold: Option<Await>,
+    /// Whether its requests are served before those of others.
+    pub(crate) haste: Arc<Haste>,
     /// How far the heartbeat is whose request is run next.
     pub(crate) heartbeat: Heartbeat,
 }
@@ -121,6 +123,7 @@ impl ClientConnection {
             parked: None,
             turn: None,
             hold: None,
+            haste: Arc::default(),
             heartbeat: Heartbeat::default(),
         }
     }
@@ -128,6 +131,11 @@ impl ClientConnection {
     /// What a reply waits for before it is sent ([`crate::Answer::is_held`]).
     pub fn take_hold(&mut self) -> Option<Await> {
         self.hold.take()
+    }
+
+    /// Whether its requests are to be served before those of others.
+    pub fn haste(&self) -> &Arc<Haste> {
+        &self.haste
     }
 
     /// Notes that the last request is run again, for the reply that follows unasked ([`crate::Answer::follow_up`]).

@@ -283,6 +283,9 @@ impl Service {
             invocation.check_out_session(number)?;
             check_writes(&invocation)?;
         }
+        if !invocation.is_of_transaction() {
+            invocation.connection.haste.set(false);
+        }
         if let Some(asked) = invocation.options.read_concern.state {
             invocation.read_past(asked)?;
         }

@@ -172,6 +172,9 @@ impl<'a> Invocation<'a> {
                 sessions.touch_again(&mut self.connection.session, session.id, Instant::now())?;
             }
         }
+        if let Some(transaction) = self.checked_out.as_ref().and_then(CheckedOut::transaction) {
+            transaction.came_over(&self.connection.haste);
+        }
         if asked.part == Some(Part::First) {
             self.note_transaction(number);
         }
@@ -270,6 +273,8 @@ impl<'a> Invocation<'a> {
         let is_first = self.options.part == Some(Part::First);
         let comes_back = if is_first { Return::AtOnce } else { Return::Anew };
         let turn = transaction.turn_after_obstacle(comes_back, until)?;
+        // Others wait until it has had its turn.
+        self.connection.haste.set(true);
         let (news, stop) = (turn.bell().after(0), self.stop_bell());
         let stop = stop.after(stop.rings());
         Some(if is_first {

@@ -84,6 +84,7 @@ mod write_statement;
 pub use audit::{AuditOptions, Configuration as AuditConfiguration};
 pub use authorization::{Asker, Privileges};
 pub use awaiting::Await;
+pub use bunko_catalog::Haste;
 pub use commands::COMMANDS;
 pub use connection::{ClientConnection, LocalEnd, Peer};
 pub use connection_rate::{ConnectionPace, ConnectionRate};

@@ -324,9 +324,9 @@ impl Acceptor {
             client.local = socket.local_end();
         }
         let (service, executor, socket) = (Arc::clone(&self.service), Arc::clone(&self.executor), Arc::new(socket));
-        let tls = self.tls.clone();
+        let (tls, haste) = (self.tls.clone(), Arc::clone(client.haste()));
         let served = connection::serve(service, executor, Arc::clone(&socket), tls, client, admitted);
-        if let Err(error) = self.executor.spawn(id as u64, &socket, served) {
+        if let Err(error) = self.executor.spawn(id as u64, &socket, &haste, served) {
             tracing::error!(target: "NETWORK", id = 22942, ctx = "listener", error = %error, "Error accepting new connection");
         }
     }

@@ -54,7 +54,7 @@ impl Transaction {
     }
 
     fn claim(&self, open: &mut Open, owned: Owned) -> Result<Claimed> {
-        let claimed = self.catalog.owners.claim(&owned, self.owner);
+        let claimed = self.catalog.owners.claim(&owned, &self.owner);
         match claimed {
             Claimed::Now => open.owned.push(owned),
             Claimed::Before => {}

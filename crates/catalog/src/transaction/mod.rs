@@ -18,11 +18,13 @@ mod creation;
 mod memory;
 mod occupancy;
 mod operations;
+mod owner;
 mod owners;
 mod turn;
 
 pub use memory::{TRANSACTION_BYTES_MAX, TransactionMemory};
 pub(crate) use occupancy::{Occupancy, announce, changed_since, exclude_all};
+pub use owner::Haste;
 pub(crate) use owners::{Owned, Owners};
 pub use turn::{Return, Turn};
 
@@ -34,7 +36,7 @@ use bunko_store::planted::{self, Bug};
 use bunko_store::{Batch, KeyspaceId, Lsn, NOT_LOGGED, Overlay, SEGMENT_BYTES, Snapshot};
 use occupancy::Stay;
 use operations::Operations;
-use owners::Owner;
+use owner::Owner;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use turn::Obstacle;
@@ -105,9 +107,14 @@ pub struct TransactionStatistics {
 impl Transaction {
     /// Begins a transaction of a session under that number. Its snapshot is taken by the first statement.
     pub fn begin(catalog: &Arc<Catalog>, session: SessionName, number: i64) -> Arc<Self> {
-        let owner = catalog.owners.new_owner();
         let course = Mutex::new(Course::Open(Open::default()));
-        Arc::new(Self { catalog: Arc::clone(catalog), session, number, owner, course, obstacle: Mutex::default() })
+        let (catalog, owner, obstacle) = (Arc::clone(catalog), Owner::default(), Mutex::default());
+        Arc::new(Self { catalog, session, number, owner, course, obstacle })
+    }
+
+    /// Notes which connection its client is at, whose requests are hurried while others wait for the transaction.
+    pub fn came_over(&self, haste: &Arc<Haste>) {
+        self.owner.came_over(haste);
     }
 
     /// The one that an operation's reads and writes belong to, if they do.
@@ -270,6 +277,7 @@ impl Transaction {
         if let Course::Open(open) = course {
             self.catalog.transaction_memory.tell(open.told_bytes, 0);
             self.catalog.owners.release(&open.owned);
+            self.owner.end();
             // What is private still was never created.
             open.created.iter().filter(|created| created.is_private()).for_each(|created| created.set_dropped());
         }

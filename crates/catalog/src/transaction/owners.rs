@@ -6,6 +6,7 @@
 //!
 //! **Invariant:** an owner is entered and looked for under the lock of what is owned.
 
+use super::owner::Owner;
 use crate::{Collection, Index};
 use bunko_errors::Result;
 use bunko_operation::OperationSource;
@@ -36,10 +37,6 @@ impl Owned {
     }
 }
 
-/// Tells transactions apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Owner(u64);
-
 /// What came of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claimed {
@@ -62,7 +59,6 @@ pub(crate) struct Owners {
 
 #[derive(Default)]
 struct Table {
-    last_owner: u64,
     owned: HashMap<Owned, Owner, RandomState>,
     /// Those who wait, by what they wait for: nobody is woken for what others wait for.
     waiting: HashMap<Owned, Queue, RandomState>,
@@ -86,25 +82,22 @@ struct Queue {
 }
 
 impl Owners {
-    pub fn new_owner(&self) -> Owner {
-        let mut table = self.table.lock();
-        table.last_owner += 1;
-        Owner(table.last_owner)
-    }
-
     /// Whether anything is owned.
     pub fn are_any(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
     /// Gives `owned` to `owner` where it is free. The caller holds its lock.
-    pub fn claim(&self, owned: &Owned, owner: Owner) -> Claimed {
+    pub fn claim(&self, owned: &Owned, owner: &Owner) -> Claimed {
         let mut table = self.table.lock();
         match table.owned.get(owned) {
-            Some(present) if *present == owner => Claimed::Before,
+            Some(present) if present == owner => Claimed::Before,
             Some(_) => Claimed::ByOther,
             None => {
-                table.owned.insert(owned.clone(), owner);
+                table.owned.insert(owned.clone(), owner.clone());
+                if !table.turns.is_empty() && table.turns.contains_key(owned) {
+                    owner.note_wait();
+                }
                 self.count.store(table.owned.len(), Ordering::Relaxed);
                 Claimed::Now
             }
@@ -115,9 +108,8 @@ impl Owners {
     /// calls [`Owners::leave`] or [`Owners::withdraw`] once it has tried, or tries no more.
     pub fn queue(&self, owned: &Owned, until: Instant) -> Arc<Bell> {
         let mut table = self.table.lock();
-        if !table.owned.contains_key(owned) {
-            return rung();
-        }
+        let Some(owner) = table.owned.get(owned) else { return rung() };
+        owner.note_wait();
         let bell = Arc::<Bell>::default();
         let queue = table.turns.entry(owned.clone()).or_default();
         let place = queue.partition_point(|place| place.until <= until);
@@ -152,9 +144,8 @@ impl Owners {
     /// What the operation says meanwhile.
     pub fn wait(&self, owned: &Owned, operation: &dyn OperationSource) -> Result<()> {
         let mut table = self.table.lock();
-        if !table.owned.contains_key(owned) {
-            return Ok(());
-        }
+        let Some(owner) = table.owned.get(owned) else { return Ok(()) };
+        owner.note_wait();
         let queue = table.waiting.entry(owned.clone()).or_default();
         queue.waiters += 1;
         let released = Arc::clone(&queue.released);
@@ -252,14 +243,14 @@ mod tests {
     #[test]
     fn what_is_owned_is_waited_for() {
         let owners = Arc::new(Owners::default());
-        let (one, other) = (owners.new_owner(), owners.new_owner());
+        let (one, other) = (Owner::default(), Owner::default());
         let record = Owned::Record(KeyspaceId(1), RecordId(2));
         let key = Owned::Key(KeyspaceId(1), Box::from(b"key".as_slice()));
         assert!(!owners.are_any());
-        assert_eq!(owners.claim(&record, one), Claimed::Now);
-        assert_eq!(owners.claim(&record, one), Claimed::Before);
-        assert_eq!(owners.claim(&record, other), Claimed::ByOther);
-        assert_eq!(owners.claim(&key, other), Claimed::Now);
+        assert_eq!(owners.claim(&record, &one), Claimed::Now);
+        assert_eq!(owners.claim(&record, &one), Claimed::Before);
+        assert_eq!(owners.claim(&record, &other), Claimed::ByOther);
+        assert_eq!(owners.claim(&key, &other), Claimed::Now);
         assert_eq!(owners.first_owned([Owned::Record(KeyspaceId(1), RecordId(3)), key.clone()]), Some(key.clone()));
         let waiting = {
             let (owners, record) = (Arc::clone(&owners), record.clone());
@@ -276,17 +267,17 @@ mod tests {
     #[test]
     fn one_after_the_other_has_its_turn_who_has_the_least_time_first() {
         let owners = Owners::default();
-        let owner = owners.new_owner();
+        let owner = Owner::default();
         let record = Owned::Record(KeyspaceId(1), RecordId(2));
         let now = Instant::now();
         let queue = |seconds| owners.queue(&record, now + Duration::from_secs(seconds));
         assert_eq!(queue(1).rings(), 1, "nobody owns it");
-        assert_eq!(owners.claim(&record, owner), Claimed::Now);
+        assert_eq!(owners.claim(&record, &owner), Claimed::Now);
         let bells = [queue(3), queue(2), queue(3), queue(9)];
         let rings = || bells.each_ref().map(|bell| bell.rings());
         owners.release(std::slice::from_ref(&record));
         assert_eq!(rings(), [0, 1, 0, 0], "all others would come in vain");
-        assert_eq!(owners.claim(&record, owner), Claimed::Now);
+        assert_eq!(owners.claim(&record, &owner), Claimed::Now);
         owners.leave(&record, &bells[1]);
         assert_eq!(rings(), [0, 1, 0, 0], "it is owned again");
         owners.leave(&record, &bells[0]);
@@ -303,10 +294,10 @@ mod tests {
     #[test]
     fn nobody_is_left_in_a_queue() {
         let owners = Arc::new(Owners::default());
-        let owner = owners.new_owner();
+        let owner = Owner::default();
         let records = [2, 3].map(|id| Owned::Record(KeyspaceId(1), RecordId(id)));
         for record in &records {
-            assert_eq!(owners.claim(record, owner), Claimed::Now);
+            assert_eq!(owners.claim(record, &owner), Claimed::Now);
         }
         // Who may wait no longer leaves.
         let killed = OperationContext::new(Arc::new(Killed), MemoryLimits::none());

@@ -13,6 +13,7 @@
 
 mod lookout;
 mod poller;
+mod queue;
 mod seat;
 mod substitutes;
 mod task;
@@ -20,13 +21,14 @@ mod worker;
 
 use crate::execute::Apart;
 use crate::socket::Socket;
+use bunko_command::Haste;
 use lookout::Lookout;
 use parking_lot::{Mutex, RwLock};
 use poller::Poller;
+use queue::Queue;
 use rustc_hash::FxHashMap;
 use seat::Seat;
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -42,8 +44,6 @@ thread_local! {
 
 const NOBODY: (usize, usize) = (0, 0);
 
-type Queue = Mutex<VecDeque<Arc<Task>>>;
-
 /// Tasks, and what their threads share.
 pub(crate) struct Executor {
     poller: Poller,
@@ -55,7 +55,7 @@ pub(crate) struct Executor {
     /// Seats behind these have never been taken since all substitutes had left.
     seats_used: AtomicUsize,
     /// Tasks that others woke.
-    woken: Queue,
+    woken: Mutex<Queue>,
     connections: AtomicUsize,
     lookout: Lookout,
     apart: Apart,
@@ -71,7 +71,7 @@ impl Executor {
             threads,
             seats: std::iter::repeat_with(Seat::default).take(threads + SUBSTITUTES_MAX).collect(),
             seats_used: AtomicUsize::new(threads),
-            woken: Queue::default(),
+            woken: Mutex::default(),
             connections: AtomicUsize::new(0),
             lookout: Lookout::default(),
             apart: Apart::default(),
@@ -89,15 +89,16 @@ impl Executor {
         &self.apart
     }
 
-    /// Serves a connection by `work`, which is run whenever something happens at its socket. `id` is its own. Closes it
-    /// where the threads have been stopped.
+    /// Serves a connection by `work`, which is run whenever something happens at its socket, before others where `haste`
+    /// says so. `id` is its own. Closes it where the threads have been stopped.
     pub fn spawn(
         self: &Arc<Self>,
         id: u64,
         socket: &Arc<Socket>,
+        haste: &Arc<Haste>,
         work: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<()> {
-        let task = Task::new(self, id, Arc::clone(socket), Box::pin(work));
+        let task = Task::new(self, id, socket, haste, Box::pin(work));
         let mut tasks = self.tasks.write();
         if self.stopped.load(Ordering::Acquire) {
             return Ok(());
@@ -131,11 +132,11 @@ impl Executor {
         let (employer, number) = EMPLOYER.get();
         // A thread looks at its queue before it waits.
         if employer == std::ptr::from_ref(self).addr() {
-            return self.seats[number].ready.lock().push_back(task);
+            return self.seats[number].ready.lock().push(task);
         }
         let mut woken = self.woken.lock();
         let was_empty = woken.is_empty();
-        woken.push_back(task);
+        woken.push(task);
         drop(woken);
         // Whoever takes one of these takes all, or rings.
         if was_empty {
@@ -207,7 +208,7 @@ mod tests {
             client.set_read_timeout(Some(PATIENCE)).unwrap();
             let socket = Arc::new(Socket::new(server));
             let id = LAST_ID.fetch_add(1, Ordering::Relaxed) as u64;
-            self.executor.spawn(id, &socket, work(Arc::clone(&socket))).unwrap();
+            self.executor.spawn(id, &socket, &Arc::default(), work(Arc::clone(&socket))).unwrap();
             client
         }
     }

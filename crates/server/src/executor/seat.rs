@@ -1,6 +1,7 @@
 //! A thread's place among those that serve, as the others see it.
 
-use super::Queue;
+use super::queue::Queue;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What one thread tells the others. It is written for every task, so no two stand in one cache line.
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[repr(align(128))]
 pub(super) struct Seat {
     /// Tasks to run, in order: others take them only where it does not come to them.
-    pub ready: Queue,
+    pub ready: Mutex<Queue>,
     /// Odd while the thread runs a task. Only that thread writes it.
     steps: AtomicU64,
     /// Whether the thread waits until it is needed.

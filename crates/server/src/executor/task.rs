@@ -2,6 +2,7 @@
 
 use super::Executor;
 use crate::socket::Socket;
+use bunko_command::Haste;
 use parking_lot::Mutex;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,6 +28,7 @@ type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) struct Task {
     pub id: u64,
     pub socket: Arc<Socket>,
+    pub haste: Arc<Haste>,
     state: AtomicU8,
     work: Mutex<Option<Work>>,
     executor: Arc<Executor>,
@@ -44,9 +46,9 @@ pub(super) enum Ran {
 }
 
 impl Task {
-    pub fn new(executor: &Arc<Executor>, id: u64, socket: Arc<Socket>, work: Work) -> Arc<Self> {
-        let executor = Arc::clone(executor);
-        Arc::new(Self { id, socket, state: AtomicU8::new(IDLE), work: Mutex::new(Some(work)), executor })
+    pub fn new(executor: &Arc<Executor>, id: u64, socket: &Arc<Socket>, haste: &Arc<Haste>, work: Work) -> Arc<Self> {
+        let (executor, socket, haste) = (Arc::clone(executor), Arc::clone(socket), Arc::clone(haste));
+        Arc::new(Self { id, socket, haste, state: AtomicU8::new(IDLE), work: Mutex::new(Some(work)), executor })
     }
 
     /// Notes that something happened; whether the caller must queue it.
@@ -113,7 +115,8 @@ mod tests {
 
     fn task(work: impl Future<Output = ()> + Send + 'static) -> Arc<Task> {
         let executor = Executor::new(1).unwrap();
-        Task::new(&executor, 1, Arc::new(Socket::new(UnixStream::pair().unwrap().0)), Box::pin(work))
+        let socket = Arc::new(Socket::new(UnixStream::pair().unwrap().0));
+        Task::new(&executor, 1, &socket, &Arc::default(), Box::pin(work))
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! What one of the threads does.
 
+use super::Executor;
 use super::lookout::{Serving, TICK};
+use super::queue::Queue;
 use super::seat::Seat;
 use super::task::Ran;
-use super::{Executor, Queue};
 use crate::executor::poller::Poller;
+use parking_lot::Mutex;
 use rustix::event::epoll::Event;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -72,7 +74,7 @@ impl<'e> Worker<'e> {
     pub fn leave(&mut self) {
         if std::mem::take(&mut self.is_left) {
             let left = std::mem::take(&mut *self.own().lock());
-            self.executor.woken.lock().extend(left);
+            self.executor.woken.lock().append(left);
             self.executor.poller.ring();
         }
     }
@@ -81,7 +83,7 @@ impl<'e> Worker<'e> {
         &self.executor.seats[self.number]
     }
 
-    fn own(&self) -> &'e Queue {
+    fn own(&self) -> &'e Mutex<Queue> {
         &self.seat().ready
     }
 
@@ -109,7 +111,7 @@ impl<'e> Worker<'e> {
             let Some(task) = tasks.get(&id) else { continue };
             task.socket.note(flags);
             if task.notify() {
-                ready.push_back(Arc::clone(task));
+                ready.push(Arc::clone(task));
             }
         }
         if ready.len() > 1 {
@@ -133,7 +135,7 @@ impl<'e> Worker<'e> {
             if number != self.number {
                 let left = std::mem::take(&mut *seat.ready.lock());
                 found |= !left.is_empty();
-                self.own().lock().extend(left);
+                self.own().lock().append(left);
             }
         }
         found
@@ -143,11 +145,11 @@ impl<'e> Worker<'e> {
     fn run_ready(&self) -> bool {
         let own = self.own();
         for _ in 0..RUNS_MAX {
-            let task = own.lock().pop_front();
-            let Some(task) = task.or_else(|| self.executor.woken.lock().pop_front()) else { return false };
+            let task = own.lock().pop();
+            let Some(task) = task.or_else(|| self.executor.woken.lock().pop()) else { return false };
             match self.seat().run(|| task.run()) {
                 Ran::Waits => {}
-                Ran::Again => own.lock().push_back(task),
+                Ran::Again => own.lock().push(task),
                 Ran::Ended => self.executor.forget(task.id),
             }
         }

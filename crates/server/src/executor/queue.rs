@@ -1,0 +1,93 @@
+//! Tasks that are ready, in the order in which they run.
+
+use super::task::Task;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Hurried tasks that run in a row where others wait: whoever hurries cannot keep them out.
+const IN_A_ROW_MAX: u32 = 4;
+
+/// Those that are hurried run first, all others as they came.
+#[derive(Default)]
+pub(super) struct Queue {
+    hurried: VecDeque<Arc<Task>>,
+    others: VecDeque<Arc<Task>>,
+    /// Hurried ones that ran since another did.
+    in_a_row: u32,
+}
+
+impl Queue {
+    pub fn push(&mut self, task: Arc<Task>) {
+        let queue = if task.haste.is_on() { &mut self.hurried } else { &mut self.others };
+        queue.push_back(task);
+    }
+
+    pub fn pop(&mut self) -> Option<Arc<Task>> {
+        if self.in_a_row < IN_A_ROW_MAX || self.others.is_empty() {
+            if let Some(task) = self.hurried.pop_front() {
+                self.in_a_row += 1;
+                return Some(task);
+            }
+        }
+        self.in_a_row = 0;
+        self.others.pop_front()
+    }
+
+    pub fn len(&self) -> usize {
+        self.hurried.len() + self.others.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.hurried.is_empty() && self.others.is_empty()
+    }
+
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Takes over all that another one has.
+    pub fn append(&mut self, mut other: Self) {
+        self.hurried.append(&mut other.hurried);
+        self.others.append(&mut other.others);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor::Executor;
+    use crate::socket::Socket;
+    use bunko_command::Haste;
+    use std::os::unix::net::UnixStream;
+
+    fn task(id: u64, is_hurried: bool) -> Arc<Task> {
+        let socket = Arc::new(Socket::new(UnixStream::pair().unwrap().0));
+        let haste = Arc::<Haste>::default();
+        haste.set(is_hurried);
+        Task::new(&Executor::new(1).unwrap(), id, &socket, &haste, Box::pin(std::future::pending()))
+    }
+
+    fn order(mut queue: Queue) -> Vec<u64> {
+        std::iter::from_fn(|| queue.pop()).map(|task| task.id).collect()
+    }
+
+    #[test]
+    fn hurried_tasks_come_first_and_keep_nobody_out() {
+        let mut queue = Queue::default();
+        (0..3).for_each(|id| queue.push(task(id, false)));
+        (10..20).for_each(|id| queue.push(task(id, true)));
+        assert_eq!(queue.len(), 13);
+        assert_eq!(order(queue), [10, 11, 12, 13, 0, 14, 15, 16, 17, 1, 18, 19, 2]);
+    }
+
+    #[test]
+    fn what_is_taken_over_keeps_its_order() {
+        let (mut own, mut other) = (Queue::default(), Queue::default());
+        own.push(task(1, false));
+        other.push(task(2, false));
+        other.push(task(3, true));
+        own.append(std::mem::take(&mut other));
+        assert!(other.is_empty());
+        assert_eq!(order(own), [3, 1, 2]);
+    }
+}
