@@ -22,7 +22,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
-/// How many views may stand on each other.
+/// How many views may stand on each other; one less can be read.
 /// Source: MongoDB 8.2, "View depth too deep or view cycle detected".
 pub(crate) const VIEW_DEPTH_MAX: usize = 20;
 
@@ -104,7 +104,8 @@ fn resolve_by(
             return Ok(resolved(&pipelines, strings, below, None));
         };
         below = next;
-        if pipelines.len() > VIEW_DEPTH_MAX {
+        // The view at the limit can be defined, but not read.
+        if pipelines.len() >= VIEW_DEPTH_MAX {
             let message = format!("View depth too deep or view cycle detected; maximum depth is {VIEW_DEPTH_MAX}");
             return Err(Failure::new(ErrorCode::VIEW_DEPTH_LIMIT_EXCEEDED, message));
         }

@@ -8,6 +8,9 @@ use bunko_errors::{ErrorCode, Failure, Result};
 /// Source: MongoDB limits, "Nested Depth for BSON Documents".
 const COMPONENTS_MAX: usize = 200;
 
+/// Most components of a path at which a stage itself reads or writes; expressions follow longer ones.
+const PLACE_COMPONENTS_MAX: usize = COMPONENTS_MAX - 1;
+
 /// A dotted path, such as `a.b`; a number is a field's name here, never an array index.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct FieldPath {
@@ -39,6 +42,17 @@ impl FieldPath {
     /// As [`Self::parse`], where an empty one ends with a dot.
     pub(crate) fn parse_behind_variable(path: &str) -> Result<Self> {
         if path.is_empty() { Self::parse(".") } else { Self::parse(path) }
+    }
+
+    /// Checks a path of so many components, at which a stage reads or writes a document. Stages ask when a document
+    /// comes: a pipeline over nothing has no such place.
+    /// # Errors
+    /// 5984700 for more than 199.
+    pub fn check_place(components: usize) -> Result<()> {
+        if components > PLACE_COMPONENTS_MAX {
+            return Err(Failure::new(ErrorCode(5_984_700), "Field path exceeds path length limit"));
+        }
+        Ok(())
     }
 
     /// The components, outermost first.

@@ -41,7 +41,8 @@ const NAMES: &[Known] = &[
     },
     Known { name: "geoNearPoint", source: Source::Stage(Offered::NEAR, "$geoNear point"), place: Place::NotInSort },
     Known { name: "indexKey", source: Source::Plan(Offered::INDEX_KEY), place: Place::NotInSort },
-    Known { name: "randVal", source: Source::Unsupported, place: Place::Anywhere },
+    // `$sample` makes it inside only: where it is read, it is missing.
+    Known { name: "randVal", source: Source::SearchNode, place: Place::Anywhere },
     Known { name: "recordId", source: Source::Plan(Offered::RECORD_ID), place: Place::NotInSort },
     Known { name: "score", source: Source::Stage(Offered::SCORE, "score"), place: Place::Anywhere },
     Known {

@@ -6,8 +6,9 @@ use bunko_bson::key_string::Direction;
 use bunko_bson::{ArrayBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
+use std::collections::HashSet;
 
-/// Most fields of a pattern. Source: MongoDB limits, "Number of Keys in a Sort Pattern".
+/// Most paths of a pattern. Source: MongoDB limits, "Number of Keys in a Sort Pattern".
 const FIELDS_MAX: usize = 32;
 
 /// A parsed sort pattern.
@@ -19,8 +20,9 @@ pub struct SortPattern {
 impl SortPattern {
     /// Reads a pattern.
     /// # Errors
-    /// 15975 for another value than 1 and -1 (which doubles and longs may express), 15976 for an empty pattern,
-    /// `BadValue` for more than 32 fields, those of a path, 40218 for `$meta`.
+    /// 15974 for a value that is no number, 15975 for one that is neither 1 nor -1 as an integer, 7472500 for a path
+    /// that stands there twice, 15976 for an empty pattern, 13103 for more than 32 paths, those of a path, 40218 for
+    /// `$meta`.
     pub fn parse(pattern: DocumentRef<'_>) -> Result<Self> {
         Self::read(pattern, &|document| meta::parse_in_sort(document, &ParseScope::default()))
     }
@@ -35,8 +37,10 @@ impl SortPattern {
 
     fn read(pattern: DocumentRef<'_>, meta: &dyn Fn(DocumentRef<'_>) -> Result<&'static str>) -> Result<Self> {
         let mut parts = Vec::new();
+        let mut seen = HashSet::new();
         for element in pattern {
-            let direction = match bunko_bson::number::as_i64_exact(element.value) {
+            // A direction loses its fraction: 1.9 is ascending, and 0.9 is none.
+            let direction = match bunko_bson::number::clamp_to_i64(element.value) {
                 Some(1) => Direction::Ascending,
                 Some(-1) => Direction::Descending,
                 _ if element.value.as_document().is_some() => {
@@ -47,13 +51,16 @@ impl SortPattern {
                 _ => return Err(bad_direction(element.name, element.value)),
             };
             parts.push((FieldPath::parse(element.name)?, direction));
+            if !seen.insert(element.name) {
+                let message = format!("$sort key must not contain duplicate keys (duplicate: '{}')", element.name);
+                return Err(Failure::new(ErrorCode(7_472_500), message));
+            }
         }
         if parts.is_empty() {
             return Err(Failure::new(ErrorCode(15976), "$sort stage must have at least one sort key"));
         }
-        if parts.len() > FIELDS_MAX {
-            let message = format!("too many compound keys: {} keys, at most {FIELDS_MAX}", parts.len());
-            return Err(Failure::bad_value(message));
+        if seen.len() > FIELDS_MAX {
+            return Err(Failure::new(ErrorCode(13103), "too many compound keys"));
         }
         Ok(Self { parts })
     }

@@ -4,9 +4,9 @@ use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::fmt;
 
-/// Longest path, in components: no document is deeper.
-/// Source: MongoDB limits, "Nested Depth for BSON Documents".
-const COMPONENTS_MAX: usize = 200;
+/// Longest path, in components: no stored document is deeper.
+/// Source: MongoDB limits, "Nested Depth for BSON Documents", less the 20 levels that a server keeps for itself.
+const COMPONENTS_MAX: usize = 180;
 
 /// One step of a path: a field's name that may be an array index as well.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -44,7 +44,7 @@ pub struct Path {
 impl Path {
     /// Splits at the dots; `""` and `"a."` name the empty field, as in MongoDB.
     /// # Errors
-    /// 5729100 for more than 200 components.
+    /// 5729100 for more than 180 components.
     pub fn parse(text: &str) -> Result<Self> {
         let components: Vec<_> = text.split('.').map(Component::parse).collect();
         if components.len() > COMPONENTS_MAX {
@@ -266,9 +266,9 @@ mod tests {
     }
 
     #[test]
-    fn a_path_has_two_hundred_components() {
-        assert!(Path::parse(&["a"; 200].join(".")).is_ok());
-        let failure = Path::parse(&["a"; 201].join(".")).expect_err("one more");
+    fn a_path_has_a_hundred_and_eighty_components() {
+        assert!(Path::parse(&["a"; 180].join(".")).is_ok());
+        let failure = Path::parse(&["a"; 181].join(".")).expect_err("one more");
         assert_eq!((failure.code(), failure.message()), (ErrorCode(5_729_100), "FieldPath is too long"));
     }
 }

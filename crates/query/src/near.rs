@@ -2,6 +2,7 @@
 
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
+use bunko_expression::FieldPath;
 use bunko_geometry::{Centre, Effort, Near, Stored, Vector, stored_at};
 use bunko_operation::OperationContext;
 use std::sync::Arc;
@@ -89,16 +90,25 @@ impl NearSearch {
     }
 
     /// A document with what is said of it.
-    pub(crate) fn told(&self, document: DocumentRef<'_>, distance: f64, geometry: ValueRef<'_>) -> DocumentBuf {
+    /// # Errors
+    /// 5984700 for a path that is too long to be written at.
+    pub(crate) fn told(
+        &self,
+        document: DocumentRef<'_>,
+        distance: f64,
+        geometry: ValueRef<'_>,
+    ) -> Result<DocumentBuf> {
         let mut told = document.to_owned();
         if let Some(field) = &self.output.distance_field {
+            FieldPath::check_place(field.split('.').count())?;
             let distance = distance * self.near.unit * self.output.multiplier.unwrap_or(1.0);
             told = with_field(told.as_ref(), field, ValueRef::Double(distance));
         }
         if let Some(field) = &self.output.geometry_field {
+            FieldPath::check_place(field.split('.').count())?;
             told = with_field(told.as_ref(), field, geometry);
         }
-        told
+        Ok(told)
     }
 }
 

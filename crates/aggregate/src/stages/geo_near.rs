@@ -8,15 +8,11 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Evaluated, Expression, FieldPath, Offered};
-use bunko_matcher::near_of;
+use bunko_matcher::{Path, near_of};
 use bunko_query::{NearAsked, NearOutput, QueryScope};
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$geoNear", parse };
-
-/// Deepest path that is written to, and deepest one that is searched, in components.
-/// Source: MongoDB limits, "Nested Depth for BSON Documents".
-const PATH_COMPONENTS_MAX: usize = 199;
 
 /// The stage as it was sent. Points and distances may be variables, whose values are known once it is opened.
 pub struct GeoNear {
@@ -121,9 +117,7 @@ fn written_path(name: &str, code: i32, value: ValueRef<'_>) -> Result<String> {
         let message = format!("$geoNear requires that the '{name}' option is a String");
         return Err(Failure::new(ErrorCode(code), message));
     };
-    if FieldPath::parse(path)?.components().len() > PATH_COMPONENTS_MAX {
-        return Err(Failure::new(ErrorCode::OVERFLOW, "FieldPath is too long"));
-    }
+    FieldPath::parse(path)?;
     Ok(path.to_owned())
 }
 
@@ -160,9 +154,9 @@ fn key(value: ValueRef<'_>) -> Result<String> {
     if key.is_empty() {
         return Err(Failure::bad_value("$geoNear parameter 'key' cannot be the empty string"));
     }
-    if FieldPath::parse(key)?.components().len() > PATH_COMPONENTS_MAX {
-        return Err(Failure::new(ErrorCode(5_729_100), "$geoNear parameter 'key' is too long a path"));
-    }
+    FieldPath::parse(key)?;
+    // It becomes the path of a filter, which has a limit of its own.
+    Path::parse(key)?;
     Ok(key.to_owned())
 }
 

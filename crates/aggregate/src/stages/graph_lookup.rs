@@ -200,6 +200,7 @@ impl Searched {
                 let shown = match &stage.depth_path {
                     None => one,
                     Some(path) => {
+                        FieldPath::check_place(path.components().len())?;
                         super::with_path(one.as_ref(), path.components(), Some(ValueRef::Int64(depth as i64)))
                     }
                 };
@@ -222,6 +223,7 @@ impl DocumentStream for Searched {
         let Some(document) = self.input.next()? else { return Ok(None) };
         let found = self.search(document.as_ref())?;
         let path = self.stage.as_path.components();
+        FieldPath::check_place(path.len())?;
         Ok(Some(super::with_path(document.as_ref(), path, Some(ValueRef::from(&found)))))
     }
 

@@ -195,7 +195,18 @@ enum Outcome<'d> {
 }
 
 impl Unwind {
-    fn outcome<'d>(&self, document: DocumentRef<'d>) -> Outcome<'d> {
+    /// # Errors
+    /// 5984700 for paths that are too long to read or write at.
+    fn outcome<'d>(&self, document: DocumentRef<'d>) -> Result<Outcome<'d>> {
+        FieldPath::check_place(self.path.components().len())?;
+        let outcome = self.outcome_at_path(document);
+        if let (Some(index_path), false) = (&self.index_path, matches!(outcome, Outcome::Dropped)) {
+            FieldPath::check_place(index_path.components().len())?;
+        }
+        Ok(outcome)
+    }
+
+    fn outcome_at_path<'d>(&self, document: DocumentRef<'d>) -> Outcome<'d> {
         match through_documents(document, self.path.components()) {
             Some(ValueRef::Array(array)) if !array.is_empty() => Outcome::Elements(array),
             None | Some(ValueRef::Null | ValueRef::Undefined | ValueRef::Array(_))
@@ -260,7 +271,7 @@ impl Pulled {
     /// As [`Elementwise::next`], which goes on where it was.
     fn next(&mut self, stage: &Unwind, buffer: &mut Vec<u8>, operation: &OperationContext) -> Result<bool> {
         let document = self.document.as_ref();
-        let Outcome::Elements(array) = stage.outcome(document) else { return Ok(false) };
+        let Outcome::Elements(array) = stage.outcome(document)? else { return Ok(false) };
         let rest = &array.as_document().iter().rest()[self.passed_bytes..];
         let mut unwinding = match self.around.take() {
             None if self.index == 0 => Elementwise::new(stage, document, array, None),
@@ -284,7 +295,7 @@ impl DocumentStream for Unwound {
                 self.current = None;
             }
             let Some(document) = self.input.next()? else { return Ok(None) };
-            match self.stage.outcome(document.as_ref()) {
+            match self.stage.outcome(document.as_ref())? {
                 Outcome::Dropped => {}
                 Outcome::Changed(changed) => return Ok(Some(changed)),
                 Outcome::Kept => return Ok(Some(document)),
@@ -302,7 +313,7 @@ impl DocumentStream for Unwound {
             return self.visit(&mut |document| visitor(document, None));
         }
         let Self { stage, input, .. } = self;
-        input.visit(&mut |document| match stage.outcome(document) {
+        input.visit(&mut |document| match stage.outcome(document)? {
             Outcome::Dropped => Ok(Flow::More),
             Outcome::Kept => visitor(document, None),
             Outcome::Changed(changed) => visitor(changed.as_ref(), None),
@@ -320,7 +331,7 @@ impl DocumentStream for Unwound {
                 }
             }
         }
-        input.visit(&mut |document| match stage.outcome(document) {
+        input.visit(&mut |document| match stage.outcome(document)? {
             Outcome::Dropped => Ok(Flow::More),
             Outcome::Kept => visitor(document),
             Outcome::Changed(changed) => visitor(changed.as_ref()),

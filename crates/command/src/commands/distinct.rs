@@ -8,7 +8,7 @@ use crate::view_reads;
 use crate::write_statement::required_value;
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentRef, Writer};
-use bunko_errors::{Failure, Result};
+use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::{FindQuery, Hint, QueryScope, distinct_of_plan, distinct_query, plan};
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub(super) fn key<'a>(fields: &Fields<'a>) -> Result<&'a str> {
     let value = required_value(fields, "key")?;
     let key = value.as_str().ok_or_else(|| fields.mismatch("key", value, "type 'string'"))?;
     if key.contains('\0') {
-        return Err(Failure::bad_value("FieldPath must not contain a zero byte"));
+        return Err(Failure::new(ErrorCode(31032), "Key field cannot contain an embedded null byte"));
     }
     Ok(key)
 }

@@ -228,7 +228,7 @@ impl Nearing {
         let Some((distance, geometry)) = self.search.nearest(document, &run.query.scope.operation)? else {
             return Ok(false);
         };
-        let mut told = self.search.told(document, distance, geometry);
+        let mut told = self.search.told(document, distance, geometry)?;
         if run.holds_metadata {
             told = held(told.as_ref(), self.search.metadata(distance, geometry).as_ref());
         }
