@@ -296,6 +296,7 @@ fn all_keys(
 ) -> Result<BTreeSet<Vec<u8>>> {
     let keys = index_keys(index, DocumentRef::trusted(document))?;
     if let Some((position, grown)) = grown {
+        index.kind.check_arrays(index, &keys.multikey)?;
         note_growth(grown, position, index, &keys.multikey);
     }
     Ok(keys

@@ -128,6 +128,7 @@ pub(crate) fn append_stored_keys(
         return Ok(());
     }
     let found = index_keys(index, document)?;
+    index.kind.check_arrays(index, &found.multikey)?;
     note_growth(grown, position, index, &found.multikey);
     for key in found.keys {
         let start = bytes.len();

@@ -3,6 +3,7 @@
 //! The catalog keeps that form: all that an index is and does is derived from it anew at each start.
 
 mod asked;
+mod compound_wildcard;
 mod options;
 
 use crate::index::{ID_INDEX, IndexField};

@@ -1,7 +1,7 @@
 //! What is refused where a client asks for an index, beyond what no index may be: indexes of an earlier version may have it, and
 //! are read at each start.
 
-use super::IndexSpec;
+use super::{IndexSpec, compound_wildcard};
 use crate::key_pattern::cannot_create;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -11,8 +11,9 @@ impl IndexSpec {
     /// # Errors
     /// As [`Self::parse`]; `CannotCreateIndex` for a name with a NUL; of `wildcardProjection` 51270 for an empty document, 51271 for
     /// an operator, 31249 and 31250 for a path through another one, 31324 for a positional path, 16410 for another name with `$`,
-    /// 40352, 40353 and 15998 for empty names.
+    /// 40352, 40353 and 15998 for empty names; those of [`compound_wildcard::check`].
     pub fn parse_asked(spec: DocumentRef<'_>) -> Result<Self> {
+        compound_wildcard::check(spec)?;
         let parsed = Self::parse(spec)?;
         if parsed.name.contains('\0') {
             return Err(cannot_create("index name cannot contain NUL bytes".to_owned()));

@@ -30,6 +30,14 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
     /// That the document cannot be indexed; those of [`KeySet::add`].
     fn keys(&self, index: &IndexSpec, document: DocumentRef<'_>, keys: &mut KeySet<'_>) -> Result<Multikey>;
 
+    /// Refuses a document that is written, or that an index is built over, for the arrays that its paths met. Documents of
+    /// an earlier version may have them.
+    /// # Errors
+    /// That the kind has no such keys.
+    fn check_arrays(&self, _index: &IndexSpec, _arrays: &Multikey) -> Result<()> {
+        Ok(())
+    }
+
     /// What the planner may ask of it.
     fn answers(&self) -> Answers;
 
@@ -100,7 +108,7 @@ pub(crate) const KINDS: &[KindEntry] =
 
 /// The kind that a key pattern names.
 /// # Errors
-/// `CannotCreateIndex` for a name that is none, and for several.
+/// `CannotCreateIndex` for a name that is none, and for several; 7246202 for that of wildcard indexes.
 pub(crate) fn of_pattern(key: DocumentRef<'_>) -> Result<&'static KindEntry> {
     let mut found = &KINDS[0];
     for element in key {
@@ -110,7 +118,11 @@ pub(crate) fn of_pattern(key: DocumentRef<'_>) -> Result<&'static KindEntry> {
             return Ok(&wildcard::ENTRY);
         }
         let Some(name) = name else { continue };
-        let is_named = |kind: &&KindEntry| kind.name == name && name != wildcard::ENTRY.name;
+        if name == wildcard::ENTRY.name {
+            let message = "A wildcard index is one of '$**' in the key pattern, and not of the string 'wildcard'";
+            return Err(Failure::new(ErrorCode(7_246_202), message));
+        }
+        let is_named = |kind: &&KindEntry| kind.name == name;
         let Some(kind) = KINDS.iter().skip(1).find(is_named) else {
             return Err(Failure::new(ErrorCode::CANNOT_CREATE_INDEX, format!("Unknown index plugin '{name}'")));
         };

@@ -66,7 +66,8 @@ fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
             return Err(cannot_create(format!("wildcard indexes end with '$**', but got '{}'", field.name)));
         };
         if found.is_some() {
-            return Err(cannot_create("wildcard indexes do not support more than one wildcard field".to_owned()));
+            let message = "wildcard indexes do not support more than one wildcard field";
+            return Err(Failure::new(ErrorCode(7_246_201), message));
         }
         found = Some((root, fields.len()));
         for path in [PATH, field.name] {
@@ -270,6 +271,21 @@ impl IndexKind for Wildcard {
             add(&no_path)?;
         }
         Ok(multikey)
+    }
+
+    fn check_arrays(&self, index: &IndexSpec, arrays: &Multikey) -> Result<()> {
+        let is_own = |position: usize| (self.before..self.before + 2).contains(&position);
+        let mut others = index.fields.iter().enumerate().filter(|(position, _)| !is_own(*position));
+        match others.find(|(position, _)| arrays.is_multikey_at(*position)) {
+            None => Ok(()),
+            Some((_, field)) => {
+                let message = format!(
+                    "The field '{}' of the compound wildcard index '{}' must not be, or lead through, an array",
+                    field.path, index.name
+                );
+                Err(Failure::new(ErrorCode(7_246_301), message))
+            }
+        }
     }
 
     fn answers(&self) -> Answers {
