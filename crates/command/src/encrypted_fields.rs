@@ -2,8 +2,8 @@
 //!
 //! A field that nobody searches by is the clients' matter: the server keeps it and sees to it that nothing else is written
 //! there (`EncryptedFields` of the catalog). Fields that are searched by (`queries`) take tokens that the server reckons with
-//! and collections of its own; they are not built, and refused by name: to keep such values as they come would let all
-//! searches find nothing.
+//! and collections of its own; that is not built. A collection may be created with them, but their values are refused, with
+//! or without `encryptionInformation`: to keep such values as they come would let all searches find nothing.
 //! Source: MongoDB manual, "Encrypted Collections", "Queryable Encryption: encryptedFieldsMap".
 
 mod query;
@@ -11,35 +11,69 @@ mod query;
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::replica_set::Deployment;
-use bunko_bson::{ArrayRef, BinarySubtype, DocumentRef, ValueRef, number};
-use bunko_catalog::EncryptedFields;
+use crate::validation_options::ValidationOptions;
+use bunko_bson::{ArrayRef, BinarySubtype, DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_catalog::{EncryptedFields, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 const PLACE: &str = "create.encryptedFields";
-/// Types that cannot be encrypted: there is only one value of each, or it has no type to be found by.
-const TYPES_REFUSED: &[&str] =
-    &["double", "decimal", "object", "array", "bool", "minKey", "maxKey", "null", "undefined"];
+/// Types that can be encrypted.
+const TYPES: &[&str] = &[
+    "array",
+    "binData",
+    "bool",
+    "date",
+    "dbPointer",
+    "decimal",
+    "double",
+    "int",
+    "javascript",
+    "javascriptWithScope",
+    "long",
+    "object",
+    "objectId",
+    "regex",
+    "string",
+    "symbol",
+    "timestamp",
+];
+/// Types that have no more than one value each, so that encryption hides nothing.
+const TYPES_OF_ONE_VALUE: &[&str] = &["minKey", "maxKey", "missing", "null", "undefined"];
 
 /// Commands that clients tell in `encryptionInformation` what is encrypted.
 const TAKES_INFORMATION: &[&str] =
     &["aggregate", "count", "delete", "distinct", "find", "findAndModify", "insert", "update"];
 
-/// The option of `create`, where it is given.
+/// The option of `create`, where it is given, with the names of the collections beside the encrypted one.
 /// # Errors
-/// What is wrong with it; 6346402 on a server that is no member of a set; `CommandNotSupported` for fields that are
-/// searched by.
-pub(crate) fn of_collection<'a>(invocation: &Invocation<'a>) -> Result<Option<DocumentRef<'a>>> {
+/// What is wrong with it; 6367301 for a capped collection; `BadValue` where not all writes are validated; 6346402 on a server
+/// that is no member of a set.
+pub(crate) fn of_collection(
+    invocation: &Invocation<'_>,
+    namespace: &Namespace,
+    validation: &ValidationOptions<'_>,
+) -> Result<Option<DocumentBuf>> {
     let Some(option) = invocation.document("encryptedFields")? else { return Ok(None) };
     check(option)?;
     if invocation.boolean("capped", false)? {
         let message = "Encrypted collections cannot be capped: 'encryptedFields' is not allowed with 'capped'";
         return Err(Failure::new(ErrorCode(6_367_301), message));
     }
-    check_deployment(invocation.service.deployment())?;
-    if has_searched(option) {
-        return Err(Failure::not_supported_yet("'encryptedFields' with 'queries'"));
+    if !validation.refuse_all_invalid() {
+        let message = "'encryptedFields' needs the validationLevel 'strict' and the validationAction 'error'";
+        return Err(Failure::bad_value(message));
     }
-    Ok(Some(option))
+    check_deployment(invocation.service.deployment())?;
+    let names = [("escCollection", "esc"), ("ecocCollection", "ecoc")];
+    let mut named = DocumentBuf::new();
+    for (name, suffix) in names {
+        let usual = format!("enxcol_.{}.{suffix}", namespace.collection());
+        named.append(name, option.get(name).and_then(ValueRef::as_str).unwrap_or(&usual));
+    }
+    for field in option.iter().filter(|field| names.iter().all(|(name, _)| *name != field.name)) {
+        named.append(field.name, field.value);
+    }
+    Ok(Some(named))
 }
 
 fn check_deployment(deployment: Deployment) -> Result<()> {
@@ -109,16 +143,20 @@ fn check(option: DocumentRef<'_>) -> Result<()> {
     for name in ["escCollection", "ecocCollection", "eccCollection"] {
         option.string(name)?;
     }
+    if let Some(version) = option.field("strEncodeVersion").filter(|version| !matches!(version, ValueRef::Int32(_))) {
+        return Err(option.mismatch("strEncodeVersion", version, "type 'int'"));
+    }
     let fields = option.array("fields")?.ok_or_else(|| missing(PLACE, "fields"))?;
-    let mut paths: Vec<&str> = Vec::new();
-    for field in fields.iter() {
-        let field = field.as_document().ok_or_else(|| option.mismatch("fields", field, "type 'object'"))?;
-        let path = check_field(field)?;
-        if let Some(other) = paths.iter().find(|other| is_within(path, other) || is_within(other, path)) {
-            let code = if *other == path { 6_338_402 } else { 6_338_403 };
-            return Err(Failure::new(ErrorCode(code), format!("Conflicting encrypted fields: '{path}' and '{other}'")));
-        }
-        paths.push(path);
+    let fields = fields
+        .iter()
+        .map(|field| match field.as_document() {
+            Some(field) => EncryptedField::parse(field),
+            None => Err(option.mismatch("fields", field, "type 'object'")),
+        })
+        .collect::<Result<Vec<_>>>()?;
+    for (number, field) in fields.iter().enumerate() {
+        field.check_among(&fields[..number])?;
+        field.check_kind()?;
     }
     Ok(())
 }
@@ -128,32 +166,67 @@ fn is_within(path: &str, outer: &str) -> bool {
     path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-fn check_field(body: DocumentRef<'_>) -> Result<&str> {
-    let place = "create.encryptedFields.fields";
-    refuse_unknown(place, body, &["keyId", "path", "bsonType", "queries"])?;
-    let field = Fields::new(place, body);
-    match field.field("keyId") {
-        None => return Err(missing(place, "keyId")),
-        Some(ValueRef::Binary { subtype, .. }) if subtype == BinarySubtype::UUID => {}
-        Some(other) => return Err(field.mismatch("keyId", other, "type 'binData' of subtype UUID")),
+/// An element of `fields`.
+struct EncryptedField<'a> {
+    key: &'a [u8],
+    path: &'a str,
+    kind: Option<&'a str>,
+    queries: Option<ValueRef<'a>>,
+}
+
+impl<'a> EncryptedField<'a> {
+    fn parse(body: DocumentRef<'a>) -> Result<Self> {
+        let place = "create.encryptedFields.fields";
+        refuse_unknown(place, body, &["keyId", "path", "bsonType", "queries"])?;
+        let field = Fields::new(place, body);
+        let key = match field.field("keyId") {
+            None => return Err(missing(place, "keyId")),
+            Some(ValueRef::Binary { subtype, bytes }) if subtype == BinarySubtype::UUID => bytes,
+            Some(other) => return Err(field.mismatch("keyId", other, "type 'binData' of subtype UUID")),
+        };
+        if key.len() != 16 {
+            let message =
+                format!("uuid must be a 16-byte binary field with UUID (4) subtype, and has {} bytes", key.len());
+            return Err(Failure::new(ErrorCode::INVALID_UUID, message));
+        }
+        let path = field.string("path")?.ok_or_else(|| missing(place, "path"))?;
+        Ok(Self { key, path, kind: field.string("bsonType")?, queries: body.get("queries") })
     }
-    let path = field.string("path")?.ok_or_else(|| missing(place, "path"))?;
-    if path.is_empty() || path.split('.').any(str::is_empty) {
-        return Err(Failure::new(ErrorCode(6_316_402), "Encrypted field must have a non-empty path"));
+
+    /// Checks its key and its path beside those before it.
+    fn check_among(&self, before: &[Self]) -> Result<()> {
+        let path = self.path;
+        if before.iter().any(|other| other.key == self.key) {
+            return Err(Failure::new(ErrorCode(6_338_401), "Duplicate key ids are not allowed"));
+        }
+        if path.is_empty() || path.split('.').any(str::is_empty) {
+            return Err(Failure::new(ErrorCode(6_316_402), "Encrypted field must have a non-empty path"));
+        }
+        if is_within(path, "_id") {
+            return Err(Failure::new(ErrorCode(6_316_403), "Cannot encrypt _id or its subfields"));
+        }
+        let mut others = before.iter().map(|other| other.path);
+        if let Some(other) = others.find(|other| is_within(path, other) || is_within(other, path)) {
+            let code = if other == path { 6_338_402 } else { 6_338_403 };
+            return Err(Failure::new(ErrorCode(code), format!("Conflicting encrypted fields: '{path}' and '{other}'")));
+        }
+        Ok(())
     }
-    if is_within(path, "_id") {
-        return Err(Failure::new(ErrorCode(6_316_403), "Cannot encrypt _id or its subfields"));
+
+    /// Checks its type, and by which queries it may be found.
+    fn check_kind(&self) -> Result<()> {
+        if let Some(kind) = self.kind.filter(|kind| !TYPES.contains(kind) && !TYPES_OF_ONE_VALUE.contains(kind)) {
+            return Err(Failure::bad_value(format!("Unknown type name: {kind}")));
+        }
+        match (self.queries, self.kind) {
+            (Some(queries), kind) => query::check(queries, kind, self.path),
+            (None, Some(kind)) if !TYPES.contains(&kind) => {
+                let message = format!("Type '{kind}' is not a supported unindexed type: '{}'", self.path);
+                Err(Failure::new(ErrorCode(6_338_406), message))
+            }
+            (None, _) => Ok(()),
+        }
     }
-    let kind = field.string("bsonType")?;
-    let queries = body.get("queries");
-    if let Some(kind) = kind.filter(|kind| TYPES_REFUSED.contains(kind) && !query::is_range(queries)) {
-        let message = format!("Type '{kind}' is not a supported encrypted type: '{path}'");
-        return Err(Failure::new(ErrorCode(6_338_406), message));
-    }
-    if let Some(queries) = queries {
-        query::check(queries, kind, path)?;
-    }
-    Ok(path)
 }
 
 fn refuse_unknown(place: &str, document: DocumentRef<'_>, known: &[&str]) -> Result<()> {

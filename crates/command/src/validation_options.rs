@@ -31,6 +31,11 @@ impl<'a> ValidationOptions<'a> {
         self.validator.is_some() || self.level.is_some() || self.action.is_some()
     }
 
+    /// Whether every write that makes a document invalid is refused.
+    pub fn refuse_all_invalid(&self) -> bool {
+        self.level.is_none_or(|level| level == "strict") && self.action.is_none_or(|action| action != "warn")
+    }
+
     /// Whether the validator is one, and may be one of that collection.
     /// # Errors
     /// `InvalidOptions` where the server's own collections are; those of filters.

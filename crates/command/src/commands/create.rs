@@ -83,7 +83,7 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
     validation.check(invocation, &namespace)?;
     let images = pre_and_post_images(invocation)?;
     storage_engine_option::check_of_indexes(invocation)?;
-    let encrypted = encrypted_fields::of_collection(invocation)?;
+    let encrypted = encrypted_fields::of_collection(invocation, &namespace, &validation)?;
     let mut create =
         CreateOptions { engine: storage_engine_option::parse(invocation)?, uuid, ..CreateOptions::default() };
     if create.engine.is_some()
@@ -100,7 +100,7 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
     if let Some(clustered) = &clustered {
         create.options.append("clusteredIndex", clustered);
     }
-    if let Some(encrypted) = encrypted {
+    if let Some(encrypted) = &encrypted {
         create.options.append("encryptedFields", encrypted);
     }
     create.options = expiry.put_into(create.options.as_ref());

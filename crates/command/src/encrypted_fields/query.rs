@@ -32,20 +32,25 @@ enum QueryType {
     Text,
 }
 
-/// Whether the first query is one by range.
-pub(super) fn is_range(queries: Option<ValueRef<'_>>) -> bool {
-    let first = match queries {
-        Some(ValueRef::Array(queries)) => queries.iter().next(),
-        other => other,
-    };
-    let query = first.and_then(ValueRef::as_document);
-    matches!(query.and_then(|query| query.get("queryType")), Some(ValueRef::String("range" | "rangePreview")))
-}
+/// Types that cannot be found by equality: equal values may have different bytes, or there is only one value.
+const NOT_BY_EQUALITY: &[&str] = &[
+    "array",
+    "decimal",
+    "double",
+    "javascriptWithScope",
+    "maxKey",
+    "minKey",
+    "missing",
+    "null",
+    "object",
+    "undefined",
+];
 
 /// Checks one query, or several, of a field of that type.
 /// # Errors
 /// `TypeMismatch`, `BadValue` and `FailedToParse` for malformed values; 9783400 to 9783414 for queries by parts of strings
-/// and for several; 6775201, 6720005, 7018200 and 8574000 for those by range.
+/// and for several; 6412601 for a field without a type; 6338405 for a type that cannot be found by equality; 6775201,
+/// 6720005, 7018200 and 8574000 for queries by range.
 pub(super) fn check(queries: ValueRef<'_>, kind: Option<&str>, path: &str) -> Result<()> {
     let all = match queries {
         ValueRef::Document(query) => vec![query],
@@ -55,6 +60,9 @@ pub(super) fn check(queries: ValueRef<'_>, kind: Option<&str>, path: &str) -> Re
             .collect::<Result<Vec<_>>>()?,
         other => return Err(mismatch(other)),
     };
+    if kind.is_none() && !all.is_empty() {
+        return Err(failure(6_412_601, format!("A field with queries needs a bsonType: '{path}'")));
+    }
     let types = all.iter().map(|query| check_one(*query, kind, path)).collect::<Result<Vec<_>>>()?;
     if types.is_empty() {
         return Err(failure(9_783_412, format!("Encrypted field '{path}' must have a query, or no 'queries'")));
@@ -96,7 +104,12 @@ fn check_one(body: DocumentRef<'_>, kind: Option<&str>, path: &str) -> Result<Qu
         query.strict_boolean(field, false)?;
     }
     match name {
-        "equality" => Ok(QueryType::Equality),
+        "equality" => match kind.filter(|kind| NOT_BY_EQUALITY.contains(kind)) {
+            None => Ok(QueryType::Equality),
+            Some(kind) => {
+                Err(failure(6_338_405, format!("Type '{kind}' is not a supported equality indexed type: '{path}'")))
+            }
+        },
         "range" | "rangePreview" => check_range(&query, kind, path).map(|()| QueryType::Range),
         "substringPreview" | "suffixPreview" | "prefixPreview" => {
             check_text(&query, name, kind, path).map(|()| QueryType::Text)
