@@ -12,7 +12,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QueryScope;
 use std::sync::Arc;
 
-/// Most bytes of a view's pipeline.
+/// Most bytes of a view's pipeline, together with those of the views that it stands on.
 /// Source: MongoDB 8.2, "View pipeline exceeds size limit".
 const PIPELINE_BYTES_MAX: usize = 16_000_000;
 
@@ -36,18 +36,26 @@ pub(crate) fn parse(
     }
     let pipeline: ArrayBuf = pipeline.iter().filter(|stage| !stage.is_nullish()).collect();
     let stages = pipeline.as_ref();
-    let pipeline_bytes = stages.iter().filter_map(ValueRef::as_document).map(DocumentRef::len_bytes).sum::<usize>();
-    if pipeline_bytes > PIPELINE_BYTES_MAX {
-        let message = format!("View pipeline exceeds size limit; maximum size is {PIPELINE_BYTES_MAX}");
-        return Err(Failure::new(ErrorCode::VIEW_PIPELINE_MAX_SIZE_EXCEEDED, message));
-    }
+    check_bytes(pipeline_bytes(stages))?;
     let view = ViewDefinition::new(namespace, view_on, stages, collation);
     refuse_writes(namespace, stages)?;
     check_stages(invocation, (namespace, view_on), stages)?;
     let catalog = &invocation.service.catalog;
-    Graph { catalog, new: (namespace, &view) }.height(namespace, 1)?;
+    Graph { catalog, new: (namespace, &view) }.height(namespace, (1, 0))?;
     check_collation(catalog, namespace, &view)?;
     Ok(view)
+}
+
+fn pipeline_bytes(stages: ArrayRef<'_>) -> usize {
+    stages.iter().filter_map(ValueRef::as_document).map(DocumentRef::len_bytes).sum()
+}
+
+fn check_bytes(pipeline_bytes: usize) -> Result<()> {
+    if pipeline_bytes > PIPELINE_BYTES_MAX {
+        let message = format!("View pipeline exceeds size limit; maximum size is {PIPELINE_BYTES_MAX}");
+        return Err(Failure::new(ErrorCode::VIEW_PIPELINE_MAX_SIZE_EXCEEDED, message));
+    }
+    Ok(())
 }
 
 /// A view on a view has its collation.
@@ -117,8 +125,9 @@ struct Graph<'g> {
 }
 
 impl Graph<'_> {
-    /// How many views stand on each other from `namespace` down, where `depth` of them are above it, itself included.
-    fn height(&self, namespace: &Namespace, depth: usize) -> Result<()> {
+    /// Checks how many views stand on each other from `namespace` down, and how long their pipelines are together, where
+    /// `depth` of them are above it, itself included, with so many bytes in their pipelines, without its own.
+    fn height(&self, namespace: &Namespace, (depth, bytes_above): (usize, usize)) -> Result<()> {
         let (new, definition) = self.new;
         let view = if namespace == new {
             if depth > 1 {
@@ -136,11 +145,13 @@ impl Graph<'_> {
             let message = format!("View depth limit exceeded; maximum depth is {VIEW_DEPTH_MAX}");
             return Err(Failure::new(ErrorCode::VIEW_DEPTH_LIMIT_EXCEEDED, message));
         }
+        let bytes = bytes_above + pipeline_bytes(view.pipeline.as_ref());
+        check_bytes(bytes)?;
         let mut below = involved_collections(view.pipeline.as_ref());
         below.push(&view.view_on);
         let below: Vec<_> =
             below.into_iter().filter_map(|name| Namespace::new(namespace.database(), name).ok()).collect();
-        below.iter().try_for_each(|next| self.height(next, depth + 1))
+        below.iter().try_for_each(|next| self.height(next, (depth + 1, bytes)))
     }
 }
 

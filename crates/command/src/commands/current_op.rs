@@ -9,6 +9,7 @@ use bunko_access::Action;
 use bunko_bson::{DocumentBuf, Writer};
 use bunko_errors::Failure;
 use bunko_matcher::Filter;
+use bunko_query::parse_filter;
 
 pub(super) const COMMAND: Command = Command {
     name: "currentOp",
@@ -21,10 +22,10 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let with_idle = invocation.boolean("$all", false)?;
+    let with_idle = invocation.truth("$all");
     // Without users every operation is the asker's own. Who may not see those of others does not, whatever the option says:
     // it may be there twice.
-    let only_own = invocation.boolean("$ownOps", false)?;
+    let only_own = invocation.truth("$ownOps");
     let asker = invocation.asker().filter(|asker| only_own || !asker.on_cluster(Action::InProg));
     let filter = filter(invocation)?;
     reply.begin_array("inprog");
@@ -58,13 +59,14 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Whatever is not an option is a condition on the operations.
+/// Whatever is not an option is a condition on the operations. `$truncateOps` is one of test commands, and otherwise counts
+/// for nothing.
 fn filter(invocation: &Invocation<'_>) -> Result<Filter, Failure> {
     let mut conditions = DocumentBuf::new();
     for element in invocation.request.body.iter().skip(1) {
-        if !matches!(element.name, "$all" | "$ownOps") && !is_generic(element.name) {
+        if !matches!(element.name, "$all" | "$ownOps" | "$truncateOps") && !is_generic(element.name) {
             conditions.append(element.name, element.value);
         }
     }
-    Filter::parse(conditions.as_ref())
+    parse_filter(conditions.as_ref(), &invocation.scope())
 }

@@ -4,6 +4,7 @@ use super::search::{Choice, Operation, Wanted};
 use super::{Upsert, Writes, note_answer, verdict};
 use crate::QueryScope;
 use crate::find_query::{FindQuery, Hint};
+use crate::planner::names_text;
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Value, ValueRef};
 use bunko_catalog::{Outcome as Answer, Verdict};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -169,7 +170,9 @@ struct Projected(Option<FindQuery>);
 impl Projected {
     fn parse(statement: &FindAndModify<'_>, writes: &Writes<'_>) -> Result<Self> {
         let Some(fields) = statement.projection.filter(|fields| !fields.is_empty()) else { return Ok(Self(None)) };
-        let mut query = FindQuery::new(DocumentRef::EMPTY, writes.scope.clone())?;
+        // Only a search of texts makes anything that the fields may read; its score is at hand when a document is decided about.
+        let filter = if names_text(statement.filter) { statement.filter } else { DocumentRef::EMPTY };
+        let mut query = FindQuery::new(filter, writes.scope.clone())?;
         query.set_projection(fields)?;
         if query.reads_what_plans_know() {
             let message = "$meta of recordId, indexKey and sortKey in the fields of findAndModify is not supported yet";
