@@ -296,7 +296,8 @@ impl Catalog {
         let record = persistence::encode(&collection, namespace, &collection.indexes());
         let record = persistence::with_options(record.as_ref(), &options);
         persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
-        notes::put_command(&mut batch, &collection, command);
+        let told = notes::before_modification(&collection, None);
+        notes::put_command_after(&mut batch, &collection, command, Some(&told));
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
         collection.occupancy.note_change(lsn);
         collection.set_options(options);
@@ -382,7 +383,10 @@ impl Catalog {
                     collection.engine.create_keyspace(&mut batch, index.keyspace);
                 }
             }
-            Difference::Respecified(command) => notes::put_command(&mut batch, collection, command),
+            Difference::Respecified(command, options_before) => {
+                let told = notes::before_modification(collection, Some(options_before));
+                notes::put_command_after(&mut batch, collection, command, Some(&told));
+            }
             Difference::Created(created) => {
                 for index in created {
                     collection.engine.create_keyspace(&mut batch, index.keyspace);
@@ -393,7 +397,8 @@ impl Catalog {
                     // Of a build that failed nobody was told.
                     if index.state() == IndexState::Ready {
                         let command = DocumentBuf::new().with("dropIndexes", name.collection());
-                        notes::put_command(&mut batch, collection, &command.with("index", index.name.as_str()));
+                        let command = command.with("index", index.name.as_str());
+                        notes::put_command_after(&mut batch, collection, &command, Some(&index.document));
                     }
                     batch.drop_keyspace(index.keyspace);
                 }
@@ -411,7 +416,7 @@ impl Catalog {
                 let builds = new.iter().filter_map(|index| index.build());
                 builds.for_each(|build| build.begin(collection.next_record(), collection.count()));
             }
-            Difference::Dropped(_) | Difference::Respecified(_) => {}
+            Difference::Dropped(_) | Difference::Respecified(..) => {}
         }
         Ok(lsn)
     }
@@ -441,8 +446,8 @@ pub(crate) enum Difference<'a> {
     Dropped(&'a [Arc<Index>]),
     /// The first are replaced by the others, which are equal and empty.
     Replaced(&'a [Arc<Index>], &'a [Arc<Index>]),
-    /// None: one has another specification, as this command tells the oplog.
-    Respecified(&'a DocumentBuf),
+    /// None: one has another specification. The oplog is told of it by this command, and of the options before.
+    Respecified(&'a DocumentBuf, &'a DocumentBuf),
 }
 
 impl Difference<'_> {

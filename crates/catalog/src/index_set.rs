@@ -279,6 +279,7 @@ impl Catalog {
         let Some(index) = indexes.iter_mut().find(is_meant) else {
             return Err(Failure::new(ErrorCode::INDEX_NOT_FOUND, format!("index not found with name [{name}]")));
         };
+        let before = options_before(index, options);
         let spec = index.spec().with_options(options)?;
         // Its keys stay as they are, with the record behind each.
         let spec = if spec.is_unique && index.ends_with_record() { spec.converted() } else { spec };
@@ -289,7 +290,7 @@ impl Catalog {
         described.extend(options);
         let command = DocumentBuf::new().with("collMod", collection.namespace().collection());
         let command = command.with("index", &described);
-        self.save_indexes(collection, indexes, Difference::Respecified(&command), operation)
+        self.save_indexes(collection, indexes, Difference::Respecified(&command, &before), operation)
     }
 
     /// The caller holds the lock of the catalog's changes.
@@ -307,6 +308,20 @@ impl Catalog {
             .collect();
         self.save_indexes(collection, left, Difference::Dropped(dropped), operation)
     }
+}
+
+/// What an index has in the place of options that it is to have, as the oplog tells it.
+fn options_before(index: &Index, options: DocumentRef<'_>) -> DocumentBuf {
+    let mut before = DocumentBuf::new();
+    for option in options {
+        match (option.name, index.expire_after_seconds) {
+            ("expireAfterSeconds", Some(seconds)) => before.append(option.name, i64::from(seconds)),
+            ("hidden", _) => before.append(option.name, index.is_hidden),
+            ("prepareUnique", _) => before.append(option.name, index.prepares_unique),
+            _ => continue,
+        };
+    }
+    before
 }
 
 /// How many indexes commands say that there are: a clustered collection's own is none of them.

@@ -3,7 +3,7 @@
 //! ```text
 //! 1  16 bytes of UUID, namespace     the collection of the effects that follow
 //! 2  document {_id}                  of the record that is deleted next
-//! 3  document {ns, ui, o}            a change of the catalog, as the oplog has it
+//! 3  document {ns, ui, o, o2}        a change of the catalog, as the oplog has it; some have no `o2`
 //! 4                                  the server was started
 //! 5  document                        what an update changes: the delta of the document that is put next
 //! 6  document                        the document before the change that comes next, where the collection keeps it
@@ -39,7 +39,7 @@ pub enum Note<'a> {
     },
     /// What is deleted next: its `_id` and nothing else.
     Deleted(DocumentRef<'a>),
-    /// A change of the catalog: `ns`, `ui` and `o` of its oplog entry.
+    /// A change of the catalog: `ns`, `ui`, `o` and perhaps `o2` of its oplog entry.
     Command(DocumentRef<'a>),
     /// The server was started.
     Started,
@@ -205,11 +205,37 @@ pub(crate) fn batch_of_dropped_database<'d>(database: &str) -> Batch<'d> {
 
 /// Notes a change of the catalog that concerns a collection, before it is made; `o` begins with the command's name.
 pub(crate) fn put_command(batch: &mut Batch<'_>, collection: &Collection, o: &DocumentBuf) {
+    put_command_after(batch, collection, o, None);
+}
+
+/// The same with `o2`, which tells what was there before the change.
+pub(crate) fn put_command_after(
+    batch: &mut Batch<'_>,
+    collection: &Collection,
+    o: &DocumentBuf,
+    o2: Option<&DocumentBuf>,
+) {
     if is_told_of(collection) {
         let namespace = format!("{}.$cmd", collection.namespace().database());
         let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid };
-        put(batch, COMMAND, &DocumentBuf::new().with("ns", namespace.as_str()).with("ui", uuid).with("o", o));
+        let mut told = DocumentBuf::new().with("ns", namespace.as_str()).with("ui", uuid).with("o", o);
+        if let Some(o2) = o2 {
+            told.append("o2", o2);
+        }
+        put(batch, COMMAND, &told);
     }
+}
+
+/// What the oplog says of a collection before its options, or those of an index, change.
+pub(crate) fn before_modification(collection: &Collection, index: Option<&DocumentBuf>) -> DocumentBuf {
+    let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid };
+    let mut options = DocumentBuf::new().with("uuid", uuid);
+    options.extend((*collection.options()).as_ref());
+    let mut before = DocumentBuf::new().with("collectionOptions_old", &options);
+    if let Some(index) = index {
+        before.append("indexOptions_old", index);
+    }
+    before
 }
 
 fn put(batch: &mut Batch<'_>, kind: u8, document: &DocumentBuf) {

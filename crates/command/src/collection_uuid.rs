@@ -5,7 +5,7 @@ use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-const NAME: &str = "collectionUUID";
+pub(crate) const NAME: &str = "collectionUUID";
 
 /// What the field says, if it is there.
 /// # Errors
@@ -22,6 +22,13 @@ pub(crate) fn parse(fields: &Fields<'_>) -> Result<Option<[u8; 16]>> {
         }),
         Some(other) => Err(fields.mismatch(NAME, other, "type 'UUID'")),
     }
+}
+
+/// Reads the field, and refuses a name that another collection has.
+/// # Errors
+/// As [`parse`] and [`check`].
+pub(crate) fn check_field(catalog: &Catalog, fields: &Fields<'_>, namespace: &Namespace) -> Result<()> {
+    check(catalog, namespace, parse(fields)?)
 }
 
 /// Refuses a name that another collection has, where it is said which is meant.

@@ -60,6 +60,7 @@ impl ReadConcern {
                 ("provenance", ValueRef::String(provenance)) => check_provenance(provenance)?,
                 ("provenance", value) => return Err(wrong_type("readConcern.provenance", value, "string")),
                 ("level", ValueRef::String(level)) => {
+                    check_known(level)?;
                     check_stages(level, body)?;
                     if is_inside(body) {
                         check_level_inside(level)?;
@@ -169,21 +170,25 @@ fn check_stages(level: &str, body: DocumentRef<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Inside a transaction all read its snapshot, which has what is committed and durable, or will be before it is.
-fn check_level_inside(level: &str) -> Result<()> {
+/// # Errors
+/// `BadValue` for what is no level.
+fn check_known(level: &str) -> Result<()> {
     match level {
-        "local" | "majority" | "snapshot" => Ok(()),
-        "available" | "linearizable" => {
-            let message = "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run \
-                           in a transaction";
-            Err(Failure::new(ErrorCode::INVALID_OPTIONS, message))
-        }
-        other => Err(unknown_level(other)),
+        "local" | "available" | "majority" | "linearizable" | "snapshot" => Ok(()),
+        other => Err(Failure::bad_value(format!(
+            "Enumeration value '{other}' for field 'readConcern.level' is not a valid value."
+        ))),
     }
 }
 
-fn unknown_level(level: &str) -> Failure {
-    Failure::bad_value(format!("Enumeration value '{level}' for field 'readConcern.level' is not a valid value."))
+/// Inside a transaction all read its snapshot, which has what is committed and durable, or will be before it is.
+fn check_level_inside(level: &str) -> Result<()> {
+    if matches!(level, "local" | "majority" | "snapshot") {
+        return Ok(());
+    }
+    let message = "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a \
+                   transaction";
+    Err(Failure::new(ErrorCode::INVALID_OPTIONS, message))
 }
 
 fn check_level(deployment: Deployment, command: &Command, concern: DocumentRef<'_>, level: &str) -> Result<()> {
@@ -200,11 +205,10 @@ fn check_level(deployment: Deployment, command: &Command, concern: DocumentRef<'
         "snapshot" if deployment == Deployment::SetMember || command.name == "count" => {
             Err(level_not_supported(command, concern))
         }
-        "linearizable" | "snapshot" => Err(Failure::new(
+        _ => Err(Failure::new(
             ErrorCode::NOT_A_REPLICA_SET,
             format!("node needs to be a replica set member to use read concern: {level}"),
         )),
-        _ => Err(unknown_level(level)),
     }
 }
 

@@ -207,6 +207,7 @@ pub(crate) fn parse(stage: Element<'_>, environment: &Environment) -> Result<Sta
         if let Some(source) = environment.sources.source_stage(stage, environment.over.as_ref())? {
             return Ok(vec![Box::new(brought::Brought(source))]);
         }
+        position::refuse_outside_stream(stage)?;
         if known::is_known(stage.name) {
             return Err(Failure::not_supported_yet(stage.name));
         }

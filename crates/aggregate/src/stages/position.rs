@@ -1,7 +1,7 @@
 //! Where in a pipeline stages may stand.
 
 use crate::Environment;
-use bunko_bson::{ArrayRef, ValueRef};
+use bunko_bson::{ArrayRef, DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Stages that begin a pipeline, too, and whose pipelines read the collection.
@@ -9,7 +9,9 @@ const FUSIONS: &[&str] = &["$rankFusion", "$scoreFusion"];
 /// Stages that end one: they write.
 const LAST: &[&str] = &["$merge", "$out"];
 /// Stages of the pipeline that a client sent alone.
-const OUTERMOST: &[&str] = &["$changeStream", "$merge", "$out"];
+const OUTERMOST: &[&str] = &["$changeStream", SPLIT, "$merge", "$out"];
+/// The stage that stands behind a `$changeStream` alone.
+const SPLIT: &str = "$changeStreamSplitLargeEvent";
 /// Stages that do not stand in a facet, sorted.
 const NOT_IN_FACET: &[&str] = &[
     "$changeStream",
@@ -52,6 +54,20 @@ pub(crate) fn check(names: &[&str]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Refuses the stage that splits events of a stream in a pipeline that has no such events.
+/// # Errors
+/// 7182800 for a specification that is not empty, `IllegalOperation`.
+pub(super) fn refuse_outside_stream(stage: Element<'_>) -> Result<()> {
+    if stage.name != SPLIT {
+        return Ok(());
+    }
+    if !stage.value.as_document().is_some_and(DocumentRef::is_empty) {
+        return Err(Failure::new(ErrorCode(7_182_800), format!("{SPLIT} spec should be an empty object")));
+    }
+    let message = format!("{SPLIT} can only be used in a $changeStream pipeline");
+    Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
 }
 
 /// Refuses stages that write, and streams of changes, in a pipeline inside another stage, which has a code of its own for

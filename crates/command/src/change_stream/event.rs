@@ -183,7 +183,7 @@ impl Events<'_> {
         let shown = match (self.options.full_document, after) {
             (Image::None, _) => return Ok(()),
             (Image::Lookup, _) => {
-                found = self.look_up(changed.full, changed.id.unwrap_or(ValueRef::Null))?;
+                found = self.look_up(changed)?;
                 found.as_ref().map(DocumentBuf::as_ref)
             }
             (Image::Required, None) => return Err(missing_image("post")),
@@ -204,10 +204,13 @@ impl Events<'_> {
         Ok(())
     }
 
-    fn look_up(&self, full: &str, id: ValueRef<'_>) -> Result<Option<DocumentBuf>> {
-        let Some(collection) = self.catalog.collection(&Namespace::parse(full)?) else { return Ok(None) };
+    fn look_up(&self, changed: &Changed<'_>) -> Result<Option<DocumentBuf>> {
+        let Some(collection) = self.catalog.collection(&Namespace::parse(changed.full)?) else { return Ok(None) };
+        if self.options.matches_uuid && changed.uuid.is_some_and(|uuid| uuid != collection.uuid) {
+            return Ok(None);
+        }
         let mut document = Vec::new();
-        let found = collection.find_latest(id, &mut document)?.is_some();
+        let found = collection.find_latest(changed.id.unwrap_or(ValueRef::Null), &mut document)?.is_some();
         Ok(found.then(|| DocumentRef::trusted(&document).to_owned()))
     }
 
@@ -275,13 +278,15 @@ impl Events<'_> {
             let indexes: ArrayBuf = [&index].into_iter().collect();
             DocumentBuf::new().with("indexes", &indexes)
         };
+        let before = entry.document.as_ref().get("o2").and_then(ValueRef::as_document);
         let (operation, description) = match name {
             "create" => ("create", rest()),
             "collMod" => ("modify", rest()),
             "createIndexes" => ("createIndexes", indexes(rest())),
             "dropIndexes" => {
-                let name = o.get("index").unwrap_or(ValueRef::Null);
-                ("dropIndexes", indexes(DocumentBuf::new().with("name", name)))
+                // Entries that older versions wrote have the name alone.
+                let name = || DocumentBuf::new().with("name", o.get("index").unwrap_or(ValueRef::Null));
+                ("dropIndexes", indexes(before.map_or_else(name, DocumentRef::to_owned)))
             }
             _ => return None,
         };
@@ -291,6 +296,9 @@ impl Events<'_> {
             event.append("nsType", "collection");
         }
         event.append("operationDescription", &description);
+        if let Some(before) = before.filter(|_| operation == "modify") {
+            event.append("stateBeforeChange", &state_before(before));
+        }
         Some(event)
     }
 
@@ -318,6 +326,17 @@ impl Events<'_> {
         put_origin(&mut event, entry);
         event
     }
+}
+
+/// How a collection and its index were before they were modified.
+fn state_before(told: DocumentRef<'_>) -> DocumentBuf {
+    let mut state = DocumentBuf::new();
+    for (name, shown) in [("collectionOptions_old", "collectionOptions"), ("indexOptions_old", "indexOptions")] {
+        if let Some(options) = told.get(name) {
+            state.append(shown, options);
+        }
+    }
+    state
 }
 
 /// Whether what is written to a collection of that full name is about views.

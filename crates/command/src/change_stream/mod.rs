@@ -13,6 +13,7 @@ mod source;
 mod split;
 mod tail;
 mod token;
+mod token_key;
 
 pub(crate) use explain::explain;
 pub(crate) use source::open;
@@ -39,10 +40,24 @@ const SYSTEM_VIEWS: &str = "system.views";
 
 /// Whether a pipeline begins with it.
 /// # Errors
-/// 40602 where it stands later.
+/// 40602 where it stands later, 6188500 for a specification that is no object, 40323 for a stage with other fields.
 pub(crate) fn begins(stages: ArrayRef<'_>) -> Result<bool> {
-    let is_it =
-        |stage: ValueRef<'_>| stage.as_document().and_then(DocumentRef::first).is_some_and(|first| first.name == STAGE);
+    let is_it = |stage: &DocumentRef<'_>| stage.first().is_some_and(|first| first.name == STAGE);
+    for stage in stages.iter().filter_map(ValueRef::as_document).filter(is_it) {
+        if stage.count() != 1 {
+            let message = "A pipeline stage specification object must contain exactly one field.";
+            return Err(Failure::new(ErrorCode(40323), message));
+        }
+        options::checked_object(stage.get(STAGE).unwrap_or(ValueRef::Null))?;
+    }
+    let is_it = |stage: ValueRef<'_>| stage.as_document().is_some_and(|stage| is_it(&stage));
+    let is_split = |stage: ValueRef<'_>| {
+        stage.as_document().and_then(DocumentRef::first).is_some_and(|first| first.name == split::STAGE)
+    };
+    if stages.iter().take_while(|stage| !is_it(*stage)).any(is_split) {
+        // It is refused with the pipeline.
+        return Ok(false);
+    }
     if stages.iter().skip(1).any(is_it) {
         let message = format!("{STAGE} is only valid as the first stage in a pipeline.");
         return Err(Failure::new(ErrorCode(40602), message));

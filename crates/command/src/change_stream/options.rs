@@ -1,10 +1,25 @@
 //! What a `$changeStream` is given.
 //! Source: MongoDB manual 8.2, `$changeStream`.
 
-use super::token::Token;
+use super::token::{GivenToken, Token};
 use crate::fields::wrong_type;
+use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+
+/// All fields of a specification; nulls are as if they were not there.
+const FIELDS: &[&str] = &[
+    "allChangesForCluster",
+    "fullDocument",
+    "fullDocumentBeforeChange",
+    "matchCollectionUUIDForUpdateLookup",
+    "resumeAfter",
+    "showExpandedEvents",
+    "showRawUpdateDescription",
+    "showSystemEvents",
+    "startAfter",
+    "startAtOperationTime",
+];
 
 /// Whether events have a document, and what becomes of one that is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,61 +44,64 @@ pub(super) struct Options {
     pub full_document: Image,
     pub before: Image,
     pub beginning: Beginning,
-    pub all_changes: bool,
     pub is_expanded: bool,
+    /// Whether a document is looked up only in the very collection that was changed.
+    pub matches_uuid: bool,
 }
 
-impl Options {
+/// A specification whose fields have the right types.
+#[derive(Debug)]
+pub(super) struct Specification<'c> {
+    full_document: Image,
+    before: Image,
+    pub all_changes: bool,
+    is_expanded: bool,
+    matches_uuid: bool,
+    resume_after: Option<GivenToken<'c>>,
+    start_after: Option<GivenToken<'c>>,
+    start_at: Option<Timestamp>,
+}
+
+impl<'c> Specification<'c> {
     /// # Errors
-    /// `IDLUnknownField`, `TypeMismatch`, `BadValue`; 40674 for two places to begin at, 50865 where both are tokens; what is wrong with a token.
-    pub fn parse(specification: ValueRef<'_>) -> Result<Self> {
-        let fields = specification.as_document().ok_or_else(|| {
-            Failure::new(
-                ErrorCode(50808),
-                format!(
-                    "the $changeStream stage specification must be an object, not {}",
-                    specification.kind().alias()
-                ),
-            )
-        })?;
-        let mut options = Self {
+    /// `IDLUnknownField`, `TypeMismatch`, `BadValue`; 40647 and 40648 for tokens without digits, 6188500 for what is no object.
+    pub fn parse(specification: ValueRef<'c>) -> Result<Self> {
+        let mut parsed = Self {
             full_document: Image::None,
             before: Image::None,
-            beginning: Beginning::Now,
             all_changes: false,
             is_expanded: false,
+            matches_uuid: false,
+            resume_after: None,
+            start_after: None,
+            start_at: None,
         };
-        let mut places = 0;
-        for element in fields {
+        for element in checked_object(specification)? {
             let (name, value) = (element.name, element.value);
             let place = || format!("$changeStream.{name}");
+            let token = || {
+                let token = value.as_document().ok_or_else(|| wrong_type(&place(), value, "object"))?;
+                GivenToken::parse(token)
+            };
             match name {
-                "fullDocument"
-                | "fullDocumentBeforeChange"
-                | "allChangesForCluster"
-                | "showExpandedEvents"
-                | "resumeAfter"
-                | "startAfter"
-                | "startAtOperationTime"
-                    if value.is_nullish() => {}
-                "fullDocument" => options.full_document = image(&place(), value, "default", "updateLookup")?,
-                "fullDocumentBeforeChange" => options.before = image(&place(), value, "off", "")?,
-                "allChangesForCluster" => options.all_changes = switch(&place(), value)?,
-                "showExpandedEvents" => options.is_expanded = switch(&place(), value)?,
-                "resumeAfter" | "startAfter" => {
-                    places += 1;
-                    let token = value.as_document().ok_or_else(|| wrong_type(&place(), value, "object"))?;
-                    options.beginning = Beginning::After(read_token(name, token)?);
-                }
+                _ if FIELDS.contains(&name) && value.is_nullish() => {}
+                "fullDocument" => parsed.full_document = image(&place(), value, "default", "updateLookup")?,
+                "fullDocumentBeforeChange" => parsed.before = image(&place(), value, "off", "")?,
+                "allChangesForCluster" => parsed.all_changes = switch(&place(), value)?,
+                "showExpandedEvents" => parsed.is_expanded = switch(&place(), value)?,
+                "resumeAfter" => parsed.resume_after = Some(token()?),
+                "startAfter" => parsed.start_after = Some(token()?),
                 "startAtOperationTime" => {
-                    places += 1;
                     let ValueRef::Timestamp(time) = value else {
                         return Err(wrong_type(&place(), value, "timestamp"));
                     };
-                    options.beginning = Beginning::At(time);
+                    parsed.start_at = Some(time);
                 }
-                "showSystemEvents" | "showRawUpdateDescription" | "matchCollectionUUIDForUpdateLookup" => {
-                    return Err(Failure::not_supported_yet(&format!("the option '{name}' of $changeStream")));
+                "matchCollectionUUIDForUpdateLookup" => parsed.matches_uuid = switch(&place(), value)?,
+                "showSystemEvents" | "showRawUpdateDescription" => {
+                    if switch(&place(), value)? {
+                        return Err(Failure::not_supported_yet(&format!("the option '{name}' of $changeStream")));
+                    }
                 }
                 _ => {
                     let message = format!("BSON field '{}' is an unknown field.", place());
@@ -91,27 +109,45 @@ impl Options {
                 }
             }
         }
-        let is_given = |name| fields.get(name).is_some_and(|value| !value.is_nullish());
-        if is_given("resumeAfter") && is_given("startAfter") {
+        Ok(parsed)
+    }
+
+    /// # Errors
+    /// 40674 for two places to begin at, 50865 where both are tokens; what is wrong with a token's digits, and
+    /// `InvalidResumeToken` for one of an invalidation that is to be resumed after.
+    pub fn into_options(self) -> Result<Options> {
+        if self.resume_after.is_some() && self.start_after.is_some() {
             let message = "Do not specify both 'resumeAfter' and 'startAfter' in a $changeStream stage";
             return Err(Failure::new(ErrorCode(50865), message));
         }
-        if places > 1 {
+        let token = self.resume_after.or(self.start_after);
+        if token.is_some() && self.start_at.is_some() {
             let message = "Only one type of resume option is allowed, but multiple were found.";
             return Err(Failure::new(ErrorCode(40674), message));
         }
-        Ok(options)
+        let token = token.map(GivenToken::read).transpose()?;
+        if self.resume_after.is_some() && token.as_ref().is_some_and(|token| token.is_invalidate) {
+            let message = "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate \
+                           notification.";
+            return Err(Failure::new(ErrorCode::INVALID_RESUME_TOKEN, message));
+        }
+        let beginning = match (token, self.start_at) {
+            (Some(token), _) => Beginning::After(token),
+            (None, Some(time)) => Beginning::At(time),
+            (None, None) => Beginning::Now,
+        };
+        let Self { full_document, before, is_expanded, matches_uuid, .. } = self;
+        Ok(Options { full_document, before, beginning, is_expanded, matches_uuid })
     }
 }
 
-fn read_token(name: &str, token: DocumentRef<'_>) -> Result<Token> {
-    let token = Token::parse(token)?;
-    if name == "resumeAfter" && token.is_invalidate {
-        let message =
-            "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.";
-        return Err(Failure::new(ErrorCode::INVALID_RESUME_TOKEN, message));
-    }
-    Ok(token)
+/// # Errors
+/// 6188500 for what is no object.
+pub(super) fn checked_object(specification: ValueRef<'_>) -> Result<DocumentRef<'_>> {
+    specification.as_document().ok_or_else(|| {
+        let message = format!("$changeStream must take a nested object but found: {}", ValueText(specification));
+        Failure::new(ErrorCode(6_188_500), message)
+    })
 }
 
 fn image(place: &str, value: ValueRef<'_>, none: &str, lookup: &str) -> Result<Image> {

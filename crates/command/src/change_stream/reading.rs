@@ -4,7 +4,7 @@ use super::Target;
 use super::event::{Event, Events};
 use super::options::{Beginning, Image, Options};
 use super::tail::{Chunk, Member, Placed, Tails, Taken};
-use super::token::{self, Token, high_water};
+use super::token::{self, GivenToken, Token, high_water};
 use crate::cursor_store::BatchLimits;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
@@ -369,7 +369,7 @@ impl Reading {
             Taken::Lost => {
                 let place = self.place.take().ok_or_else(history_lost)?;
                 if place.is_before_last {
-                    self.sought = Some(Token::parse(self.token.as_ref())?);
+                    self.sought = Some(GivenToken::parse(self.token.as_ref())?.read()?);
                 }
                 let store = self.catalog.store();
                 let feed = Feed::from_place(store, place.lsn, place.seen);

@@ -1,11 +1,12 @@
 //! The cursor of a change stream.
 
-use super::options::{Beginning, Options};
+use super::options::{Beginning, Options, Specification};
 use super::reading::{ImageExpiry, Reading, Told, token_of};
 use super::split::{self, fragments};
 use super::tail::Chunk;
 use super::token::Token;
 use super::{STAGE, Target, check_server};
+use crate::collection_uuid;
 use crate::cursor_store::{BatchLimits, CursorSource};
 use crate::dispatch::Halt;
 use crate::fields::Fields;
@@ -46,13 +47,19 @@ impl Asked {
         stages: ArrayRef<'_>,
     ) -> Result<Self> {
         let first = stages.iter().next().and_then(ValueRef::as_document).and_then(DocumentRef::first);
-        let options = Options::parse(first.map_or(ValueRef::Null, |first| first.value))?;
-        check_server(invocation)?;
+        let specification = first.map_or(ValueRef::Null, |first| first.value);
         let is_whole = fields.body.first().is_none_or(|named| named.value.as_str().is_none());
-        let target = Target::of(namespace, is_whole, options.all_changes)?;
+        if collection_uuid::parse(fields)?.is_some() {
+            let message = "collectionUUID is not supported for a change stream";
+            return Err(Failure::new(ErrorCode(4_928_900), message));
+        }
         if !is_whole {
             invocation.collection_not_view(namespace)?;
         }
+        let specification = Specification::parse(specification)?;
+        check_server(invocation)?;
+        let target = Target::of(namespace, is_whole, specification.all_changes)?;
+        let options = specification.into_options()?;
         let splits = split::ends_with_it(stages)?;
         check_stages(stages)?;
         check_fragment(&options.beginning, splits)?;

@@ -5,40 +5,37 @@
 //! collection's UUID and what identifies the event. One of no event, a *high-water mark*, sorts before all events of its time.
 //! Source: the tokens that MongoDB 8.0 gives to clients.
 
+use super::token_key::{BINARY, END, FALSE, NULL, OBJECT, OBJECT_ID, Part, Parts, STRING, TIMESTAMP, TRUE, parts};
 use bunko_bson::key_string::{Direction, append};
-use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef, Writer, hexadecimal};
+use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, Timestamp, ValueRef, Writer, hexadecimal};
 use bunko_errors::{ErrorCode, Failure, Result};
+use std::ops::Range;
 
-/// Begins a timestamp.
-const TIMESTAMP: u8 = 0x82;
 /// Version 2 of tokens.
 const VERSION: [u8; 2] = [0x2b, 0x04];
 /// A number 0: of high-water marks, and of what is in no transaction.
 const ZERO: u8 = 0x29;
 /// The kind of token that events have, 128.
 const EVENT: [u8; 3] = [0x2c, 0x01, 0x00];
-const FALSE: u8 = 0x6e;
-const TRUE: u8 = 0x6f;
-const NULL: u8 = 0x14;
-const BINARY: u8 = 0x5a;
-const OBJECT: u8 = 0x46;
-const STRING: u8 = 0x3c;
-const OBJECT_ID: u8 = 0x64;
-const END: u8 = 0x04;
 /// [`END`] as a client sees it.
 const END_DIGITS: &str = "04";
 /// What follows the version in a high-water mark: no number, no invalidation, no collection.
 const HIGH_WATER: [u8; 4] = [ZERO, ZERO, FALSE, NULL];
 /// Begins a number from 1 to 63, whose double follows in one byte; each one more begins one with a byte more.
 const SMALL_NUMBER: u8 = 0x2b;
-/// Most bytes of a number within a transaction.
-const NUMBER_BYTES_MAX: usize = 4;
+/// The kinds of token: of no event, and of one.
+const HIGH_WATER_KIND: i32 = 0;
+const EVENT_KIND: i32 = 128;
+/// The newest format. That of version 0 has no kind, and neither it nor version 1 needs a collection.
+const VERSION_MAX: i32 = 2;
 /// What most keys of events take at most.
 const KEY_BYTES: usize = 160;
 /// Most fragments of an event: those whose numbers take a byte.
 pub(super) const FRAGMENTS_MAX: u8 = 64;
 /// The name under which a client sees the digits.
 const DATA: &str = "_data";
+/// That of what tells apart numbers of the same value, which no token here needs.
+const TYPE_BITS: &str = "_typeBits";
 
 /// A token that a client brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +90,7 @@ fn key_of_event(at: Timestamp, identity: Identity<'_>, is_invalidate: bool) -> V
     match identity.uuid {
         None => bytes.push(NULL),
         Some(uuid) => {
-            bytes.extend([BINARY, uuid.len() as u8, bunko_bson::BinarySubtype::UUID]);
+            bytes.extend([BINARY, uuid.len() as u8, BinarySubtype::UUID]);
             bytes.extend_from_slice(uuid);
         }
     }
@@ -148,18 +145,6 @@ fn put_number(bytes: &mut Vec<u8>, number: u64) {
     bytes.extend_from_slice(digits);
 }
 
-/// What follows a number; `None` where none stands there.
-fn behind_number(bytes: &[u8]) -> Option<&[u8]> {
-    let (&kind, rest) = bytes.split_first()?;
-    let length = match kind {
-        ZERO => return Some(rest),
-        kind => 1 + usize::from(kind.checked_sub(SMALL_NUMBER)?),
-    };
-    let (digits, rest) = rest.split_at_checked(length).filter(|_| length <= NUMBER_BYTES_MAX)?;
-    let is_shortest = digits[0] != 0 && digits[length - 1].is_multiple_of(2);
-    is_shortest.then_some(rest)
-}
-
 fn put_name(bytes: &mut Vec<u8>, kind: u8, name: &str) {
     bytes.push(kind);
     bytes.extend_from_slice(name.as_bytes());
@@ -171,48 +156,105 @@ fn encoded(bytes: &[u8]) -> DocumentBuf {
     DocumentBuf::with_capacity(digits.len() + 24).with(DATA, digits.as_str())
 }
 
-impl Token {
+/// What a client brings as a token, whose digits have not been read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GivenToken<'c> {
+    data: &'c str,
+}
+
+impl<'c> GivenToken<'c> {
     /// # Errors
-    /// `InvalidResumeToken` for what no server has given.
-    pub fn parse(token: DocumentRef<'_>) -> Result<Self> {
-        // Other fields say nothing.
+    /// 40647 without a text of digits, 40648 for type bits of another type. Other fields say nothing.
+    pub fn parse(token: DocumentRef<'c>) -> Result<Self> {
         let Some(ValueRef::String(data)) = token.get(DATA) else {
-            return Err(invalid("Bad resume token: _data of missing or of wrong type"));
+            let message = "Bad resume token: _data of missing or of wrong type";
+            return Err(Failure::new(ErrorCode(40647), message));
         };
-        let bytes = decoded(data).ok_or_else(|| invalid("resume token string was not a valid hex string"))?;
-        Self::of_bytes(&bytes, data)
+        match token.get(TYPE_BITS) {
+            None | Some(ValueRef::Binary { subtype: BinarySubtype::GENERIC, .. }) => Ok(Self { data }),
+            Some(_) => Err(Failure::new(ErrorCode(40648), "Bad resume token: _typeBits of wrong type")),
+        }
     }
 
-    /// What identifies the event is left to [`Self::is`], but for its beginning.
-    fn of_bytes(bytes: &[u8], data: &str) -> Result<Self> {
-        let (time, rest) = behind(bytes, &[TIMESTAMP])?.split_first_chunk::<8>().ok_or_else(cut)?;
-        let time = u64::from_be_bytes(*time);
-        let at = Timestamp { seconds: (time >> 32) as u32, increment: time as u32 };
-        let rest = behind(rest, &VERSION)?;
-        let mut data = data.to_ascii_uppercase();
-        if rest.first() == Some(&ZERO) {
-            behind(rest, &HIGH_WATER)?;
-            return Ok(Self { at, is_high_water: true, is_invalidate: false, fragment: None, data });
-        }
-        let rest = behind(rest, &EVENT)?;
-        let rest = behind_number(rest).ok_or_else(|| if rest.len() <= NUMBER_BYTES_MAX { cut() } else { changed() })?;
-        let (&flag, rest) = rest.split_first().ok_or_else(cut)?;
-        if !matches!(flag, TRUE | FALSE) {
-            return Err(changed());
-        }
-        if rest.is_empty() {
-            return Err(cut());
-        }
-        // What identifies the event ends with a zero; doubles of numbers are none.
-        let (fragment, number_bytes) = match rest {
-            [.., 0, ZERO, END] => (Some(0), 1),
-            [.., 0, SMALL_NUMBER, double, END] if double.is_multiple_of(2) && *double <= 126 => (Some(double / 2), 2),
-            _ => (None, 0),
+    /// # Errors
+    /// `FailedToParse` for what are no digits, `Overflow` and 50811 for what is no key, others for one that is no token's.
+    pub fn read(self) -> Result<Token> {
+        let bytes = decoded(self.data)
+            .ok_or_else(|| Failure::failed_to_parse("resume token string was not a valid hex string"))?;
+        Token::of_parts(&bytes, &parts(&bytes)?, self.data)
+    }
+}
+
+impl Token {
+    /// What identifies the event is left to [`Self::is`].
+    fn of_parts(bytes: &[u8], parts: &Parts<'_>, data: &str) -> Result<Self> {
+        let refuse = |code: i32, message: &str| Failure::new(ErrorCode(code), message);
+        let mut values = parts.values.iter();
+        let mut next = || values.next().map(|(part, place)| (*part, place.clone()));
+        let at = match next().ok_or_else(|| refuse(40649, "invalid empty resume token"))?.0 {
+            Part::Timestamp(time) => time,
+            _ => Timestamp { seconds: 0, increment: 0 },
         };
-        // Without the digits of the number, and before those of the end.
-        let number_at = data.len() - 2 * (1 + number_bytes);
-        data.replace_range(number_at..number_at + 2 * number_bytes, "");
-        Ok(Self { at, is_high_water: false, is_invalidate: flag == TRUE, fragment, data })
+        let version = match next().ok_or_else(|| refuse(50796, "Resume Token does not contain version"))?.0 {
+            Part::Integer(version @ 0..=VERSION_MAX) => version,
+            Part::Integer(_) => return Err(refuse(50795, "Invalid Resume Token: only supports version 0, 1 and 2")),
+            _ => return Err(refuse(50854, "Invalid resume token: wrong type for version")),
+        };
+        let is_high_water = version > 0
+            && match next().ok_or_else(|| refuse(51055, "Resume Token does not contain tokenType"))?.0 {
+                Part::Integer(kind @ (HIGH_WATER_KIND | EVENT_KIND)) => kind == HIGH_WATER_KIND,
+                Part::Integer(kind) => return Err(refuse(51057, &format!("Token type {kind} not recognized"))),
+                _ => return Err(refuse(51056, "Resume Token tokenType is not an int.")),
+            };
+        match next().ok_or_else(|| refuse(50793, "Resume Token does not contain txnOpIndex"))?.0 {
+            Part::Integer(0..) => {}
+            Part::Integer(_) => {
+                return Err(refuse(50794, "Invalid Resume Token: txnOpIndex should be non-negative"));
+            }
+            _ => return Err(refuse(50855, "Resume Token txnOpIndex is not an integer")),
+        }
+        let is_invalidate = version > 0
+            && match next().ok_or_else(|| refuse(50872, "Resume Token does not contain fromInvalidate"))?.0 {
+                Part::Boolean(flag) => flag,
+                _ => return Err(refuse(50870, "Resume Token fromInvalidate is not a boolean.")),
+            };
+        let mut token = Self { at, is_high_water, is_invalidate, fragment: None, data: data.to_ascii_uppercase() };
+        match next().map(|(part, _)| part) {
+            None if version < VERSION_MAX => return Ok(token),
+            None => return Err(refuse(6_189_500, "Expected UUID or null")),
+            Some(Part::Null) => {}
+            Some(Part::Binary { subtype: BinarySubtype::UUID, bytes }) if bytes.len() == 16 => {}
+            Some(_) => {
+                let message = "uuid must be a 16-byte binary field with UUID (4) subtype";
+                return Err(Failure::new(ErrorCode::INVALID_UUID, message));
+            }
+        }
+        match next().map(|(part, _)| part) {
+            None if is_high_water || version < VERSION_MAX => return Ok(token),
+            None => return Err(refuse(6_189_501, "Expected an eventIdentifier for an event resume token")),
+            Some(_) if is_high_water => return Err(refuse(6_189_504, "Invalid high water mark token")),
+            Some(Part::Object) => {}
+            Some(_) => return Err(refuse(6_189_503, "Resume Token eventIdentifier is not an object")),
+        }
+        let fragment = match next() {
+            None if parts.is_left_open => fragment_at_end(bytes),
+            None => None,
+            Some((Part::Integer(number @ 0..), place)) if version == VERSION_MAX => {
+                Some((u8::try_from(number).unwrap_or(u8::MAX), place))
+            }
+            Some(_) if version == VERSION_MAX => {
+                return Err(refuse(7_182_501, "Resume token 'fragmentNum' must be a non-negative integer."));
+            }
+            Some(_) => return Err(refuse(40646, "invalid oversized resume token")),
+        };
+        if next().is_some() {
+            return Err(refuse(40646, "invalid oversized resume token"));
+        }
+        if let Some((number, place)) = fragment {
+            token.fragment = Some(number);
+            token.data.replace_range(2 * place.start..2 * place.end, "");
+        }
+        Ok(token)
     }
 
     /// Whether it is that token of an event, or that of a fragment of it.
@@ -237,11 +279,17 @@ fn identity(token: DocumentRef<'_>) -> Option<&str> {
     token.get(DATA)?.as_str()?.strip_suffix(END_DIGITS)
 }
 
-/// What follows `expected`.
-/// # Errors
-/// `Overflow` where the bytes end within it, `InvalidResumeToken` where there are others.
-fn behind<'b>(bytes: &'b [u8], expected: &[u8]) -> Result<&'b [u8]> {
-    bytes.strip_prefix(expected).ok_or_else(|| if expected.starts_with(bytes) { cut() } else { changed() })
+/// The number of a fragment, and where it stands, at the end of a key. What identifies the event ends with a zero, and doubles
+/// of numbers are none.
+fn fragment_at_end(key: &[u8]) -> Option<(u8, Range<usize>)> {
+    let end = key.len().checked_sub(1)?;
+    match key {
+        [.., 0, ZERO, END] => Some((0, end - 1..end)),
+        [.., 0, SMALL_NUMBER, double, END] if double.is_multiple_of(2) && *double <= 126 => {
+            Some((double / 2, end - 2..end))
+        }
+        _ => None,
+    }
 }
 
 /// # Errors
@@ -250,20 +298,13 @@ pub(super) fn cut() -> Failure {
     Failure::new(ErrorCode::OVERFLOW, "Bad resume token: it ends too early")
 }
 
-fn changed() -> Failure {
-    invalid("Bad resume token: it was changed")
-}
-
 fn decoded(digits: &str) -> Option<Vec<u8>> {
-    if digits.is_empty() || !digits.len().is_multiple_of(2) {
+    if !digits.len().is_multiple_of(2) {
         return None;
     }
     let pairs = digits.as_bytes().chunks_exact(2);
-    pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
-}
-
-fn invalid(message: &str) -> Failure {
-    Failure::new(ErrorCode::INVALID_RESUME_TOKEN, message.to_owned())
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    pairs.map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
 }
 
 #[cfg(test)]
@@ -308,7 +349,7 @@ mod tests {
         assert!(tokens.windows(2).all(|pair| data(&pair[0]) < data(&pair[1])));
         for token in &tokens {
             let digits = data(token);
-            let parse = |digits: &str| Token::parse(DocumentBuf::new().with(DATA, digits).as_ref());
+            let parse = |digits: &str| GivenToken { data: digits }.read();
             assert!(parse(&digits).expect("whole").is(token.as_ref()));
             // Without its end, and with more behind it, it is the same.
             for same in [digits[..digits.len() - 2].to_owned(), format!("{digits}FF"), format!("{digits}00")] {
@@ -317,7 +358,7 @@ mod tests {
             for end in 0..digits.len() - 3 {
                 match parse(&digits[..end]) {
                     Ok(parsed) => assert!(parsed.is_cut_from(token.as_ref()) && !parsed.is(token.as_ref()), "{end}"),
-                    Err(failure) => assert!(matches!(failure.code().0, 15 | 260), "{end}: {failure}"),
+                    Err(failure) => assert_ne!(failure.code(), ErrorCode::INVALID_RESUME_TOKEN, "{end}: {failure}"),
                 }
             }
         }

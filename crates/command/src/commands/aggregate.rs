@@ -3,6 +3,7 @@
 use super::{explain, find};
 use crate::authorization::{Privileges, pipelines};
 use crate::change_stream;
+use crate::collection_uuid;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
 use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -19,9 +20,10 @@ use crate::source_stages::{SourcedPipeline, Subject, subject_of};
 use crate::time_series;
 use bunko_aggregate::{
     DocumentStream, Documents, Environment, Pipeline, PlannerPart, SourceName, StageRun, WriteStage,
+    involved_collections,
 };
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
-use bunko_catalog::Namespace;
+use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_expression::Offered;
 use bunko_operation::OperationContext;
@@ -32,7 +34,17 @@ use std::sync::{Arc, Weak};
 pub(super) const COMMAND: Command = Command {
     name: "aggregate",
     aliases: &[],
-    fields: &["pipeline", "cursor", "explain", "allowDiskUse", "bypassDocumentValidation", "collation", "hint", "let"],
+    fields: &[
+        "pipeline",
+        "cursor",
+        "explain",
+        "allowDiskUse",
+        "bypassDocumentValidation",
+        "collation",
+        "hint",
+        "let",
+        "collectionUUID",
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
     privileges: Privileges::By(pipelines::aggregate),
@@ -61,6 +73,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return watch(invocation, reply, stages);
     }
     refuse_nulls(invocation)?;
+    if invocation.field(collection_uuid::NAME).is_some() {
+        let named = namespace(invocation)?;
+        check_uuid(&invocation.service.catalog, invocation, &named)?;
+    }
     check_needs_no_collection(invocation, invocation)?;
     let sourced = stages.map(SourcedPipeline::take_off).transpose()?.flatten();
     let namespace = namespace(invocation)?;
@@ -234,6 +250,22 @@ pub(super) fn check_needs_no_collection(invocation: &Invocation<'_>, fields: &Fi
         Pipeline::parse(alone.as_ref(), Environment::new(scope).with_sources(sources))?;
     }
     invalid(format!("{{aggregate: 1}} is not valid for '{}'; a collection is required.", stage.name))
+}
+
+/// Refuses a collection that is not the one that is meant. Streams of changes refuse to be told at all.
+/// # Errors
+/// 4928901 where the pipeline is over no collection and reads none; `CollectionUUIDMismatch`.
+pub(super) fn check_uuid(catalog: &Catalog, fields: &Fields<'_>, namespace: &Namespace) -> Result<(), Failure> {
+    let Some(uuid) = collection_uuid::parse(fields)? else { return Ok(()) };
+    let stages = fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY);
+    if change_stream::begins(stages)? {
+        return Ok(());
+    }
+    if named(fields, namespace).is_none() && involved_collections(stages).is_empty() {
+        let message = "collectionUUID is not supported for a collectionless aggregation";
+        return Err(Failure::new(ErrorCode(4_928_901), message));
+    }
+    collection_uuid::check(catalog, namespace, Some(uuid))
 }
 
 /// Refuses nulls where MongoDB does not take them for fields that are missing.

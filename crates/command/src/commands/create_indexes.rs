@@ -1,6 +1,7 @@
 //! `createIndexes`: builds indexes, and the collection where it is missing.
 
 use crate::authorization::Privileges;
+use crate::collection_uuid;
 use crate::commit_quorum;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::encrypted_fields;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 pub(super) const COMMAND: Command = Command {
     name: "createIndexes",
     aliases: &[],
-    fields: &["indexes", "commitQuorum", "ignoreUnknownIndexOptions"],
+    fields: &["indexes", "commitQuorum", "ignoreUnknownIndexOptions", "collectionUUID"],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
     privileges: Privileges::OnCollection(Action::CreateIndex),
@@ -39,6 +40,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let specs = parse_specs(invocation, series.as_ref())?;
     // The buckets' own index on `_id` is none of the measurements.
     let hidden = usize::from(series.is_some());
+    collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
     let existing = match series {
         Some(series) => Some(series.buckets),
         None => invocation.collection_not_view(&namespace)?,

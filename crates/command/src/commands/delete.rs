@@ -4,6 +4,7 @@ use super::insert::{check_batch_size, write_errors};
 use super::update::scope;
 use crate::authorization::{Privileges, writes};
 use crate::collation_option;
+use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::retries::{Retries, other_kind};
@@ -29,7 +30,7 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-const FIELDS: &[&str] = &["deletes", "ordered", "let", "stmtId", "stmtIds"];
+const FIELDS: &[&str] = &["deletes", "ordered", "let", "stmtId", "stmtIds", "collectionUUID"];
 
 const STATEMENT_FIELDS: &[&str] = &["q", "limit", "hint", "collation"];
 
@@ -42,6 +43,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let statements: Vec<_> = documents.into_iter().map(parse).collect::<Result<_>>()?;
     let mut retries = Retries::of(invocation, statements.len())?;
     retries.refuse_many(statements.iter().map(|statement| statement.targets == Targets::Many), "limit=0")?;
+    collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
     check_writable(&invocation.service.catalog, &namespace, Creation::None)?;
     refuse_long_batch(
         invocation,

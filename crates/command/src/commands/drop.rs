@@ -1,6 +1,7 @@
 //! `drop`: removes a collection with its indexes.
 
 use crate::authorization::Privileges;
+use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::system_namespace::check_removable;
@@ -13,7 +14,7 @@ use bunko_errors::Failure;
 pub(super) const COMMAND: Command = Command {
     name: "drop",
     aliases: &[],
-    fields: &[],
+    fields: &["collectionUUID"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::DropCollection),
@@ -23,6 +24,7 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     check_removable("drop", &namespace)?;
+    collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
     drop_it(invocation, &namespace, reply)?;
     invocation.forget_namespace(&namespace);
     Ok(())

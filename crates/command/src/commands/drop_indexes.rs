@@ -1,6 +1,7 @@
 //! `dropIndexes`: removes indexes by name, by key pattern, or all but the one on `_id`.
 
 use crate::authorization::Privileges;
+use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::time_series;
@@ -13,7 +14,7 @@ use bunko_errors::{ErrorCode, Failure};
 pub(super) const COMMAND: Command = Command {
     name: "dropIndexes",
     aliases: &["deleteIndexes"],
-    fields: &["index"],
+    fields: &["index", "collectionUUID"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::DropIndex),
@@ -26,6 +27,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let message = "BSON field 'dropIndexes.index' is missing but a required field";
         return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message).into());
     };
+    collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
     let series = time_series::find(&invocation.service.catalog, &namespace)?;
     let collection = time_series::collection_or_buckets(invocation, &namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")))?;

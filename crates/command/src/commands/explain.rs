@@ -4,6 +4,7 @@ use super::aggregate::{self, Aggregation};
 use super::{build_info, count, delete, distinct, find, find_and_modify, map_reduce, update};
 use crate::authorization::{Privileges, administration};
 use crate::change_stream;
+use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, Request, TransactionUse};
 use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
@@ -135,6 +136,11 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
     oplog_view::check(&invocation.service.catalog, &namespace, invocation.command.name)?;
     session_collections::check(&invocation.service.catalog, &namespace, command.name)?;
     let fields = Fields::new(command.name, body);
+    if command.name == "aggregate" {
+        aggregate::check_uuid(&invocation.service.catalog, &fields, &namespace)?;
+    } else {
+        collection_uuid::check_field(&invocation.service.catalog, &fields, &namespace)?;
+    }
     let scope = invocation.scope_in(&fields, &namespace)?;
     Ok(Subject { fields, collection: invocation.collection(&namespace), namespace, verbosity, scope })
 }

@@ -2,6 +2,7 @@
 
 use crate::authorization::Privileges;
 use crate::capped_options::is_capped;
+use crate::collection_uuid;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
 use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -45,6 +46,7 @@ pub(super) const COMMAND: Command = Command {
         "allowDiskUse",
         "let",
         "ntoreturn",
+        "collectionUUID",
     ],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
@@ -106,6 +108,7 @@ impl CursorSource for Tailing {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
+    collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
     let collection = invocation.collection(&namespace);
     if collection.is_none() {
         invocation.service.catalog.check_never_removed(&namespace, invocation)?;

@@ -2,6 +2,7 @@
 
 use super::hello::WRITE_BATCH_MAX;
 use crate::authorization::{Privileges, writes};
+use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::retries::Retries;
@@ -14,8 +15,15 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::OperationSource;
 use std::borrow::Cow;
 
-pub(super) const FIELDS: &[&str] =
-    &["documents", "ordered", "bypassDocumentValidation", "bypassEmptyTsReplacement", "stmtId", "stmtIds"];
+pub(super) const FIELDS: &[&str] = &[
+    "documents",
+    "ordered",
+    "bypassDocumentValidation",
+    "bypassEmptyTsReplacement",
+    "stmtId",
+    "stmtIds",
+    "collectionUUID",
+];
 
 pub(super) const COMMAND: Command = Command {
     name: "insert",
@@ -43,6 +51,7 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
     let documents = invocation.documents("documents")?;
     check_batch_size(documents.len())?;
     let service = invocation.service;
+    collection_uuid::check_field(&service.catalog, invocation, &namespace)?;
     check_writable(&service.catalog, &namespace, Creation::Implied)?;
     let mut retries = Retries::of(invocation, documents.len())?;
     let mut storable = Storable::with_capacity(documents.len());

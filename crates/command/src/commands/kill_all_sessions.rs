@@ -28,7 +28,8 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         ))
     })?;
     let mut chosen = Vec::new();
-    for (index, user) in users.iter().enumerate() {
+    // A null names nobody.
+    for (index, user) in users.iter().enumerate().filter(|(_, user)| !user.is_nullish()) {
         let user = user.as_document().ok_or_else(|| {
             Failure::type_mismatch(format!(
                 "BSON field 'killAllSessions.killAllSessions.{index}' is the wrong type '{}', expected type 'object'",

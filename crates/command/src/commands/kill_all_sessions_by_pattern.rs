@@ -28,7 +28,14 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         let mismatch = || wrong_type(&format!("{PLACE}.{index}"), pattern, "object");
         SessionPattern::parse(pattern.as_document().ok_or_else(mismatch)?)
     };
-    let patterns = patterns.iter().enumerate().map(parse).collect::<Result<Vec<_>, Failure>>()?;
+    // A null is no pattern.
+    let given = patterns.iter().enumerate().filter(|(_, pattern)| !pattern.is_nullish());
+    let patterns = given.map(parse).collect::<Result<Vec<_>, Failure>>()?;
+    if invocation.service.access.is_enforced()
+        && patterns.iter().any(|pattern| matches!(pattern, SessionPattern::OfOwners(_) | SessionPattern::OfRoles))
+    {
+        return Err(Failure::not_supported_yet("to impersonate 'users' or 'roles' in killAllSessionsByPattern").into());
+    }
     // An empty list chooses all.
     kill(invocation, |session| patterns.is_empty() || patterns.iter().any(|pattern| pattern.chooses(session)));
     Ok(())

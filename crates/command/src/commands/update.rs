@@ -3,6 +3,7 @@
 use super::insert::{bypasses, check_batch_size, write_errors};
 use crate::authorization::{Privileges, writes};
 use crate::collation_option;
+use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
@@ -25,7 +26,16 @@ use std::sync::Arc;
 pub(super) const COMMAND: Command = Command {
     name: "update",
     aliases: &[],
-    fields: &["updates", "ordered", "let", "bypassDocumentValidation", "bypassEmptyTsReplacement", "stmtId", "stmtIds"],
+    fields: &[
+        "updates",
+        "ordered",
+        "let",
+        "bypassDocumentValidation",
+        "bypassEmptyTsReplacement",
+        "stmtId",
+        "stmtIds",
+        "collectionUUID",
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
     privileges: Privileges::By(writes::update),
@@ -50,6 +60,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let mut retries = Retries::of(invocation, statements.len())?;
     retries.refuse_many(statements.iter().map(|statement| statement.targets == Targets::Many), "multi=true")?;
     let may_insert = statements.iter().any(|statement| statement.upsert == Upsert::Yes);
+    collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
     let creation = if may_insert { Creation::Implied } else { Creation::None };
     check_writable(&invocation.service.catalog, &namespace, creation)?;
     refuse_long_batch(

@@ -74,9 +74,13 @@ pub(crate) fn parse(place: &str, value: ValueRef<'_>) -> Result<NamedSession> {
     let (mut id, mut user) = (None, None);
     for element in lsid {
         match element.name {
+            "id" | "uid" | "txnNumber" | "txnUUID" if element.value.is_nullish() => {}
             "id" => id = Some(element.value),
-            "uid" if !element.value.is_nullish() => user = Some(parse_user(&format!("{place}.uid"), element.value)?),
-            "uid" | "txnNumber" | "txnUUID" => {}
+            "uid" => user = Some(parse_user(&format!("{place}.uid"), element.value)?),
+            "txnNumber" if matches!(element.value, ValueRef::Int64(_)) => {}
+            "txnNumber" => return Err(wrong_type(&format!("{place}.txnNumber"), element.value, "long")),
+            "txnUUID" if matches!(element.value, ValueRef::Binary { subtype: BinarySubtype::UUID, .. }) => {}
+            "txnUUID" => return Err(wrong_type(&format!("{place}.txnUUID"), element.value, "binData")),
             other => {
                 return Err(Failure::new(
                     ErrorCode::IDL_UNKNOWN_FIELD,
@@ -108,7 +112,11 @@ fn usual(lsid: DocumentRef<'_>) -> Option<SessionUuid> {
 /// # Errors
 /// `TypeMismatch`, `UnsupportedFormat`.
 pub(super) fn parse_user(place: &str, value: ValueRef<'_>) -> Result<Digest> {
-    let ValueRef::Binary { bytes, .. } = value else { return Err(wrong_type(place, value, "binData")) };
+    let ValueRef::Binary { subtype, bytes } = value else { return Err(wrong_type(place, value, "binData")) };
+    if subtype != BinarySubtype::GENERIC {
+        let message = format!("BSON field '{place}' is the wrong binData type, expected type 'general'");
+        return Err(Failure::type_mismatch(message));
+    }
     bytes.try_into().map_err(|_| {
         let message = format!("Unsupported SHABlock hash length: {} in BSON field '{place}'", bytes.len());
         Failure::new(ErrorCode::UNSUPPORTED_FORMAT, message)

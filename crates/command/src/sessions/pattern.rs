@@ -2,8 +2,9 @@
 
 use super::SessionId;
 use super::id::{self, Digest, parse_user};
-use crate::fields::Fields;
-use bunko_bson::DocumentRef;
+use crate::fields::{Fields, wrong_type};
+use bunko_access::Name;
+use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// One pattern of a list.
@@ -14,30 +15,27 @@ pub(crate) enum SessionPattern {
     Of(Digest),
     /// One session of a user.
     Session(SessionId),
+    /// Those of several users.
+    OfOwners(Vec<Digest>),
+    /// Those of users with roles. Where no logins are asked for sessions are nobody's.
+    OfRoles,
 }
 
 /// What messages call a pattern.
 const PLACE: &str = "KillAllSessionsByPattern";
 
 impl SessionPattern {
-    /// Reads `{}`, `{lsid: {id, uid}}` or `{uid}`.
+    /// Reads `{}`, `{lsid: {id, uid}}`, `{uid}`, `{users: [{user, db}]}` or `{roles: [{role, db}]}`.
     /// # Errors
-    /// `IDLUnknownField`, `IDLFailedToParse`, `TypeMismatch` and `InvalidUUID` name the place; `CommandNotSupported` for
-    /// users and roles, which are those of somebody else who is to be impersonated.
+    /// `IDLUnknownField`, `IDLFailedToParse`, `TypeMismatch` and `InvalidUUID` name the place.
     pub(crate) fn parse(pattern: DocumentRef<'_>) -> Result<Self> {
-        for field in pattern {
-            match field.name {
-                "lsid" | "uid" => {}
-                "users" | "roles" => {
-                    return Err(Fields::new("killAllSessionsByPattern", pattern).unsupported(field.name));
-                }
-                other => {
-                    let message = format!("BSON field '{PLACE}.{other}' is an unknown field.");
-                    return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
-                }
-            }
+        if let Some(unknown) = pattern.iter().find(|field| !matches!(field.name, "lsid" | "uid" | "users" | "roles")) {
+            let message = format!("BSON field '{PLACE}.{}' is an unknown field.", unknown.name);
+            return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
         }
         let fields = Fields::new(PLACE, pattern);
+        let owners = names(&fields, "users", "user")?;
+        let roles = names(&fields, "roles", "role")?;
         if let Some(lsid) = fields.field("lsid") {
             let place = format!("{PLACE}.lsid");
             let named = id::parse(&place, lsid)?;
@@ -47,9 +45,11 @@ impl SessionPattern {
             })?;
             return Ok(Self::Session(session));
         }
-        match fields.field("uid") {
-            Some(uid) => parse_user(&format!("{PLACE}.uid"), uid).map(Self::Of),
-            None => Ok(Self::All),
+        match (fields.field("uid"), owners, roles) {
+            (Some(uid), ..) => parse_user(&format!("{PLACE}.uid"), uid).map(Self::Of),
+            (None, Some(owners), _) => Ok(Self::OfOwners(owners.iter().map(Name::digest).collect())),
+            (None, None, Some(_)) => Ok(Self::OfRoles),
+            (None, None, None) => Ok(Self::All),
         }
     }
 
@@ -59,6 +59,31 @@ impl SessionPattern {
             Self::All => true,
             Self::Of(user) => *user == session.user,
             Self::Session(chosen) => *chosen == session,
+            Self::OfOwners(owners) => owners.contains(&session.user),
+            Self::OfRoles => false,
         }
     }
+}
+
+/// The names in a list of documents of two strings; `None` where there is no list.
+/// # Errors
+/// `TypeMismatch`, `IDLFailedToParse`.
+fn names(fields: &Fields<'_>, list: &str, part: &str) -> Result<Option<Vec<Name>>> {
+    let Some(value) = fields.field(list) else { return Ok(None) };
+    let place = format!("{PLACE}.{list}");
+    let values = value.as_array().ok_or_else(|| wrong_type(&place, value, "array"))?;
+    let name = |(index, value): (usize, ValueRef<'_>)| {
+        let place = format!("{place}.{index}");
+        let name = value.as_document().ok_or_else(|| wrong_type(&place, value, "object"))?;
+        let text = |field: &str| match name.get(field) {
+            Some(ValueRef::String(text)) => Ok(text),
+            Some(other) if !other.is_nullish() => Err(wrong_type(&format!("{place}.{field}"), other, "string")),
+            _ => {
+                let message = format!("BSON field '{place}.{field}' is missing but a required field");
+                Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message))
+            }
+        };
+        Ok(Name::new(text(part)?, text("db")?))
+    };
+    values.iter().enumerate().map(name).collect::<Result<_>>().map(Some)
 }

@@ -5,6 +5,7 @@ mod index;
 use crate::authorization::{Privileges, collections};
 use crate::capped_options;
 use crate::collection_options::pre_and_post_images;
+use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::expiry_option::{self, Expiry};
 use crate::invocation::Invocation;
@@ -30,6 +31,7 @@ const OPTIONS: &[&str] = &[
     "cappedSize",
     "cappedMax",
     "dryRun",
+    "collectionUUID",
 ];
 
 pub(super) const COMMAND: Command = Command {
@@ -55,6 +57,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if is_dry_run && !index.as_ref().is_some_and(IndexChange::converts_to_unique) {
         return Err(invalid("'dryRun' is only supported with an index that is to become unique").into());
     }
+    collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
     let Some(collection) = invocation.collection(&namespace) else {
         if let Some(series) = time_series::find(&invocation.service.catalog, &namespace)? {
             if let Some(index) = &index {
