@@ -15,6 +15,8 @@ const STAGES_MAX: usize = 1000;
 
 /// The stages that MongoDB hands to its slot-based engine, or to the planner before it, where they lead a pipeline.
 const SLOT_BASED: [&str; 6] = ["$group", "$limit", "$lookup", "$match", "$skip", "$sort"];
+/// The stages that become `$group`, and `$sort` behind it.
+const GROUPING: [&str; 2] = ["$bucket", "$sortByCount"];
 
 /// A parsed pipeline.
 pub struct Pipeline {
@@ -59,7 +61,7 @@ impl Pipeline {
                 return Err(Failure::new(ErrorCode(40323), message));
             };
             names.push(element.name);
-            leads &= SLOT_BASED.contains(&element.name);
+            leads &= SLOT_BASED.contains(&element.name) || GROUPING.contains(&element.name);
             let engine = if leads { Engine::SlotBased } else { Engine::Classic };
             for stage in stages::parse(element, &environment.in_engine(engine))? {
                 if stage.searches_text() && !stages.is_empty() {

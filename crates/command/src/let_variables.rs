@@ -7,16 +7,20 @@ use bunko_expression::{Dependencies, Expression};
 use bunko_query::QueryScope;
 use std::sync::Arc;
 
+/// Variables of the system that servers of a cluster set for each other with `let`.
+const SET_BY_SERVERS: [&str; 5] = ["NOW", "CLUSTER_TIME", "JS_SCOPE", "IS_MR", "USER_ROLES"];
+
 /// The scope with the variables of the command's `let`. Each may name those before it, and none a document's field.
 /// # Errors
-/// `TypeMismatch` for a `let` that is no document, `FailedToParse` for a name that users may not define, 4890500 for a
-/// value that depends on a document; those of the expressions.
+/// `TypeMismatch` for a `let` that is no document, `FailedToParse` for a name that users may not define, 4738901 for one
+/// that servers define among themselves, 4890500 for a value that depends on a document; those of the expressions.
 pub(crate) fn scope_with_let(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<Arc<QueryScope>> {
     let Some(definitions) = fields.document("let")?.filter(|definitions| !definitions.is_empty()) else {
         return Ok(scope);
     };
     let mut scope = QueryScope::clone(&scope);
     for definition in definitions {
+        check_settable(definition.name)?;
         let value = {
             let expression = Expression::parse(definition.value, &scope.parse_scope())?;
             check_constant(definition.name, definition.value, &expression)?;
@@ -25,6 +29,16 @@ pub(crate) fn scope_with_let(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Res
         scope.variables.define(definition.name, value)?;
     }
     Ok(Arc::new(scope))
+}
+
+/// A name is looked at before the expression behind it.
+fn check_settable(name: &str) -> Result<()> {
+    if SET_BY_SERVERS.contains(&name) {
+        let message = format!("Attempt to set internal constant: {name}");
+        return Err(Failure::new(ErrorCode(4_738_901), message));
+    }
+    bunko_expression::check_defined_name(name)
+        .map_err(|failure| failure.with_prefix("Invalid 'let' parameter :: caused by :: "))
 }
 
 fn check_constant(name: &str, value: ValueRef<'_>, expression: &Expression) -> Result<()> {

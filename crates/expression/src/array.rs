@@ -39,10 +39,25 @@ fn at(array: ArrayRef<'_>, position: i32) -> Option<ValueRef<'_>> {
     }
 }
 
+/// The codes of positions that a search cannot begin or end at.
+#[derive(Clone, Copy)]
+pub(crate) struct RangeCodes {
+    pub(crate) not_integral: i32,
+    pub(crate) negative: i32,
+}
+
+/// Those of searches in strings.
+pub(crate) const STRING_RANGE: RangeCodes = RangeCodes { not_integral: 40096, negative: 40097 };
+
 /// The part to search, from the optional third and fourth arguments: start and end, within `count`.
 /// # Errors
-/// 40096 for what is no integer, 40097 for a negative one.
-pub(crate) fn search_range(call: &Call, context: &EvaluationContext<'_>, count: usize) -> Result<(usize, usize)> {
+/// Those of the codes, for what is no integer and for a negative one.
+pub(crate) fn search_range(
+    call: &Call,
+    context: &EvaluationContext<'_>,
+    count: usize,
+    codes: RangeCodes,
+) -> Result<(usize, usize)> {
     let bound = |index: usize, what: &str, default: usize| -> Result<usize> {
         let Some(value) = call.optional(index, context)? else { return Ok(default) };
         let Some(number) = value.get().and_then(as_i32) else {
@@ -50,10 +65,11 @@ pub(crate) fn search_range(call: &Call, context: &EvaluationContext<'_>, count: 
             // MongoDB's message has no space before this.
             let message =
                 format!("requires an integral {what} index, found a value of type: {kind}, with value: {found}");
-            return Err(call.failure(40096, &message));
+            return Err(call.failure(codes.not_integral, &message));
         };
-        usize::try_from(number)
-            .map_err(|_| call.failure(40097, &format!(" requires a nonnegative {what} index, found: {number}")))
+        usize::try_from(number).map_err(|_| {
+            call.failure(codes.negative, &format!(" requires a nonnegative {what} index, found: {number}"))
+        })
     };
     Ok((bound(2, "starting", 0)?, bound(3, "ending", count)?.min(count)))
 }

@@ -1,8 +1,9 @@
 //! A call of an operator: how its arguments are read from BSON, and what is kept of them.
 
+use crate::operators::ElementOrder;
 use crate::regular_expression::Pattern;
 use crate::variables::{Binding, EvaluationContext};
-use crate::{Evaluated, Expression, ParseScope, SortPattern};
+use crate::{Evaluated, Expression, ParseScope};
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_javascript::Function;
@@ -71,8 +72,8 @@ pub(crate) enum Prepared {
     Nothing,
     /// A regular expression.
     Pattern(Pattern),
-    /// How documents are sorted.
-    Sort(SortPattern),
+    /// How elements are sorted.
+    Order(ElementOrder),
     /// Which parts of numbers in order are asked for.
     Percentiles(Arc<[f64]>),
     /// A script.

@@ -9,7 +9,7 @@ use crate::made;
 use crate::variables::{EvaluationContext, ParseScope, Variables};
 use crate::{Evaluated, Expression};
 use bunko_bson::{DocumentRef, Value, ValueRef};
-use bunko_errors::{Failure, Result};
+use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use std::sync::OnceLock;
 
@@ -30,7 +30,8 @@ impl ConstantFailure {
         }
     }
 
-    fn note(&self, failure: Failure) {
+    /// Notes a failure of constants.
+    pub(crate) fn note(&self, failure: Failure) {
         // Only the first is told; MongoDB stops there.
         let _ = self.0.set(failure);
     }
@@ -40,7 +41,7 @@ impl ConstantFailure {
 enum Rule {
     /// All of it, where all arguments are constant.
     Whole,
-    /// Nothing: its value differs each time, or depends on what it binds.
+    /// Nothing: its value differs each time, depends on what it binds, or MongoDB leaves it as it is.
     Nothing,
     /// Also constants at the front: it goes over its arguments from the left.
     Front,
@@ -67,7 +68,8 @@ enum Decisive {
 /// Source: MongoDB 8.2, what `explain` shows of pipelines with constants.
 fn rule(operator: &str) -> Rule {
     match operator {
-        "$_internalJsEmit" | "$filter" | "$function" | "$let" | "$map" | "$rand" | "$reduce" => Rule::Nothing,
+        "$_internalJsEmit" | "$filter" | "$function" | "$getField" | "$let" | "$map" | "$rand" | "$reduce"
+        | "$setField" | "$sortArray" | "$unsetField" => Rule::Nothing,
         "$add" | "$multiply" => Rule::Front,
         "$concat" | "$concatArrays" => Rule::Neighbours,
         "$setIntersection" | "$setUnion" => Rule::Anywhere,
@@ -87,7 +89,7 @@ pub(crate) fn folded(mut call: Call, scope: &ParseScope) -> Result<Expression> {
     match rule(call.operator.name) {
         Rule::Nothing => return Ok(Expression::call(call)),
         Rule::Condition => return Ok(condition(call)),
-        Rule::Switch => return Ok(switch(call)),
+        Rule::Switch => return Ok(switch(call, scope)),
         Rule::IfNull => return Ok(if_null(call)),
         Rule::Junction(decisive) => return Ok(junction(call, decisive)),
         _ if call.arguments.iter().all(is_settled) => {}
@@ -199,8 +201,8 @@ fn condition(call: Call) -> Expression {
     chosen.unwrap_or(Expression::ABSENT)
 }
 
-/// `$switch`: a case that is never true goes, one that always is becomes the default.
-fn switch(mut call: Call) -> Expression {
+/// `$switch`: a case that is never true goes, one that always is becomes the default; having neither fails.
+fn switch(mut call: Call, scope: &ParseScope) -> Expression {
     let mut given = std::mem::take(&mut call.arguments).into_vec();
     let mut default = given.pop().unwrap_or(Expression::ABSENT);
     let mut branches = Vec::new();
@@ -215,8 +217,13 @@ fn switch(mut call: Call) -> Expression {
             None => branches.extend([case, then]),
         }
     }
-    if branches.is_empty() && !default.is_absent() {
-        return default;
+    if branches.is_empty() {
+        if !default.is_absent() {
+            return default;
+        }
+        let message =
+            "Cannot execute a switch statement where all the cases evaluate to false without a default".to_owned();
+        scope.constant_failure().note(Failure::new(ErrorCode(40069), message));
     }
     branches.push(default);
     call.arguments = branches.into();
@@ -273,6 +280,8 @@ mod tests {
         assert_eq!(constant_failure(&call("$add", &[Value::Int32(1), text("two"), text("$x")])), Some(14));
         assert_eq!(constant_failure(&call("$add", &[text("$x"), Value::Int32(1), text("two")])), None);
         assert_eq!(constant_failure(&call("$divide", &[text("$x"), Value::Int32(0)])), None);
+        assert_eq!(constant_failure(&call("$setEquals", &[text("$x"), Value::Int32(0)])), Some(5_887_502));
+        assert_eq!(constant_failure(&call("$setEquals", &[text("$x"), text("$y")])), None);
     }
 
     #[test]
@@ -281,6 +290,17 @@ mod tests {
         assert_eq!(constant_failure(&cond), Some(2));
         assert_eq!(constant_failure(&call("$ifNull", &[Value::Int32(1), division_by_zero()])), None);
         assert_eq!(constant_failure(&call("$ifNull", &[Value::Null, division_by_zero()])), Some(2));
+    }
+
+    #[test]
+    fn switches_without_a_way_out_fail() {
+        let switch = |case: &Value| {
+            let branch = DocumentBuf::new().with("case", case).with("then", 1_i32);
+            let branches: ArrayBuf = [ValueRef::from(&branch)].into_iter().collect();
+            DocumentBuf::new().with("$switch", &DocumentBuf::new().with("branches", &branches))
+        };
+        assert_eq!(constant_failure(&switch(&Value::Boolean(false))), Some(40069));
+        assert_eq!(constant_failure(&switch(&text("$x"))), None);
     }
 
     #[test]

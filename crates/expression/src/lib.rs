@@ -63,4 +63,4 @@ pub use reshaping::Reshaping;
 pub use sort_pattern::SortPattern;
 pub use stand_in::{StandIn, with_path};
 pub use summation::{Sum, Total};
-pub use variables::{Builtins, Engine, EvaluationContext, ParseScope, Variables};
+pub use variables::{Builtins, Engine, EvaluationContext, ParseScope, Variables, check_defined_name};

@@ -57,32 +57,54 @@ impl Digest {
     }
 }
 
+/// Where an operator stands: what is no document has another code in each place.
+#[derive(Clone, Copy)]
+pub(crate) enum Place {
+    Accumulator,
+    Expression,
+}
+
+impl Place {
+    fn code(self, accumulator: i32, expression: i32) -> ErrorCode {
+        ErrorCode(if let Self::Accumulator = self { accumulator } else { expression })
+    }
+}
+
 /// Reads the arguments of `$median`.
 /// # Errors
-/// 7436100 for no document, `IDLFailedToParse` and `IDLUnknownField` for its fields, `BadValue` for another method.
-pub(crate) fn parse_median(value: ValueRef<'_>, scope: &ParseScope) -> Result<Expression> {
+/// 7436100 or 7436201 for no document, `IDLFailedToParse` and `IDLUnknownField` for its fields, `BadValue` for another
+/// method.
+pub(crate) fn parse_median(value: ValueRef<'_>, scope: &ParseScope, place: Place) -> Result<Expression> {
     let Some(arguments) = value.as_document() else {
         let found = value.kind().alias();
         let message = format!("specification must be an object; found $median: {found}");
-        return Err(Failure::new(ErrorCode(7_436_100), message));
+        return Err(Failure::new(place.code(7_436_100, 7_436_201), message));
     };
     check_fields("$median", arguments, &["input", "method"])?;
+    check_method("$median", arguments)?;
     Expression::parse(arguments.get("input").unwrap_or(ValueRef::Null), scope)
 }
 
 /// Reads the arguments of `$percentile`.
 /// # Errors
-/// As [`parse_median`], 7429703 for no document; 7750300 to 7750303 for a `p` that is no list of numbers from 0 to 1.
-pub(crate) fn parse_percentile(value: ValueRef<'_>, scope: &ParseScope) -> Result<(Expression, Arc<[f64]>)> {
+/// As [`parse_median`], 7429703 or 7436200 for no document; 7750300 to 7750303 for a `p` that is no list of numbers from
+/// 0 to 1, whatever the method.
+pub(crate) fn parse_percentile(
+    value: ValueRef<'_>,
+    scope: &ParseScope,
+    place: Place,
+) -> Result<(Expression, Arc<[f64]>)> {
     let Some(arguments) = value.as_document() else {
         let found = value.kind().alias();
         let message = format!("specification must be an object; found $percentile: {found}");
-        return Err(Failure::new(ErrorCode(7_429_703), message));
+        return Err(Failure::new(place.code(7_429_703, 7_436_200), message));
     };
     check_fields("$percentile", arguments, &["input", "p", "method"])?;
     let wanted = Expression::parse(arguments.get("p").unwrap_or(ValueRef::Null), scope)?;
     let input = Expression::parse(arguments.get("input").unwrap_or(ValueRef::Null), scope)?;
-    Ok((input, read_wanted(&wanted)?))
+    let wanted = read_wanted(&wanted)?;
+    check_method("$percentile", arguments)?;
+    Ok((input, wanted))
 }
 
 fn read_wanted(wanted: &Expression) -> Result<Arc<[f64]>> {
@@ -121,6 +143,10 @@ fn check_fields(operator: &str, arguments: DocumentRef<'_>, known: &[&str]) -> R
         let message = format!("BSON field '{operator}.{missing}' is missing but a required field");
         return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
     }
+    Ok(())
+}
+
+fn check_method(operator: &str, arguments: DocumentRef<'_>) -> Result<()> {
     match arguments.get("method") {
         Some(ValueRef::String("approximate")) => Ok(()),
         Some(ValueRef::String(_)) => {

@@ -325,7 +325,9 @@ fn check_read_name(name: &str) -> Result<()> {
 }
 
 /// Checks a name that a user wants to define.
-pub(crate) fn check_defined_name(name: &str) -> Result<()> {
+/// # Errors
+/// `FailedToParse` for a name that users may not define.
+pub fn check_defined_name(name: &str) -> Result<()> {
     if name == "CURRENT" { Ok(()) } else { check_name(name, |first| first.is_ascii_lowercase()) }
 }
 

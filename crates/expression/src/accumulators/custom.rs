@@ -3,7 +3,7 @@
 use super::{Accumulator, Form, Kind, Settings, value_bytes};
 use crate::script::{self, Refusals};
 use crate::{Evaluated, EvaluationContext, Expression, ParseScope, made};
-use bunko_bson::{ArrayBuf, ArrayRef, Value, ValueRef};
+use bunko_bson::{ArrayBuf, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_javascript::Function;
 use std::sync::Arc;
@@ -22,47 +22,7 @@ pub(crate) enum Custom {
     Reduction(Function),
 }
 
-/// The fields of `$accumulator`, of which `initArgs` and `finalize` may be missing.
-#[derive(Default)]
-struct Given<'v> {
-    init: Option<ValueRef<'v>>,
-    init_arguments: Option<ValueRef<'v>>,
-    accumulate: Option<ValueRef<'v>>,
-    arguments: Option<ValueRef<'v>>,
-    merge: Option<ValueRef<'v>>,
-    finalize: Option<ValueRef<'v>>,
-    language: Option<ValueRef<'v>>,
-}
-
-impl<'v> Given<'v> {
-    fn read(argument: ValueRef<'v>) -> Result<Self> {
-        let ValueRef::Document(specification) = argument else {
-            let found = argument.kind().alias();
-            let message = format!("$accumulator expects an object as an argument; found: {found}");
-            return Err(Failure::new(ErrorCode(4_544_703), message));
-        };
-        let mut given = Self::default();
-        for element in specification {
-            let field = match element.name {
-                "init" => &mut given.init,
-                "initArgs" => &mut given.init_arguments,
-                "accumulate" => &mut given.accumulate,
-                "accumulateArgs" => &mut given.arguments,
-                "merge" => &mut given.merge,
-                "finalize" => &mut given.finalize,
-                "lang" => &mut given.language,
-                other => {
-                    let message = format!("$accumulator got an unexpected field: {other}");
-                    return Err(Failure::new(ErrorCode(4_544_706), message));
-                }
-            };
-            *field = Some(element.value);
-        }
-        Ok(given)
-    }
-}
-
-fn required<'v>(field: Option<ValueRef<'v>>, name: &str, code: i32) -> Result<ValueRef<'v>> {
+fn required<T>(field: Option<T>, name: &str, code: i32) -> Result<T> {
     let missing = || Failure::new(ErrorCode(code), format!("$accumulator missing required argument '{name}'"));
     field.ok_or_else(missing)
 }
@@ -75,19 +35,47 @@ fn function(name: &str, value: ValueRef<'_>, scope: &ParseScope) -> Result<Funct
     script::parse(ACCUMULATOR.name, value, refusals, scope)
 }
 
+fn check_language(language: ValueRef<'_>) -> Result<()> {
+    let (code, message) = match language {
+        ValueRef::String("js") => return Ok(()),
+        ValueRef::String(_) => (4_544_705, "$accumulator only supports lang: 'js'".to_owned()),
+        other => (4_544_704, format!("$accumulator lang must be a string; found: {}", other.kind().alias())),
+    };
+    Err(Failure::new(ErrorCode(code), message))
+}
+
 impl Custom {
-    /// Reads `$accumulator`; answers the expression that feeds it, too.
+    /// Reads `$accumulator`; answers the expression that feeds it, too. Arguments are read in the order in which they are
+    /// written, so that the first wrong one is told; `initArgs`, `finalize` and `lang` may be missing.
     pub(super) fn parse(argument: ValueRef<'_>, scope: &ParseScope) -> Result<(Self, Expression)> {
-        let given = Given::read(argument)?;
-        let init = function("init", required(given.init, "init", 4_544_707)?, scope)?;
-        let accumulate = function("accumulate", required(given.accumulate, "accumulate", 4_544_708)?, scope)?;
+        let ValueRef::Document(specification) = argument else {
+            let found = argument.kind().alias();
+            let message = format!("$accumulator expects an object as an argument; found: {found}");
+            return Err(Failure::new(ErrorCode(4_544_703), message));
+        };
+        let (mut init, mut accumulate, mut merge, mut finalize) = (None, None, None, None);
+        let (mut init_arguments, mut input) = (None, None);
+        for element in specification {
+            match element.name {
+                "init" => init = Some(function("init", element.value, scope)?),
+                "accumulate" => accumulate = Some(function("accumulate", element.value, scope)?),
+                "merge" => merge = Some(function("merge", element.value, scope)?),
+                "finalize" => finalize = Some(function("finalize", element.value, scope)?),
+                "initArgs" => init_arguments = Some(Expression::parse(element.value, scope)?),
+                "accumulateArgs" => input = Some(Expression::parse(element.value, scope)?),
+                "lang" => check_language(element.value)?,
+                other => {
+                    let message = format!("$accumulator got an unexpected field: {other}");
+                    return Err(Failure::new(ErrorCode(4_544_706), message));
+                }
+            }
+        }
+        let init = required(init, "init", 4_544_707)?;
+        let accumulate = required(accumulate, "accumulate", 4_544_708)?;
         // A group sees all its documents, so that there is nothing to merge.
-        function("merge", required(given.merge, "merge", 4_544_709)?, scope)?;
-        let finalize = given.finalize.map(|finalize| function("finalize", finalize, scope)).transpose()?;
-        script::check_language(required(given.language, "lang", 4_544_710)?, 4_544_705)?;
-        let arguments =
-            |value: Option<ValueRef<'_>>| Expression::parse(value.unwrap_or(ValueRef::Array(ArrayRef::EMPTY)), scope);
-        let (init_arguments, input) = (arguments(given.init_arguments)?, arguments(given.arguments)?);
+        required(merge, "merge", 4_544_709)?;
+        let input = required(input, "accumulateArgs", 4_544_710)?;
+        let init_arguments = init_arguments.unwrap_or_else(|| Expression::literal(Value::Array(ArrayBuf::new())));
         Ok((Self::States { init, init_arguments, accumulate, finalize }, input))
     }
 

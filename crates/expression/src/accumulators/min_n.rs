@@ -5,6 +5,6 @@ use super::{Form, Kind};
 
 pub(super) const KIND: Kind = Kind {
     name: "$minN",
-    form: Form::InputAndCount,
+    form: Form::RankedInputAndCount,
     make: |settings| Box::new(Several::new(settings.count, Which::Least)),
 };

@@ -27,6 +27,7 @@ mod top_bottom;
 
 use crate::call::{Parameters, Refusal, refuse};
 use crate::number::Operand;
+use crate::percentiles::Place;
 use crate::summation::Total;
 use crate::{
     Dependencies, Engine, Evaluated, EvaluationContext, Expression, ParseScope, SortPattern, made, percentiles,
@@ -148,6 +149,8 @@ enum Form {
     Empty,
     /// `{$firstN: {input: expression, n: expression}}`.
     InputAndCount,
+    /// The same, of operators that rank values.
+    RankedInputAndCount,
     /// `{$top: {sortBy: pattern, output: expression}}`.
     Ordered,
     /// `{$topN: {sortBy: pattern, output: expression, n: expression}}`.
@@ -162,15 +165,21 @@ enum Form {
     Reduce,
 }
 
-/// Those of `$firstN` and its like, as accumulators and as expressions.
-pub(crate) const INPUT_AND_COUNT: Parameters = Parameters {
-    not_an_object: (5_787_801, "specification must be an object; found {}"),
-    unknown: (5_787_901, "Unknown argument for 'n' operator: {}"),
-    names: &[
-        ("input", Some((5_787_907, "Missing value for 'input'"))),
-        ("n", Some((5_787_906, "Missing value for 'n'"))),
-    ],
-};
+/// Those of `$firstN` and `$lastN`, as accumulators and as expressions.
+pub(crate) const INPUT_AND_COUNT: Parameters = input_and_count(5_787_801);
+/// Those of `$maxN` and `$minN`.
+pub(crate) const RANKED_INPUT_AND_COUNT: Parameters = input_and_count(5_787_900);
+
+const fn input_and_count(not_an_object: i32) -> Parameters {
+    Parameters {
+        not_an_object: (not_an_object, "specification must be an object; found {}"),
+        unknown: (5_787_901, "Unknown argument for 'n' operator: {}"),
+        names: &[
+            ("input", Some((5_787_907, "Missing value for 'input'"))),
+            ("n", Some((5_787_906, "Missing value for 'n'"))),
+        ],
+    }
+}
 const ORDERED: Parameters = Parameters {
     not_an_object: (5_788_001, "specification must be an object; found {}"),
     unknown: (5_788_002, "Unknown argument to accumulator: {}"),
@@ -393,14 +402,19 @@ impl Kind {
                 // As a total, it is the sum of ones.
                 parsed.input = Expression::literal(Value::Int32(1));
             }
-            Form::InputAndCount => {
-                let mut arguments = INPUT_AND_COUNT.parse(argument, scope)?;
+            Form::InputAndCount | Form::RankedInputAndCount => {
+                let is_ranked = self.form == Form::RankedInputAndCount;
+                let parameters = if is_ranked { &RANKED_INPUT_AND_COUNT } else { &INPUT_AND_COUNT };
+                let mut arguments = parameters.parse(argument, scope)?;
                 parsed.count = arguments.remove(1);
                 parsed.input = arguments.remove(0);
             }
             Form::Ordered => parsed.read_ordered(&ORDERED.read(argument)?, scope)?,
             Form::OrderedAndCount => parsed.read_ordered(&ORDERED_AND_COUNT.read(argument)?, scope)?,
-            Form::Percentiles => (parsed.input, parsed.percentiles) = percentiles::parse_percentile(argument, scope)?,
+            Form::Percentiles => {
+                (parsed.input, parsed.percentiles) =
+                    percentiles::parse_percentile(argument, scope, Place::Accumulator)?;
+            }
             Form::Custom => {
                 let (custom, input) = Custom::parse(argument, scope)?;
                 (parsed.custom, parsed.input) = (Some(Arc::new(custom)), input);
@@ -409,7 +423,7 @@ impl Kind {
                 let (custom, input) = Custom::parse_reduce(argument, scope)?;
                 (parsed.custom, parsed.input) = (Some(Arc::new(custom)), input);
             }
-            Form::Median => parsed.input = percentiles::parse_median(argument, scope)?,
+            Form::Median => parsed.input = percentiles::parse_median(argument, scope, Place::Accumulator)?,
         }
         Ok(parsed)
     }

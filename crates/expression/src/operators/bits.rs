@@ -1,8 +1,8 @@
 //! `$bitAnd`, `$bitOr`, `$bitXor` of any number of integers, and `$bitNot` of one.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use crate::number::{Number, integer_like};
-use bunko_errors::{ErrorCode, Failure};
+use crate::number::{Number, integer_like, single};
+use bunko_errors::Failure;
 
 pub(super) const BIT_AND: Operator = Operator {
     name: "$bitAnd",
@@ -22,7 +22,7 @@ pub(super) const BIT_XOR: Operator = Operator {
 pub(super) const BIT_NOT: Operator =
     Operator { name: "$bitNot", form: Form::Positional(Arity::Exactly(1)), evaluate: bit_not };
 
-/// An int where all operands are, else a long.
+/// An int where all operands are, else a long; null at the first operand that is null.
 fn fold<'a>(
     call: &'a Call,
     context: &EvaluationContext<'a>,
@@ -30,36 +30,34 @@ fn fold<'a>(
     combine: fn(i64, i64) -> i64,
 ) -> Result<Evaluated<'a>> {
     let mut folded = Number::Int32(neutral);
-    let mut is_null = false;
     for index in 0..call.arguments.len() {
         let value = call.argument(index, context)?;
         if value.is_nullish() {
-            is_null = true;
-            continue;
+            return Ok(Evaluated::null());
         }
-        let number = integer(call, &value)?;
-        if let (Some(left), Some(right)) = (folded.as_integer(), number.as_integer()) {
-            folded = integer_like(combine(left, right), [folded, number]);
-        }
+        let number = value.get().and_then(Number::of);
+        let (Some(left), Some((number, right))) = (folded.as_integer(), number.and_then(with_integer)) else {
+            let message = format!("{} only supports int and long operands.", call.name());
+            return Err(Failure::type_mismatch(message));
+        };
+        folded = integer_like(combine(left, right), [folded, number]);
     }
-    Ok(if is_null { Evaluated::null() } else { folded.into() })
+    Ok(folded.into())
 }
 
 fn bit_not<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };
-    let number = integer(call, &value)?;
-    Ok(match number {
-        Number::Int32(bits) => Number::Int32(!bits),
-        other => Number::Int64(!other.as_integer().unwrap_or_default()),
+    let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };
+    match number {
+        Number::Int32(bits) => Ok((!bits).into()),
+        Number::Int64(bits) => Ok((!bits).into()),
+        Number::Double(_) | Number::Decimal(_) => {
+            let kind = Evaluated::from(number).type_name();
+            Err(Failure::type_mismatch(format!("{} only supports int and long, not: {kind}.", call.name())))
+        }
     }
-    .into())
 }
 
-/// # Errors
-/// `TypeMismatch` for anything but an int or a long.
-fn integer(call: &Call, value: &Evaluated<'_>) -> Result<Number> {
-    value.get().and_then(Number::of).filter(|number| number.as_integer().is_some()).ok_or_else(|| {
-        let message = format!("{} only supports int and long operands, not {}", call.name(), value.type_name());
-        Failure::new(ErrorCode::TYPE_MISMATCH, message)
-    })
+/// The number, and the integer that it is, if it is stored as one.
+fn with_integer(number: Number) -> Option<(Number, i64)> {
+    number.as_integer().map(|integer| (number, integer))
 }

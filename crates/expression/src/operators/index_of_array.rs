@@ -1,9 +1,11 @@
 //! `$indexOfArray`: the position of the first equal element, or -1.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use crate::array::{self, search_range};
+use crate::array::{self, RangeCodes, search_range};
 use crate::made;
 use bunko_bson::ValueRef;
+
+const RANGE: RangeCodes = RangeCodes { not_integral: 9_711_600, negative: 9_711_601 };
 
 pub(super) const OPERATOR: Operator =
     Operator { name: "$indexOfArray", form: Form::Positional(Arity::Between(2, 4)), evaluate };
@@ -19,7 +21,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         );
     };
     context.operation().work(array::steps(elements))?;
-    let (from, to) = search_range(call, context, elements.count())?;
+    let (from, to) = search_range(call, context, elements.count(), RANGE)?;
     let wanted = wanted.comparable();
     let steps = made::steps(wanted);
     for (position, element) in elements.iter().enumerate().take(to).skip(from) {

@@ -1,7 +1,7 @@
 //! `$indexOfBytes`: where a string first occurs in another, by bytes, or -1.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use crate::array::search_range;
+use crate::array::{STRING_RANGE, search_range};
 use crate::made;
 use crate::string_arguments::searched;
 
@@ -16,7 +16,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let text = searched(call, &text, 40091, "first")?;
     let wanted = searched(call, &wanted, 40092, "second")?;
     context.operation().work(made::text_steps(text) + made::text_steps(wanted))?;
-    let (from, to) = search_range(call, context, text.len())?;
+    let (from, to) = search_range(call, context, text.len(), STRING_RANGE)?;
     let found = match wanted {
         "" => (from <= to).then_some(from),
         // The ends may be inside of characters, but what is looked for starts and ends between two.

@@ -1,7 +1,7 @@
 //! `$indexOfCP`: where a string first occurs in another, by characters, or -1.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use crate::array::search_range;
+use crate::array::{STRING_RANGE, search_range};
 use crate::made;
 use crate::string_arguments::searched;
 use crate::text::byte_of_character;
@@ -17,7 +17,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let text = searched(call, &text, 40093, "first")?;
     let wanted = searched(call, &wanted, 40094, "second")?;
     context.operation().work(made::text_steps(text) + made::text_steps(wanted))?;
-    let (from, to) = search_range(call, context, text.chars().count())?;
+    let (from, to) = search_range(call, context, text.chars().count(), STRING_RANGE)?;
     if from >= to {
         // Behind the last character nothing is found, not even nothing, but for nothing in nothing.
         let is_found = text.is_empty() && wanted.is_empty() && from == 0;

@@ -26,19 +26,18 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
 
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
     let given = PARAMETERS.read(value)?;
-    if let Some(ValueRef::Array(_)) = given[0] {
-        return Err(refuse((9, "$let only supports an object as its 'vars', found: array"), ""));
-    }
-    let (Some(variables), Some(body)) = (given[0].and_then(ValueRef::as_document), given[1]) else {
-        return Err(refuse((10065, "invalid parameter: expected an object (vars)"), ""));
+    let variables = match given[0] {
+        Some(ValueRef::Document(variables)) => variables,
+        // The names of its elements are their positions, which cannot be variables' names; an empty one has none.
+        Some(ValueRef::Array(variables)) => variables.as_document(),
+        _ => return Err(refuse((10065, "invalid parameter: expected an object (vars)"), "")),
     };
-    let mut names = Vec::new();
-    let mut arguments = Vec::new();
-    for variable in variables {
-        check_defined_name(variable.name)?;
-        names.push(variable.name);
-        arguments.push(Expression::parse(variable.value, scope)?);
-    }
+    let body = given[1].unwrap_or(ValueRef::Null);
+    // MongoDB reads all values before it looks at a name.
+    let mut arguments =
+        variables.iter().map(|variable| Expression::parse(variable.value, scope)).collect::<Result<Vec<_>>>()?;
+    let names: Vec<_> = variables.iter().map(|variable| variable.name).collect();
+    names.iter().try_for_each(|name| check_defined_name(name))?;
     let (inner, first_slot) = scope.bind(&names);
     arguments.push(Expression::parse(body, &inner)?);
     Ok(Call { first_slot, ..Call::new(operator, arguments) })

@@ -142,6 +142,7 @@ use bunko_bson::ValueRef;
 pub(crate) use bunko_errors::Result;
 use bunko_errors::{ErrorCode, Failure};
 pub(crate) use meta::of_search;
+pub(crate) use sort_array::ElementOrder;
 use std::cmp::Ordering;
 
 static OPERATORS: &[Operator] = &[

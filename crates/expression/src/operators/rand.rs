@@ -17,13 +17,10 @@ fn parse(operator: &'static Operator, value: ValueRef<'_>, _: &ParseScope) -> Re
     let is_empty = match value {
         ValueRef::Document(document) => document.is_empty(),
         ValueRef::Array(array) => array.is_empty(),
-        other => {
-            let message = format!("invalid parameter: expected an object ($rand), found: {}", other.kind().alias());
-            return Err(Failure::new(ErrorCode(10065), message));
-        }
+        _ => return Err(Failure::new(ErrorCode(10065), "invalid parameter: expected an object ($rand)")),
     };
     if is_empty {
         return Ok(Call::new(operator, Vec::new()));
     }
-    Err(Failure::new(ErrorCode(3_040_501), "$rand not currently accept arguments"))
+    Err(Failure::new(ErrorCode(3_040_501), "$rand does not currently accept arguments"))
 }

@@ -1,8 +1,8 @@
 //! `$setEquals`: whether arrays hold the same elements, however often.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, positional, refuse};
-use crate::ParseScope;
 use crate::array::{distinct, elements};
+use crate::{Expression, ParseScope};
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
 
@@ -14,10 +14,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     for index in 0..call.arguments.len() {
         let value = call.argument(index, context)?;
         let Some(ValueRef::Array(array)) = value.get() else {
-            let kind = value.type_name();
-            let message =
-                format!("All operands of $setEquals must be arrays. {}-th argument is of type: {kind}", index + 1);
-            return Err(Failure::new(ErrorCode(17044), message));
+            return Err(not_an_array(17044, index, value.type_name()));
         };
         let elements = distinct(elements(array, context)?, context)?;
         match &first {
@@ -37,5 +34,17 @@ fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -
         let found = arguments.len().to_string();
         return Err(refuse((17045, "$setEquals needs at least two arguments had: {}"), &found));
     }
+    // MongoDB looks at constants before it evaluates anything, and has a code of its own for that.
+    let constants = arguments.iter().map(Expression::as_literal).enumerate();
+    for (index, constant) in constants.filter_map(|(index, constant)| Some((index, constant?))) {
+        if constant.as_array().is_none() {
+            scope.constant_failure().note(not_an_array(5_887_502, index, constant.kind().alias()));
+        }
+    }
     Ok(Call::new(operator, arguments))
+}
+
+fn not_an_array(code: i32, index: usize, kind: &str) -> Failure {
+    let message = format!("All operands of $setEquals must be arrays. {}-th argument is of type: {kind}", index + 1);
+    Failure::new(ErrorCode(code), message)
 }

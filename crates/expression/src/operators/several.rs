@@ -1,19 +1,19 @@
 //! `$firstN`, `$lastN`, `$maxN`, `$minN`: at most `n` elements of an array.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use crate::accumulators::{self, INPUT_AND_COUNT, Which};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use crate::accumulators::{self, INPUT_AND_COUNT, RANKED_INPUT_AND_COUNT, Which};
 use crate::made;
 use bunko_bson::ValueRef;
 
-pub(super) const FIRST_N: Operator = operator("$firstN", first_n);
-pub(super) const LAST_N: Operator = operator("$lastN", last_n);
-pub(super) const MAX_N: Operator = operator("$maxN", max_n);
-pub(super) const MIN_N: Operator = operator("$minN", min_n);
+pub(super) const FIRST_N: Operator = operator("$firstN", &INPUT_AND_COUNT, first_n);
+pub(super) const LAST_N: Operator = operator("$lastN", &INPUT_AND_COUNT, last_n);
+pub(super) const MAX_N: Operator = operator("$maxN", &RANKED_INPUT_AND_COUNT, max_n);
+pub(super) const MIN_N: Operator = operator("$minN", &RANKED_INPUT_AND_COUNT, min_n);
 
 type Evaluate = for<'a> fn(&'a Call, &EvaluationContext<'a>) -> Result<Evaluated<'a>>;
 
-const fn operator(name: &'static str, evaluate: Evaluate) -> Operator {
-    Operator { name, form: Form::Named(&INPUT_AND_COUNT), evaluate }
+const fn operator(name: &'static str, parameters: &'static Parameters, evaluate: Evaluate) -> Operator {
+    Operator { name, form: Form::Named(parameters), evaluate }
 }
 
 fn first_n<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {

@@ -1,71 +1,151 @@
-//! `$sortArray`: the elements in order: `1` or `-1` of the values, or a sort pattern of documents.
+//! `$sortArray`: the elements in order: `1` or `-1` of the values, or by fields of documents.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Refusal, Result, refuse};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, refuse};
 use crate::array::elements;
 use crate::call::Prepared;
 use crate::made::{self, MadeArray};
-use crate::number::as_i32;
-use crate::{Expression, ParseScope, SortPattern};
-use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
+use crate::{Expression, ParseScope};
+use bunko_bson::{DocumentRef, StringOrder, ValueRef, number};
+use std::cmp::Ordering;
 
-const PARAMETERS: Parameters = Parameters {
-    not_an_object: (2_942_500, "$sortArray requires an object as an argument, found: {}"),
-    unknown: (2_942_501, "$sortArray found an unknown argument: {}"),
-    names: &[
-        ("input", Some((2_942_502, "$sortArray requires 'input' to be specified"))),
-        ("sortBy", Some((2_942_503, "$sortArray requires 'sortBy' to be specified"))),
-    ],
-};
-const BAD_ORDER: Refusal = (2_942_507, "The $sortArray sort-by must be 1, -1, or a document of fields each 1 or -1");
+const NOT_AN_OBJECT: Refusal = (2_942_500, "$sortArray requires an object as an argument, found: {}");
+const UNKNOWN: Refusal = (2_942_501, "$sortArray found an unknown argument: {}");
+const NO_INPUT: Refusal = (2_942_502, "$sortArray requires 'input' to be specified");
+const NO_ORDER: Refusal = (2_942_503, "$sortArray requires 'sortBy' to be specified");
+const NOT_AN_ARRAY: Refusal = (2_942_504, "The input argument to $sortArray must be an array, but was of type: {}");
+const BAD_PATTERN: Refusal = (2_942_505, "BadValue: {}");
+const BAD_DIRECTION: Refusal = (2_942_506, "The $sort element value must be either 1 or -1");
+const BAD_ORDER: Refusal =
+    (2_942_507, "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields");
 
 pub(super) const OPERATOR: Operator = Operator { name: "$sortArray", form: Form::Special(parse), evaluate };
 
+/// How elements are sorted.
+pub(crate) enum ElementOrder {
+    Whole(Direction),
+    /// By dotted paths, the first deciding first.
+    Fields(Box<[(Box<str>, Direction)]>),
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Direction {
+    Ascending,
+    Descending,
+}
+
+impl Direction {
+    fn of(value: ValueRef<'_>) -> Option<Self> {
+        match number::as_i64_exact(value).filter(|_| value.is_number())? {
+            1 => Some(Self::Ascending),
+            -1 => Some(Self::Descending),
+            _ => None,
+        }
+    }
+
+    fn apply(self, ordering: Ordering) -> Ordering {
+        match self {
+            Self::Ascending => ordering,
+            Self::Descending => ordering.reverse(),
+        }
+    }
+}
+
+/// Equal elements keep their order, whatever the direction.
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(input) = call.not_null(context)? else { return Ok(Evaluated::null()) };
-    let Some(ValueRef::Array(array)) = input.get() else {
-        let refusal = (2_942_504, "The input argument to $sortArray must be an array, but was of type: {}");
-        return Err(refuse(refusal, input.type_name()));
-    };
-    let Prepared::Sort(pattern) = &call.prepared else { return sorted_values(call, context, array) };
-    let mut keyed = Vec::new();
-    for element in array.iter() {
-        context.operation().work(made::steps(element))?;
-        let mut key = Vec::new();
-        let document = element.as_document().unwrap_or(DocumentRef::EMPTY);
-        pattern.append_key(&mut key, document, context.operation(), context.strings())?;
-        keyed.push((key, element));
-    }
-    let keyed = context.operation().sort_by(keyed, |(a, _), (b, _)| a.cmp(b))?;
-    in_order(call, context, keyed.into_iter().map(|(_, element)| element))
-}
-
-fn sorted_values<'a>(call: &'a Call, context: &EvaluationContext<'a>, array: ArrayRef<'_>) -> Result<Evaluated<'a>> {
-    let mut sorted =
-        context.operation().sort_by(elements(array, context)?, |a, b| context.strings().compare(*a, *b))?;
-    if call.argument(1, context)?.get().and_then(as_i32) == Some(-1) {
-        sorted.reverse();
-    }
-    in_order(call, context, sorted.into_iter())
-}
-
-fn in_order<'a, 'v>(
-    call: &Call,
-    context: &EvaluationContext<'_>,
-    elements: impl Iterator<Item = ValueRef<'v>>,
-) -> Result<Evaluated<'a>> {
+    let Some(ValueRef::Array(array)) = input.get() else { return Err(refuse(NOT_AN_ARRAY, input.type_name())) };
+    let operation = context.operation();
     let mut sorted = MadeArray::new(call.name(), context);
-    sorted.extend(elements)?;
+    match &call.prepared {
+        Prepared::Order(ElementOrder::Fields(fields)) => {
+            // Each element's fields are looked up once, not at each comparison.
+            let mut keyed = Vec::new();
+            for element in array.iter() {
+                operation.work(made::steps(element))?;
+                let keys: Box<[ValueRef<'_>]> = fields.iter().map(|(path, _)| key(element, path)).collect();
+                keyed.push((keys, element));
+            }
+            let keyed = operation.sort_by(keyed, |(a, _), (b, _)| compare(fields, a, b, context.strings()))?;
+            sorted.extend(keyed.into_iter().map(|(_, element)| element))?;
+        }
+        Prepared::Order(ElementOrder::Whole(direction)) => {
+            let compare = |a: &ValueRef<'_>, b: &ValueRef<'_>| direction.apply(context.strings().compare(*a, *b));
+            sorted.extend(operation.sort_by(elements(array, context)?, compare)?.into_iter())?;
+        }
+        _ => sorted.extend(array.iter())?,
+    }
     Ok(sorted.finish())
 }
 
+fn compare(
+    fields: &[(Box<str>, Direction)],
+    a: &[ValueRef<'_>],
+    b: &[ValueRef<'_>],
+    strings: &StringOrder,
+) -> Ordering {
+    let each = fields.iter().zip(a.iter().zip(b));
+    let mut orders = each.map(|((_, direction), (a, b))| direction.apply(strings.compare(*a, *b)));
+    orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+/// The value that an element is sorted by: an array as a whole, null where there is none.
+fn key<'v>(element: ValueRef<'v>, path: &str) -> ValueRef<'v> {
+    element.as_document().and_then(|document| at_path(document, path)).unwrap_or(ValueRef::Null)
+}
+
+/// A field whose name has the dots of the path comes before what the path leads to; a number leads into an array.
+fn at_path<'v>(document: DocumentRef<'v>, path: &str) -> Option<ValueRef<'v>> {
+    document.get(path).or_else(|| {
+        let (name, rest) = path.split_once('.')?;
+        match document.get(name)? {
+            ValueRef::Document(inner) => at_path(inner, rest),
+            ValueRef::Array(inner) => at_path(inner.as_document(), rest),
+            _ => None,
+        }
+    })
+}
+
+/// Arguments are read in the order in which they are written, so that the first wrong one is told.
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
-    let given = PARAMETERS.read(value)?;
-    let (Some(input), Some(order)) = (given[0], given[1]) else { return Err(refuse(BAD_ORDER, "")) };
-    let prepared = match order {
-        ValueRef::Document(pattern) => Prepared::Sort(SortPattern::parse(pattern)?),
-        number if matches!(as_i32(number), Some(1 | -1)) => Prepared::Nothing,
-        _ => return Err(refuse(BAD_ORDER, "")),
-    };
-    let arguments = vec![Expression::parse(input, scope)?, Expression::literal(order.to_value())];
-    Ok(Call { prepared, ..Call::new(operator, arguments) })
+    let ValueRef::Document(given) = value else { return Err(refuse(NOT_AN_OBJECT, value.kind().alias())) };
+    let (mut input, mut order) = (None, None);
+    for argument in given {
+        match argument.name {
+            "input" => input = Some(Expression::parse(argument.value, scope)?),
+            "sortBy" => order = Some(parse_order(argument.value)?),
+            unknown => return Err(refuse(UNKNOWN, unknown)),
+        }
+    }
+    let input = input.ok_or_else(|| refuse(NO_INPUT, ""))?;
+    let order = order.ok_or_else(|| refuse(NO_ORDER, ""))?;
+    Ok(Call { prepared: Prepared::Order(order), ..Call::new(operator, vec![input]) })
+}
+
+fn parse_order(order: ValueRef<'_>) -> Result<ElementOrder> {
+    match order {
+        ValueRef::Document(pattern) => parse_pattern(pattern),
+        number if number.is_number() => {
+            Direction::of(number).map(ElementOrder::Whole).ok_or_else(|| refuse(BAD_DIRECTION, ""))
+        }
+        _ => Err(refuse(BAD_ORDER, "")),
+    }
+}
+
+fn parse_pattern(pattern: DocumentRef<'_>) -> Result<ElementOrder> {
+    if pattern.is_empty() {
+        return Err(refuse(BAD_PATTERN, "The sort pattern is empty when it should have a set of fields."));
+    }
+    let fields = pattern.iter().map(|field| {
+        let direction = Direction::of(field.value)
+            .ok_or_else(|| refuse(BAD_PATTERN, "The sort element value must be either 1 or -1"))?;
+        if field.name.is_empty() {
+            return Err(refuse(BAD_PATTERN, "The sort field cannot be empty"));
+        }
+        if field.name.split('.').any(str::is_empty) {
+            let found = format!("The sort field is a dotted field but has an empty part: {}", field.name);
+            return Err(refuse(BAD_PATTERN, &found));
+        }
+        Ok((Box::from(field.name), direction))
+    });
+    Ok(ElementOrder::Fields(fields.collect::<Result<_>>()?))
 }

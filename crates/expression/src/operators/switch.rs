@@ -3,6 +3,7 @@
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
 use crate::{Expression, ParseScope};
 use bunko_bson::ValueRef;
+use bunko_errors::Failure;
 
 const PARAMETERS: Parameters = Parameters {
     not_an_object: (40060, "$switch requires an object as an argument, found: {}"),
@@ -31,7 +32,8 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     if call.has(default) {
         return call.argument(default, context);
     }
-    Err(call.failure(40066, " could not find a matching branch for an input, and no default was specified."))
+    let message = "$switch could not find a matching branch for an input, and no default was specified.";
+    Err(Failure::new(context.engine().code(40066, 7_158_303), message))
 }
 
 /// Arguments are case and value of each branch, and the default behind them.

@@ -2,6 +2,7 @@
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use bunko_bson::{Timestamp, ValueRef};
+use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const TS_SECOND: Operator = Operator {
     name: "$tsSecond",
@@ -24,7 +25,9 @@ fn half<'a>(
     match value.get() {
         Some(ValueRef::Timestamp(timestamp)) => Ok(i64::from(take(timestamp)).into()),
         _ => {
-            Err(call.failure(not_a_timestamp, &format!(" requires a timestamp argument, found: {}", value.type_name())))
+            // MongoDB's message begins with a space.
+            let message = format!(" Argument to {} must be a timestamp, but is {}", call.name(), value.type_name());
+            Err(Failure::new(ErrorCode(not_a_timestamp), message))
         }
     }
 }
