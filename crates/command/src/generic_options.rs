@@ -196,6 +196,7 @@ impl GenericOptions {
                     self.cluster_time = Some(parse_cluster_time(told)?);
                 }
             }
+            "lsid" if value.is_nullish() => {}
             "lsid" => self.named_session = Some(id::parse("OperationSessionInfo.lsid", value)?),
             "writeConcern" | "readConcern" if value.is_nullish() => {}
             "writeConcern" => {

@@ -66,6 +66,10 @@ impl Asked {
         let scope = scope_with_let(fields, invocation.scope_in(fields, namespace)?)?;
         let rest: ArrayBuf = stages.iter().take(stages.iter().count() - usize::from(splits)).skip(1).collect();
         let pipeline = Pipeline::parse(rest.as_ref(), Environment::new(scope))?;
+        if pipeline.searches_text() {
+            let message = "$match with $text is only allowed as the first pipeline stage";
+            return Err(Failure::new(ErrorCode(17313), message));
+        }
         Ok(Self { target, options, pipeline, splits })
     }
 
