@@ -92,12 +92,7 @@ impl NearSearch {
     /// A document with what is said of it.
     /// # Errors
     /// 5984700 for a path that is too long to be written at.
-    pub(crate) fn told(
-        &self,
-        document: DocumentRef<'_>,
-        distance: f64,
-        geometry: ValueRef<'_>,
-    ) -> Result<DocumentBuf> {
+    pub(crate) fn told(&self, document: DocumentRef<'_>, distance: f64, geometry: ValueRef<'_>) -> Result<DocumentBuf> {
         let mut told = document.to_owned();
         if let Some(field) = &self.output.distance_field {
             FieldPath::check_place(field.split('.').count())?;

@@ -20,7 +20,7 @@ fn check(specification: ValueRef<'_>) -> Result<()> {
     };
     for field in specification {
         match (field.name, field.value) {
-            ("id" | "name", ValueRef::String(_)) => {}
+            ("id" | "name", ValueRef::String(_) | ValueRef::Null | ValueRef::Undefined) => {}
             ("id" | "name", other) => {
                 return Err(Failure::type_mismatch(format!(
                     "BSON field '$listSearchIndexes.{}' is the wrong type '{}', expected type 'string'",
@@ -34,7 +34,8 @@ fn check(specification: ValueRef<'_>) -> Result<()> {
             }
         }
     }
-    if specification.get("id").is_some() && specification.get("name").is_some() {
+    let is_given = |name: &str| specification.get(name).is_some_and(|value| !value.is_nullish());
+    if is_given("id") && is_given("name") {
         let message = "Cannot set both 'name' and 'id' for $listSearchIndexes.";
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
     }

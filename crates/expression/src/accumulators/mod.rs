@@ -175,8 +175,8 @@ const fn input_and_count(not_an_object: i32) -> Parameters {
         not_an_object: (not_an_object, "specification must be an object; found {}"),
         unknown: (5_787_901, "Unknown argument for 'n' operator: {}"),
         names: &[
-            ("input", Some((5_787_907, "Missing value for 'input'"))),
             ("n", Some((5_787_906, "Missing value for 'n'"))),
+            ("input", Some((5_787_907, "Missing value for 'input'"))),
         ],
     }
 }
@@ -190,9 +190,9 @@ const ORDERED: Parameters = Parameters {
 };
 const ORDERED_AND_COUNT: Parameters = Parameters {
     names: &[
+        ("n", Some((5_788_003, "Missing value for 'n'"))),
         ("output", Some((5_788_004, "Missing value for 'output'"))),
         ("sortBy", Some((5_788_005, "Missing value for 'sortBy'"))),
-        ("n", Some((5_788_003, "Missing value for 'n'"))),
     ],
     ..ORDERED
 };
@@ -406,11 +406,17 @@ impl Kind {
                 let is_ranked = self.form == Form::RankedInputAndCount;
                 let parameters = if is_ranked { &RANKED_INPUT_AND_COUNT } else { &INPUT_AND_COUNT };
                 let mut arguments = parameters.parse(argument, scope)?;
-                parsed.count = arguments.remove(1);
-                parsed.input = arguments.remove(0);
+                parsed.input = arguments.remove(1);
+                parsed.count = arguments.remove(0);
             }
             Form::Ordered => parsed.read_ordered(&ORDERED.read(argument)?, scope)?,
-            Form::OrderedAndCount => parsed.read_ordered(&ORDERED_AND_COUNT.read(argument)?, scope)?,
+            Form::OrderedAndCount => {
+                let given = ORDERED_AND_COUNT.read(argument)?;
+                if let Some(count) = given[0] {
+                    parsed.count = Expression::parse(count, scope)?;
+                }
+                parsed.read_ordered(&given[1..], scope)?;
+            }
             Form::Percentiles => {
                 (parsed.input, parsed.percentiles) =
                     percentiles::parse_percentile(argument, scope, Place::Accumulator)?;
@@ -430,15 +436,16 @@ impl Kind {
 }
 
 impl AccumulatorExpression {
-    /// Takes `output`, `sortBy` and `n`, in the order of their table.
+    /// Takes `output` and `sortBy`.
     fn read_ordered(&mut self, given: &[Option<ValueRef<'_>>], scope: &ParseScope) -> Result<()> {
-        if let Some(count) = given.get(2).copied().flatten() {
-            self.count = Expression::parse(count, scope)?;
-        }
         if let Some(output) = given[0] {
             self.input = Expression::parse(output, scope)?;
         }
         match given[1] {
+            Some(ValueRef::Document(pattern)) if pattern.is_empty() => {
+                let message = "Value for 'sortBy' must be a non-empty object";
+                return Err(Failure::new(ErrorCode(9_657_900), message));
+            }
             Some(ValueRef::Document(pattern)) => self.order = Some(SortPattern::parse(pattern)?),
             other => {
                 let found = other.map_or("missing", |value| value.kind().alias());

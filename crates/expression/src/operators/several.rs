@@ -33,8 +33,8 @@ fn min_n<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluate
 }
 
 fn several<'a>(call: &'a Call, context: &EvaluationContext<'a>, which: Which) -> Result<Evaluated<'a>> {
-    let count = accumulators::read_count(&call.argument(1, context)?)?;
-    let input = call.argument(0, context)?;
+    let count = accumulators::read_count(&call.argument(0, context)?)?;
+    let input = call.argument(1, context)?;
     let Some(ValueRef::Array(array)) = input.get() else {
         return Err(call.failure(5_788_200, ": Input must be an array"));
     };

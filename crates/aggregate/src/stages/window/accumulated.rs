@@ -23,6 +23,10 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Arc<dyn Function>> {
     if NOT_IN_WINDOWS.contains(&call.name) || !AccumulatorExpression::exists(call.name) {
         return Err(Failure::failed_to_parse(format!("Unrecognized window function, {}", call.name)));
     }
+    // As an accumulator of groups it says that in another way.
+    if call.name == "$count" && !call.argument.as_document().is_some_and(DocumentRef::is_empty) {
+        return Err(Failure::failed_to_parse("$count only accepts an empty object as input"));
+    }
     let bounds = call.bounds()?;
     let source = DocumentBuf::new().with(call.name, call.argument);
     let field = Element { name: "field", value: ValueRef::from(&source) };
