@@ -64,13 +64,14 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
             return Err(failure(15981, message));
         }
     };
-    let mut path = None;
+    // Paths are looked at when all options are known.
+    let mut path = "";
     let mut index_path = None;
     let mut without_elements = WithoutElements::Dropped;
     for element in specification.as_ref() {
         let kind = element.value.kind().alias();
         match (element.name, element.value) {
-            ("path", ValueRef::String(text)) => path = Some(parse_path(text)?),
+            ("path", ValueRef::String(text)) => path = text,
             ("path", _) => {
                 return Err(failure(28808, format!("expected a string as the path for $unwind stage, got {kind}")));
             }
@@ -88,9 +89,7 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
                     format!("includeArrayIndex option to $unwind stage should not be prefixed with a '$': {text}");
                 return Err(failure(28822, message));
             }
-            ("includeArrayIndex", ValueRef::String(text)) if !text.is_empty() => {
-                index_path = Some(FieldPath::parse(text)?);
-            }
+            ("includeArrayIndex", ValueRef::String(text)) if !text.is_empty() => index_path = Some(text),
             ("includeArrayIndex", _) => {
                 let message = format!(
                     "expected a non-empty string for the includeArrayIndex  option to $unwind stage, got {kind}"
@@ -100,13 +99,18 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
             (other, _) => return Err(failure(28811, format!("unrecognized option to $unwind stage: {other}"))),
         }
     }
-    let path = path.ok_or_else(|| failure(28812, "no path specified to $unwind stage".to_owned()))?;
+    let path = parse_path(path)?;
+    let index_path = index_path.map(FieldPath::parse).transpose()?;
     Ok(vec![Box::new(Unwind { path, index_path, without_elements, read: None })])
 }
 
 fn parse_path(text: &str) -> Result<FieldPath> {
     match text.strip_prefix('$') {
+        Some(path) if path.contains('\0') => {
+            Err(failure(16419, "field path must not contain embedded null characters".to_owned()))
+        }
         Some(path) => FieldPath::parse(path),
+        None if text.is_empty() => Err(failure(28812, "no path specified to $unwind stage".to_owned())),
         None => Err(failure(28818, format!("path option to $unwind stage should be prefixed with a '$': {text}"))),
     }
 }
