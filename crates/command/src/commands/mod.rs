@@ -87,6 +87,7 @@ mod repl_set_get_config;
 mod repl_set_get_status;
 mod repl_set_initiate;
 mod repl_set_reconfig;
+mod repl_set_secondary;
 mod repl_set_step_down;
 mod roles_info;
 mod rotate_certificates;
@@ -210,6 +211,9 @@ pub const COMMANDS: &[Command] = &[
     repl_set_get_status::COMMAND,
     repl_set_initiate::COMMAND,
     repl_set_reconfig::COMMAND,
+    repl_set_secondary::ABORT_CATCH_UP,
+    repl_set_secondary::MAINTENANCE,
+    repl_set_secondary::SYNC_FROM,
     repl_set_step_down::COMMAND,
     repl_set_step_down::FREEZE,
     roles_info::COMMAND,

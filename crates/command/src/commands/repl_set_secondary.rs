@@ -1,0 +1,47 @@
+//! `replSetMaintenance`, `replSetSyncFrom` and `replSetAbortPrimaryCatchUp`: what only other members of a set do. The one
+//! that there is is its primary, and needs to catch up with nobody.
+
+use super::repl_set_get_status::no_set;
+use crate::authorization::Privileges;
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::invocation::Invocation;
+use bunko_access::Action;
+use bunko_bson::{ValueRef, Writer};
+use bunko_errors::{ErrorCode, Failure};
+
+pub(super) const MAINTENANCE: Command = command("replSetMaintenance", maintenance);
+pub(super) const SYNC_FROM: Command = command("replSetSyncFrom", sync_from);
+pub(super) const ABORT_CATCH_UP: Command = command("replSetAbortPrimaryCatchUp", abort_catch_up);
+
+/// How a command is run, as its entry has it.
+type Run = fn(&mut Invocation<'_>, &mut Writer<'_>) -> Result<(), Halt>;
+
+const fn command(name: &'static str, run: Run) -> Command {
+    Command {
+        name,
+        aliases: &[],
+        fields: &[],
+        databases: Databases::Admin,
+        transaction: TransactionUse::Refused,
+        privileges: Privileges::OnCluster(Action::ReplSetStateChange),
+        run,
+    }
+}
+
+fn maintenance(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
+    Err(Failure::new(ErrorCode::NOT_SECONDARY, "primaries can't modify maintenance mode").into())
+}
+
+fn sync_from(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
+    if !matches!(invocation.argument(), ValueRef::String(host) if !host.is_empty()) {
+        return Err(Failure::failed_to_parse("'replSetSyncFrom' takes the host and port of a member").into());
+    }
+    Err(Failure::new(ErrorCode::NOT_SECONDARY, "primaries don't sync").into())
+}
+
+fn abort_catch_up(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
+    Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "The node is not in catch-up mode.").into())
+}
