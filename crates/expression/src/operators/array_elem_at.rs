@@ -4,6 +4,9 @@ use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::array::element_at;
 use crate::number::as_i32;
 use crate::printed::printed_value;
+use bunko_bson::ValueRef;
+
+const NOT_AN_ARRAY: &str = "'s first argument must be an array, but is ";
 
 pub(super) const OPERATOR: Operator =
     Operator { name: "$arrayElemAt", form: Form::Positional(Arity::Exactly(2)), evaluate };
@@ -12,6 +15,10 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let (array, position) = (call.argument(0, context)?, call.argument(1, context)?);
     if array.is_nullish() || position.is_nullish() {
         return Ok(Evaluated::null());
+    }
+    // The array is looked at first.
+    if !matches!(array.get(), Some(ValueRef::Array(_))) {
+        return element_at(call, context, array, 0, NOT_AN_ARRAY);
     }
     let position = match position.get() {
         Some(value) if value.is_number() => as_i32(value).ok_or_else(|| {
@@ -23,5 +30,5 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
             return Err(call.failure(28690, &message));
         }
     };
-    element_at(call, context, array, position, "'s first argument must be an array, but is ")
+    element_at(call, context, array, position, NOT_AN_ARRAY)
 }

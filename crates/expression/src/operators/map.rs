@@ -32,10 +32,11 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
 
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
     let given = PARAMETERS.read(value)?;
-    let (inner, first_slot) = scope.bind(&[element_name(given[1])?]);
     let optional = |value: Option<ValueRef<'_>>, scope: &ParseScope| {
         value.map_or(Ok(Expression::ABSENT), |value| Expression::parse(value, scope))
     };
-    let arguments = vec![optional(given[0], scope)?, optional(given[2], &inner)?];
+    let input = optional(given[0], scope)?;
+    let (inner, first_slot) = scope.bind(&[element_name(given[1])?]);
+    let arguments = vec![input, optional(given[2], &inner)?];
     Ok(Call { first_slot, ..Call::new(operator, arguments) })
 }
