@@ -99,12 +99,12 @@ fn of_old(code: i32, what: &str) -> Failure {
     Failure::new(ErrorCode(code), format!("$geoNear no longer supports the {what}"))
 }
 
-/// An expression that depends on no document.
+/// An expression that depends on no document, and gives the same whenever it is asked.
 fn constant(name: &str, code: i32, value: ValueRef<'_>, environment: &Environment) -> Result<Expression> {
     let expression = Expression::parse(value, &environment.scope.parse_scope())?;
     let mut dependencies = Dependencies::default();
     expression.add_dependencies(&mut dependencies);
-    if dependencies != Dependencies::default() {
+    if dependencies != Dependencies::default() || !expression.is_constant() {
         let message = format!("$geoNear requires '{name}' to be constant, found: {}", ValueText(value));
         return Err(Failure::new(ErrorCode(code), message));
     }
