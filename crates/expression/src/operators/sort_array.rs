@@ -70,7 +70,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         }
         Prepared::Order(ElementOrder::Whole(direction)) => {
             let compare = |a: &ValueRef<'_>, b: &ValueRef<'_>| direction.apply(context.strings().compare(*a, *b));
-            sorted.extend(operation.sort_by(elements(array, context)?, compare)?.into_iter())?;
+            sorted.extend(operation.sort_by(elements(array, context)?, compare)?)?;
         }
         _ => sorted.extend(array.iter())?,
     }
