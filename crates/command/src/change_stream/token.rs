@@ -180,7 +180,7 @@ impl<'c> GivenToken<'c> {
     /// `FailedToParse` for what are no digits, `Overflow` and 50811 for what is no key, others for one that is no token's.
     pub fn read(self) -> Result<Token> {
         let bytes = decoded(self.data)
-            .ok_or_else(|| Failure::failed_to_parse("resume token string was not a valid hex string"))?;
+            .ok_or_else(|| Failure::failed_to_parse("the resume token is no text of hexadecimal digits"))?;
         Token::of_parts(&bytes, &parts(&bytes)?, self.data)
     }
 }
@@ -191,50 +191,57 @@ impl Token {
         let refuse = |code: i32, message: &str| Failure::new(ErrorCode(code), message);
         let mut values = parts.values.iter();
         let mut next = || values.next().map(|(part, place)| (*part, place.clone()));
-        let at = match next().ok_or_else(|| refuse(40649, "invalid empty resume token"))?.0 {
+        let at = match next().ok_or_else(|| refuse(40649, "the resume token is empty"))?.0 {
             Part::Timestamp(time) => time,
             _ => Timestamp { seconds: 0, increment: 0 },
         };
-        let version = match next().ok_or_else(|| refuse(50796, "Resume Token does not contain version"))?.0 {
+        let version = match next().ok_or_else(|| refuse(50796, "the resume token has no version"))?.0 {
             Part::Integer(version @ 0..=VERSION_MAX) => version,
-            Part::Integer(_) => return Err(refuse(50795, "Invalid Resume Token: only supports version 0, 1 and 2")),
-            _ => return Err(refuse(50854, "Invalid resume token: wrong type for version")),
+            Part::Integer(_) => return Err(refuse(50795, "the resume token's version is none of 0, 1 and 2")),
+            _ => return Err(refuse(50854, "the resume token's version is no integer")),
         };
         let is_high_water = version > 0
-            && match next().ok_or_else(|| refuse(51055, "Resume Token does not contain tokenType"))?.0 {
+            && match next().ok_or_else(|| refuse(51055, "the resume token does not say which kind it is"))?.0 {
                 Part::Integer(kind @ (HIGH_WATER_KIND | EVENT_KIND)) => kind == HIGH_WATER_KIND,
-                Part::Integer(kind) => return Err(refuse(51057, &format!("Token type {kind} not recognized"))),
-                _ => return Err(refuse(51056, "Resume Token tokenType is not an int.")),
+                Part::Integer(kind) => {
+                    return Err(refuse(51057, &format!("the resume token is of the unknown kind {kind}")));
+                }
+                _ => return Err(refuse(51056, "the kind of the resume token is no integer")),
             };
-        match next().ok_or_else(|| refuse(50793, "Resume Token does not contain txnOpIndex"))?.0 {
+        match next().ok_or_else(|| refuse(50793, "the resume token has no number within a transaction"))?.0 {
             Part::Integer(0..) => {}
             Part::Integer(_) => {
-                return Err(refuse(50794, "Invalid Resume Token: txnOpIndex should be non-negative"));
+                return Err(refuse(50794, "the resume token's number within a transaction is below 0"));
             }
-            _ => return Err(refuse(50855, "Resume Token txnOpIndex is not an integer")),
+            _ => return Err(refuse(50855, "the resume token's number within a transaction is no integer")),
         }
         let is_invalidate = version > 0
-            && match next().ok_or_else(|| refuse(50872, "Resume Token does not contain fromInvalidate"))?.0 {
+            && match next()
+                .ok_or_else(|| refuse(50872, "the resume token does not say whether an 'invalidate' gave it"))?
+                .0
+            {
                 Part::Boolean(flag) => flag,
-                _ => return Err(refuse(50870, "Resume Token fromInvalidate is not a boolean.")),
+                _ => {
+                    return Err(refuse(50870, "what says whether an 'invalidate' gave the resume token is no boolean"));
+                }
             };
         let mut token = Self { at, is_high_water, is_invalidate, fragment: None, data: data.to_ascii_uppercase() };
         match next().map(|(part, _)| part) {
             None if version < VERSION_MAX => return Ok(token),
-            None => return Err(refuse(6_189_500, "Expected UUID or null")),
+            None => return Err(refuse(6_189_500, "the resume token names no collection")),
             Some(Part::Null) => {}
             Some(Part::Binary { subtype: BinarySubtype::UUID, bytes }) if bytes.len() == 16 => {}
             Some(_) => {
-                let message = "uuid must be a 16-byte binary field with UUID (4) subtype";
+                let message = "what the resume token names as its collection is no UUID";
                 return Err(Failure::new(ErrorCode::INVALID_UUID, message));
             }
         }
         match next().map(|(part, _)| part) {
             None if is_high_water || version < VERSION_MAX => return Ok(token),
-            None => return Err(refuse(6_189_501, "Expected an eventIdentifier for an event resume token")),
-            Some(_) if is_high_water => return Err(refuse(6_189_504, "Invalid high water mark token")),
+            None => return Err(refuse(6_189_501, "the resume token of an event does not say which event")),
+            Some(_) if is_high_water => return Err(refuse(6_189_504, "the resume token of no event says which event")),
             Some(Part::Object) => {}
-            Some(_) => return Err(refuse(6_189_503, "Resume Token eventIdentifier is not an object")),
+            Some(_) => return Err(refuse(6_189_503, "what the resume token says of its event is no document")),
         }
         let fragment = match next() {
             None if parts.is_left_open => fragment_at_end(bytes),
@@ -243,12 +250,12 @@ impl Token {
                 Some((u8::try_from(number).unwrap_or(u8::MAX), place))
             }
             Some(_) if version == VERSION_MAX => {
-                return Err(refuse(7_182_501, "Resume token 'fragmentNum' must be a non-negative integer."));
+                return Err(refuse(7_182_501, "the resume token's number of a fragment is no integer from 0 on"));
             }
-            Some(_) => return Err(refuse(40646, "invalid oversized resume token")),
+            Some(_) => return Err(refuse(40646, "the resume token has more values than it may")),
         };
         if next().is_some() {
-            return Err(refuse(40646, "invalid oversized resume token"));
+            return Err(refuse(40646, "the resume token has more values than it may"));
         }
         if let Some((number, place)) = fragment {
             token.fragment = Some(number);

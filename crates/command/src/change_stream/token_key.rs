@@ -2,7 +2,7 @@
 //!
 //! A key is what MongoDB calls a KeyString: for each value a byte of its kind and what the kind needs, up to an end that may be
 //! missing. Nothing is kept of what a token has no use for.
-//! Source: the tokens that MongoDB 8 gives to clients, and its answers to those that were changed.
+//! Source: the tokens that MongoDB 8 gives to clients; the kinds' bytes as they are published for KeyStrings.
 
 use super::token::cut;
 use bunko_bson::{ObjectId, Timestamp};
@@ -158,7 +158,12 @@ impl<'k> Reader<'k> {
                 self.text()?;
                 self.object(depth)?;
             }
-            other => return Err(Failure::new(ErrorCode(50811), format!("Unknown type: {other}"))),
+            other => {
+                return Err(Failure::new(
+                    ErrorCode(50811),
+                    format!("no value begins with the byte {other} in a resume token"),
+                ));
+            }
         }
         Ok(Part::Other)
     }
