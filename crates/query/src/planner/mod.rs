@@ -14,6 +14,7 @@ mod key_window;
 mod near_plan;
 mod or_plan;
 mod predicates;
+mod scans;
 mod sort_order;
 mod text_plan;
 
@@ -29,15 +30,13 @@ use crate::id_lookup::{can_look_up, is_plain_id};
 use crate::near::{Measure, NearSearch};
 use crate::plan::{Effort, Parts, Plan, UsedIndex};
 use crate::stages::{
-    ClusteredScan, CollectionScan, Covered, DistinctScan, DocumentStage, Eof, Express, Fetch, GeoNear, GeoScan,
-    IndexScan, KeysAlone, Limit, OrScan, ProjectionStage, RecordStage, Residual, ReturnKey, ScoreUse, Skip, Sort,
-    StageNumber, TermScan, TextMatch, TextOr,
+    DistinctScan, DocumentStage, Eof, GeoNear, Limit, ProjectionStage, Residual, ReturnKey, Skip, Sort, StageNumber,
 };
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef, order};
-use bunko_catalog::{Answers, Collection, GeoField, Index, IndexFilter, KeySpan, Multikey, Surface};
+use bunko_catalog::{Answers, Collection, GeoField, Index, IndexFilter, Surface};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_matcher::{AskedText, Comparison, Expression, TextSearch};
+use bunko_matcher::{Comparison, Expression};
 use bunko_store::{Direction, KeyspaceId};
 use choose::Candidate;
 use std::sync::Arc;
@@ -356,78 +355,6 @@ impl Builder<'_> {
         Ok(Found { stage: Box::new(stage), order: Order::Any })
     }
 
-    /// Documents by the words of their texts.
-    fn text(&mut self, text: &TextSearch) -> Result<Found> {
-        let query = self.query;
-        text_plan::check(query)?;
-        let indexes = self.usable_indexes();
-        let index = text_plan::index(&indexes)?;
-        let asked = text.ask(&index.fields)?;
-        let predicates = predicates_of(query.filter.root());
-        let score = if query.holds_metadata() { ScoreUse::Wanted } else { ScoreUse::Ignored };
-        if let Some(position) = predicates.iter().position(|predicate| matches!(predicate, Expression::Text(_))) {
-            let Some(prefix) = index.prefix(predicates, &query.scope.strings) else {
-                return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, text_plan::PREFIX_MISSING));
-            };
-            let terms = self.text_or(&index, &prefix, &asked, score);
-            let residual = Residual::without(&[position], predicates.len());
-            let input = self.fetch(Box::new(terms), residual, Order::Any).stage;
-            let stage = TextMatch { number: self.number(), index: index.index, prefix, asked, input };
-            return Ok(Found { stage: Box::new(stage), order: Order::Any });
-        }
-        self.text_beside_others(&index, &asked, score)
-    }
-
-    /// Documents by the words of their texts or by other conditions, all of which indexes must serve.
-    fn text_beside_others(&mut self, index: &text_plan::Texts, asked: &AskedText, score: ScoreUse) -> Result<Found> {
-        let (query, strings) = (self.query, &self.query.scope.strings);
-        let predicates = predicates_of(query.filter.root());
-        let alternatives = predicates.iter().find_map(|predicate| match predicate {
-            Expression::Or(alternatives) if alternatives.iter().any(text_plan::holds_text) => Some(alternatives),
-            _ => None,
-        });
-        let indexes = self.allowed_indexes();
-        let mut branches: Vec<Box<dyn RecordStage>> = Vec::new();
-        for alternative in alternatives.into_iter().flatten() {
-            let own = predicates_of(alternative);
-            let branch: Option<Box<dyn RecordStage>> = if text_plan::holds_text(alternative) {
-                let all: Vec<Expression> = own.iter().chain(predicates).cloned().collect();
-                let prefix = index.prefix(&all, strings);
-                prefix.map(|prefix| Box::new(self.text_or(index, &prefix, asked, score)) as _)
-            } else {
-                let best = choose::best(&indexes, own, None, strings).filter(|best| best.bounds.is_narrowed());
-                best.map(|best| Box::new(self.scan(best.bounds, Direction::Forward)) as _)
-            };
-            match branch {
-                // The search first: what it finds has a score.
-                Some(branch) if text_plan::holds_text(alternative) => branches.insert(0, branch),
-                Some(branch) => branches.push(branch),
-                None => {
-                    return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, text_plan::NOT_INDEXED));
-                }
-            }
-        }
-        if branches.is_empty() {
-            return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, text_plan::NOT_INDEXED));
-        }
-        let or = OrScan { number: self.number(), branches };
-        Ok(self.fetch(Box::new(or), Residual::whole(), Order::Any))
-    }
-
-    fn text_or(&mut self, texts: &text_plan::Texts, prefix: &[Value], asked: &AskedText, score: ScoreUse) -> TextOr {
-        self.note(&texts.index, Arc::default());
-        let spans = texts.spans(prefix, &asked.search);
-        let scan = |span| TermScan { number: self.number(), index: Arc::clone(&texts.index), span };
-        let terms = spans.into_iter().map(scan).collect();
-        TextOr { number: self.number(), terms, score }
-    }
-
-    fn geo_scan(&mut self, index: Arc<Index>, spans: Vec<KeySpan>) -> Found {
-        self.note(&index, index.multikey());
-        let scan = GeoScan { number: self.number(), index, spans: spans.into() };
-        self.fetch(Box::new(scan), Residual::whole(), Order::Any)
-    }
-
     fn allowed_indexes(&self) -> Vec<Arc<Index>> {
         let mut indexes = self.usable_indexes();
         if let Some(allowed) = self.allowed {
@@ -436,77 +363,6 @@ impl Builder<'_> {
             indexes.retain(|index| filter.allows(&index.name, index.key_pattern()));
         }
         indexes
-    }
-
-    fn collection_scan(&mut self, direction: Direction) -> Found {
-        let residual = if self.query.has_no_filter() { Residual::none() } else { Residual::whole() };
-        if self.collection.is_clustered() {
-            let bounds = IndexBounds::full(&self.collection.id_index());
-            return self.clustered_scan(bounds, direction, residual, Order::Any);
-        }
-        let stage = CollectionScan { number: self.number(), direction, residual };
-        Found { stage: Box::new(stage), order: Order::Any }
-    }
-
-    fn express(&mut self, id: &Value) -> Found {
-        let index = self.collection.id_index();
-        self.note(&index, index.multikey());
-        Found { stage: Box::new(Express::new(self.number(), index, id)), order: Order::AsAsked }
-    }
-
-    fn index_scan(&mut self, candidate: Candidate) -> Found {
-        let predicates = predicates_of(self.query.filter.root());
-        let residual = Residual::without(&candidate.bounds.decided, predicates.len());
-        let direction = candidate.sorted.unwrap_or(Direction::Forward);
-        let order = if candidate.sorted.is_some() { Order::AsAsked } else { Order::Any };
-        if candidate.bounds.index.is_clustered {
-            return self.clustered_scan(candidate.bounds, direction, residual, order);
-        }
-        let covered = self.covered(&candidate.bounds, &residual, order);
-        let scan = self.scan(candidate.bounds, direction);
-        if let Some(fields) = covered {
-            self.is_covered = true;
-            return Found { stage: Box::new(Covered { number: self.number(), scan, fields }), order };
-        }
-        self.fetch(Box::new(scan), residual, order)
-    }
-
-    /// The fields of an index that are all that is needed, where its keys alone give the answer.
-    fn covered(&self, bounds: &IndexBounds, residual: &Residual, order: Order) -> Option<Vec<usize>> {
-        let is_ordered = self.query.sort.is_none() || order == Order::AsAsked;
-        let needed = self.query.needed_alone().filter(|_| is_ordered && residual.is_nothing())?;
-        covered_plan::fields(bounds, needed)
-    }
-
-    fn clustered_scan(&mut self, bounds: IndexBounds, direction: Direction, residual: Residual, order: Order) -> Found {
-        let scan = self.scan(bounds, direction);
-        let stage = ClusteredScan::new(self.number(), scan, direction, residual);
-        Found { stage: Box::new(stage), order }
-    }
-
-    fn or_scan(&mut self, or: or_plan::OrBounds) -> Found {
-        let is_all = matches!(self.query.filter.root(), Expression::Or(_));
-        let residual = if is_all && or.is_decided { Residual::none() } else { Residual::whole() };
-        let scan = |bounds| Box::new(self.scan(bounds, Direction::Forward)) as Box<dyn RecordStage>;
-        let branches = or.branches.into_iter().map(scan).collect();
-        let or = OrScan { number: self.number(), branches };
-        self.fetch(Box::new(or), residual, Order::Any)
-    }
-
-    fn scan(&mut self, bounds: IndexBounds, direction: Direction) -> IndexScan {
-        self.note(&bounds.index, Arc::clone(&bounds.multikey));
-        IndexScan::new(self.number(), bounds, direction)
-    }
-
-    fn fetch(&mut self, input: Box<dyn RecordStage>, residual: Residual, order: Order) -> Found {
-        if residual.is_nothing() && self.query.needs_no_field() {
-            return Found { stage: Box::new(KeysAlone { input }), order };
-        }
-        Found { stage: Box::new(Fetch { number: self.number(), residual, input }), order }
-    }
-
-    fn note(&mut self, index: &Arc<Index>, multikey: Arc<Multikey>) {
-        self.used.push(UsedIndex { index: Arc::clone(index), multikey });
     }
 
     fn hinted(&self, hint: &Hint) -> Result<Arc<Index>> {

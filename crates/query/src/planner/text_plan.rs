@@ -1,17 +1,20 @@
-//! `$text`: which index serves it, and which of its keys are looked at.
+//! `$text`: which index serves it, which of its keys are looked at, and the stages that do so.
 
+use super::{Builder, Found, Order, choose, predicates_of};
 use crate::find_query::{FindQuery, Hint};
+use crate::stages::{OrScan, RecordStage, Residual, ScoreUse, TermScan, TextMatch, TextOr};
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_catalog::{Index, KeySpan, TextIndex};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_matcher::{Comparison, Expression};
+use bunko_matcher::{AskedText, Comparison, Expression, TextSearch};
+use bunko_store::Direction;
 use bunko_text::{Search, TextFields};
 use std::sync::Arc;
 
-pub(super) const PREFIX_MISSING: &str = "failed to use text index to satisfy $text query (if text index is compound, are \
-                                         equality predicates given for all prefix fields?)";
-pub(super) const NOT_INDEXED: &str = "Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have \
-                                      to be indexed as well.";
+const PREFIX_MISSING: &str = "failed to use text index to satisfy $text query (if text index is compound, are \
+                              equality predicates given for all prefix fields?)";
+const NOT_INDEXED: &str = "Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have \
+                           to be indexed as well.";
 
 /// Whether a filter that is not parsed yet looks for texts, anywhere that a plan can do so.
 pub(crate) fn names_text(filter: DocumentRef<'_>) -> bool {
@@ -23,15 +26,15 @@ pub(crate) fn names_text(filter: DocumentRef<'_>) -> bool {
 }
 
 /// The text index of a collection.
-pub(super) struct Texts {
-    pub index: Arc<Index>,
-    pub fields: Arc<TextFields>,
+struct Texts {
+    index: Arc<Index>,
+    fields: Arc<TextFields>,
 }
 
 /// Refuses what cannot be asked beside `$text`.
 /// # Errors
 /// `BadValue`.
-pub(super) fn check(query: &FindQuery) -> Result<()> {
+fn check(query: &FindQuery) -> Result<()> {
     match &query.hint {
         None => {}
         Some(Hint::Natural(_)) => {
@@ -48,7 +51,7 @@ pub(super) fn check(query: &FindQuery) -> Result<()> {
 /// The text index among these: there is one at most.
 /// # Errors
 /// `IndexNotFound`.
-pub(super) fn index(indexes: &[Arc<Index>]) -> Result<Texts> {
+fn index(indexes: &[Arc<Index>]) -> Result<Texts> {
     let found = indexes.iter().find_map(|index| {
         index.kind.text().map(|text| Texts { index: Arc::clone(index), fields: Arc::clone(&text.fields) })
     });
@@ -56,8 +59,8 @@ pub(super) fn index(indexes: &[Arc<Index>]) -> Result<Texts> {
 }
 
 /// Whether an alternative of an `$or` is a search, or holds one among other conditions.
-pub(super) fn holds_text(alternative: &Expression) -> bool {
-    super::predicates_of(alternative).iter().any(|predicate| matches!(predicate, Expression::Text(_)))
+fn holds_text(alternative: &Expression) -> bool {
+    predicates_of(alternative).iter().any(|predicate| matches!(predicate, Expression::Text(_)))
 }
 
 impl Texts {
@@ -67,7 +70,7 @@ impl Texts {
 
     /// The values of the fields before the texts, where the predicates name one for each and the index's documents are all
     /// that they ask for.
-    pub fn prefix(&self, predicates: &[Expression], strings: &StringOrder) -> Option<Vec<Value>> {
+    fn prefix(&self, predicates: &[Expression], strings: &StringOrder) -> Option<Vec<Value>> {
         if self
             .index
             .partial_filter
@@ -90,10 +93,78 @@ impl Texts {
     }
 
     /// The keys of a search's terms.
-    pub fn spans(&self, prefix: &[Value], search: &Search) -> Vec<KeySpan> {
+    fn spans(&self, prefix: &[Value], search: &Search) -> Vec<KeySpan> {
         let Some(kind) = self.kind() else { return Vec::new() };
         let prefix: Vec<_> = prefix.iter().map(Value::as_ref).collect();
         search.terms.iter().map(|term| kind.span(&prefix, term)).collect()
+    }
+}
+
+impl Builder<'_> {
+    /// Documents by the words of their texts.
+    pub(super) fn text(&mut self, text: &TextSearch) -> Result<Found> {
+        let query = self.query;
+        check(query)?;
+        let indexes = self.usable_indexes();
+        let index = index(&indexes)?;
+        let asked = text.ask(&index.fields)?;
+        let predicates = predicates_of(query.filter.root());
+        let score = if query.holds_metadata() { ScoreUse::Wanted } else { ScoreUse::Ignored };
+        if let Some(position) = predicates.iter().position(|predicate| matches!(predicate, Expression::Text(_))) {
+            let Some(prefix) = index.prefix(predicates, &query.scope.strings) else {
+                return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, PREFIX_MISSING));
+            };
+            let terms = self.text_or(&index, &prefix, &asked, score);
+            let residual = Residual::without(&[position], predicates.len());
+            let input = self.fetch(Box::new(terms), residual, Order::Any).stage;
+            let stage = TextMatch { number: self.number(), index: index.index, prefix, asked, input };
+            return Ok(Found { stage: Box::new(stage), order: Order::Any });
+        }
+        self.text_beside_others(&index, &asked, score)
+    }
+
+    /// Documents by the words of their texts or by other conditions, all of which indexes must serve.
+    fn text_beside_others(&mut self, index: &Texts, asked: &AskedText, score: ScoreUse) -> Result<Found> {
+        let (query, strings) = (self.query, &self.query.scope.strings);
+        let predicates = predicates_of(query.filter.root());
+        let alternatives = predicates.iter().find_map(|predicate| match predicate {
+            Expression::Or(alternatives) if alternatives.iter().any(holds_text) => Some(alternatives),
+            _ => None,
+        });
+        let indexes = self.allowed_indexes();
+        let mut branches: Vec<Box<dyn RecordStage>> = Vec::new();
+        for alternative in alternatives.into_iter().flatten() {
+            let own = predicates_of(alternative);
+            let branch: Option<Box<dyn RecordStage>> = if holds_text(alternative) {
+                let all: Vec<Expression> = own.iter().chain(predicates).cloned().collect();
+                let prefix = index.prefix(&all, strings);
+                prefix.map(|prefix| Box::new(self.text_or(index, &prefix, asked, score)) as _)
+            } else {
+                let best = choose::best(&indexes, own, None, strings).filter(|best| best.bounds.is_narrowed());
+                best.map(|best| Box::new(self.scan(best.bounds, Direction::Forward)) as _)
+            };
+            match branch {
+                // The search first: what it finds has a score.
+                Some(branch) if holds_text(alternative) => branches.insert(0, branch),
+                Some(branch) => branches.push(branch),
+                None => {
+                    return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, NOT_INDEXED));
+                }
+            }
+        }
+        if branches.is_empty() {
+            return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, NOT_INDEXED));
+        }
+        let or = OrScan { number: self.number(), branches };
+        Ok(self.fetch(Box::new(or), Residual::whole(), Order::Any))
+    }
+
+    fn text_or(&mut self, texts: &Texts, prefix: &[Value], asked: &AskedText, score: ScoreUse) -> TextOr {
+        self.note(&texts.index, Arc::default());
+        let spans = texts.spans(prefix, &asked.search);
+        let scan = |span| TermScan { number: self.number(), index: Arc::clone(&texts.index), span };
+        let terms = spans.into_iter().map(scan).collect();
+        TextOr { number: self.number(), terms, score }
     }
 }
 
