@@ -44,6 +44,7 @@ mod known_commands;
 mod let_variables;
 mod log_verbosity;
 mod machine;
+mod made_while_read;
 mod namespace_usage;
 mod operation_class;
 mod operation_description;

@@ -1,5 +1,9 @@
 //! `aggregate`: documents through a pipeline.
 
+mod aggregation;
+
+pub(crate) use aggregation::{Aggregation, open, prepare, run_counted};
+
 use super::{explain, find};
 use crate::authorization::{Privileges, pipelines};
 use crate::change_stream;
@@ -11,25 +15,18 @@ use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::oplog_view::{self, is_oplog};
-use crate::pipeline_sources::{
-    PipelineSources, Planned, Resolved, behind_views, no_collection_near, planner_query, reads_by_itself, resolve_for,
-};
+use crate::pipeline_sources::PipelineSources;
 use crate::pipeline_writes::PipelineWrite;
-use crate::session_collections::{self, SessionCollection};
 use crate::source_stages::{SourcedPipeline, Subject, subject_of};
 use crate::time_series;
-use bunko_aggregate::{
-    DocumentStream, Documents, Environment, Pipeline, PlannerPart, SourceName, StageRun, WriteStage,
-    involved_collections,
-};
+use aggregation::Aggregated;
+use bunko_aggregate::{DocumentStream, Documents, Environment, Pipeline, WriteStage, involved_collections};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure};
-use bunko_expression::Offered;
 use bunko_operation::OperationContext;
-use bunko_query::{Execution, FindQuery, Footing, Hint, QueryScope, plan};
-use bunko_store::{Direction, Lsn, Snapshot};
-use std::sync::{Arc, Weak};
+use bunko_query::Hint;
+use bunko_store::Direction;
 
 pub(super) const COMMAND: Command = Command {
     name: "aggregate",
@@ -50,17 +47,6 @@ pub(super) const COMMAND: Command = Command {
     privileges: Privileges::By(pipelines::aggregate),
     run,
 };
-
-/// A pipeline, split between the planner and its stages.
-pub(crate) struct Aggregation {
-    /// What the planner does.
-    pub query: FindQuery,
-    /// What is left to the stages.
-    pub pipeline: Pipeline,
-    /// What it is done over, below all views; none for a pipeline that needs no collection.
-    pub resolved: Option<Resolved>,
-    sources: Arc<PipelineSources>,
-}
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     if invocation.boolean("bypassDocumentValidation", false)? {
@@ -333,63 +319,6 @@ pub(crate) fn hint(
     }
 }
 
-/// Reads a pipeline over a collection, a view, or nothing.
-/// # Errors
-/// Those of stages and expressions, and of views.
-pub(crate) fn prepare(
-    invocation: &Invocation<'_>,
-    namespace: Option<&Namespace>,
-    stages: ArrayRef<'_>,
-    scope: Arc<QueryScope>,
-) -> Result<Aggregation, Failure> {
-    let catalog = &invocation.service.catalog;
-    let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope);
-    if let Some(namespace) = namespace
-        && first_name(stages) == Some("$documents")
-    {
-        let message = format!("$documents is not valid on a collection ({namespace}), only with {{aggregate: 1}}");
-        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
-    }
-    let resolved = namespace.map(|namespace| resolve_for(catalog, namespace, &scope.operation)).transpose()?;
-    let over = namespace.map(|namespace| SourceName::here(namespace.collection()));
-    let environment = Environment::new(Arc::clone(&scope))
-        .with_sources(Arc::clone(&sources) as _)
-        .with_rewrites(invocation.service.fail_points.rewrites(&invocation.service.world))
-        .over(over.as_ref());
-    // What the client sent is refused in its own right, wherever a view's stages would end.
-    if reads_by_itself(stages)
-        && let Some(namespace) = namespace
-        && time_series::find(catalog, namespace)?.is_some()
-    {
-        let stage = first_name(stages).unwrap_or_default();
-        let message = format!("{stage} is not supported on a time series collection: {namespace}");
-        return Err(Failure::new(ErrorCode(10_557_301), message));
-    }
-    let is_view = resolved.as_ref().is_some_and(|resolved| resolved.views_count > 0);
-    // What is known of a view's documents is told by the view's stages.
-    let found = match namespace {
-        Some(namespace) if !is_oplog(catalog, namespace) => Offered::PLAN,
-        _ => Offered::NONE,
-    };
-    let offered = if is_view { Offered::ANY } else { found };
-    let alone = Environment { scope: Arc::new(environment.scope.offering(offered)), ..environment.clone() };
-    let environment = Environment { scope: Arc::new(environment.scope.offering(found)), ..environment };
-    let sent = Pipeline::parse(stages, alone)?;
-    let parsed = match (&resolved, namespace) {
-        (Some(resolved), Some(namespace)) if resolved.views_count > 0 => {
-            sources.note_namespace(namespace)?;
-            Pipeline::parse(behind_views(resolved, stages).as_ref(), environment)?
-        }
-        _ => sent,
-    };
-    let (part, pipeline) = match SessionCollection::below(resolved.as_ref()) {
-        // There is nothing to plan.
-        Some(_) => (PlannerPart::default(), parsed),
-        None => parsed.split_for_planner(),
-    };
-    Ok(Aggregation { query: planner_query(part, &pipeline, scope)?, pipeline, resolved, sources })
-}
-
 /// The name of a pipeline's first stage.
 pub(crate) fn first_name(stages: ArrayRef<'_>) -> Option<&str> {
     first_stage_name(stages.iter().next()?)
@@ -411,71 +340,6 @@ fn take_options(fields: &Fields<'_>, operation: &OperationContext) -> Result<(),
     fields.boolean("bypassDocumentValidation", false)?;
     fields.strict_boolean("allowDiskUse", false)?;
     find::set_disk_use(fields, operation)
-}
-
-/// Opens a pipeline, and says whether later batches may take long.
-pub(crate) fn open(
-    invocation: &Invocation<'_>,
-    aggregation: Aggregation,
-) -> Result<(Box<dyn CursorSource>, bool), Halt> {
-    if let Some(documents) = session_collections::open(invocation, &aggregation)? {
-        let stream = aggregation.pipeline.open(documents);
-        return Ok((Box::new(Aggregated::of(stream)), true));
-    }
-    let Aggregation { query, pipeline, resolved, sources } = aggregation;
-    let resolved = resolved.filter(|_| !pipeline.brings_documents());
-    let Some((execution, is_long)) = open_plan(invocation, query, resolved, &sources)? else {
-        let stream = pipeline.open(Box::new(Documents::none()));
-        return Ok((Box::new(Aggregated::of(stream)), false));
-    };
-    if pipeline.is_empty() {
-        return Ok((Box::new(execution), is_long));
-    }
-    let footing = Arc::new(execution.footing().clone());
-    let (weak, snapshot) = (Arc::downgrade(&footing), Arc::downgrade(execution.snapshot()));
-    let stream = pipeline.open(Box::new(Planned::on(execution, footing)));
-    Ok((Box::new(Aggregated { footing: weak, snapshot, ..Aggregated::of(stream) }), is_long))
-}
-
-/// Opens the planner's part of a pipeline, where there is a collection.
-fn open_plan(
-    invocation: &Invocation<'_>,
-    query: FindQuery,
-    resolved: Option<Resolved>,
-    sources: &PipelineSources,
-) -> Result<Option<(Execution, bool)>, Halt> {
-    let Some(Resolved { namespace, collection, .. }) = resolved else { return Ok(None) };
-    let Some(noted) = collection else {
-        return if query.near.is_some() { Err(no_collection_near(&namespace).into()) } else { Ok(None) };
-    };
-    let collection = &noted.collection;
-    let snapshot = if sources.are_several() { Some(sources.snapshot(collection)?) } else { None };
-    let query = FindQuery { among: snapshot.as_ref().map(|_| Arc::clone(&noted.indexes)), ..query };
-    let plan = plan(collection, Arc::new(query))?;
-    let is_long = plan.is_long(collection);
-    invocation.refuse_if_long(is_long)?;
-    let execution = match snapshot {
-        Some(snapshot) => plan.open_shared(&snapshot)?,
-        None => plan.open()?,
-    };
-    Ok(Some((execution, is_long)))
-}
-
-/// Runs a pipeline to its end, for what its stages do.
-pub(crate) fn run_counted(invocation: &Invocation<'_>, aggregation: Aggregation) -> Result<Vec<Arc<StageRun>>, Halt> {
-    let sessions = session_collections::open(invocation, &aggregation)?;
-    let Aggregation { query, pipeline, resolved, sources } = aggregation;
-    let resolved = resolved.filter(|_| !pipeline.brings_documents());
-    let source: Box<dyn DocumentStream> = match sessions {
-        Some(documents) => documents,
-        None => match open_plan(invocation, query, resolved, &sources)? {
-            Some((execution, _)) => Box::new(Planned::new(execution)),
-            None => Box::new(Documents::none()),
-        },
-    };
-    let (mut stream, runs) = pipeline.open_counted(source);
-    while stream.next()?.is_some() {}
-    Ok(runs)
 }
 
 /// Runs all stages over the oplog. A hint has nothing to choose from.
@@ -532,35 +396,4 @@ fn open_sourced(
     };
     let stream = pipeline.open(Box::new(Documents::new(documents)));
     Ok(Sourced { source: Box::new(Aggregated::of(stream)), write })
-}
-
-/// What comes out of the last stage.
-struct Aggregated {
-    stream: Box<dyn DocumentStream>,
-    current: Option<DocumentBuf>,
-    /// That of the plan below, while it has more.
-    footing: Weak<Footing>,
-    /// What the plan reads, and others below it, for as long as any of them has more.
-    snapshot: Weak<Snapshot>,
-}
-
-impl Aggregated {
-    fn of(stream: Box<dyn DocumentStream>) -> Self {
-        Self { stream, current: None, footing: Weak::new(), snapshot: Weak::new() }
-    }
-}
-
-impl CursorSource for Aggregated {
-    fn next(&mut self) -> Result<Option<DocumentRef<'_>>, Failure> {
-        self.current = self.stream.next()?;
-        Ok(self.current.as_ref().map(DocumentBuf::as_ref))
-    }
-
-    fn resume(&mut self) -> Result<(), Failure> {
-        self.footing.upgrade().map_or(Ok(()), |footing| footing.check())
-    }
-
-    fn snapshot(&self) -> Option<Lsn> {
-        self.snapshot.upgrade().map(|snapshot| snapshot.lsn())
-    }
 }

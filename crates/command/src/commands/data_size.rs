@@ -3,8 +3,7 @@
 use crate::authorization::{Privileges, collections};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
-use crate::oplog_view;
-use crate::session_collections;
+use crate::made_while_read;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};
@@ -38,8 +37,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return Err(invocation.mismatch("dataSize", argument, "type 'string'").into());
     };
     let namespace = Namespace::parse(name)?;
-    oplog_view::check(&invocation.service.catalog, &namespace, invocation.command.name)?;
-    session_collections::check(&invocation.service.catalog, &namespace, invocation.command.name)?;
+    made_while_read::check(invocation, &namespace, invocation.command)?;
     let is_estimate = invocation.boolean("estimate", false)?;
     let part = part(invocation)?;
     let (bytes, count) = match (invocation.collection_not_view(&namespace)?, part) {

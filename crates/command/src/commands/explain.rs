@@ -10,11 +10,11 @@ use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
-use crate::oplog_view;
+use crate::made_while_read;
 use crate::pipeline_sources::no_collection_near;
 use crate::pipeline_writes::PipelineWrite;
 use crate::query_settings::{COMMANDS, ShapeHash, shape_of};
-use crate::session_collections::{self, SessionCollection};
+use crate::session_collections::SessionCollection;
 use crate::source_stages::SourcedPipeline;
 use crate::vector_search;
 use crate::view_reads;
@@ -133,8 +133,7 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
             return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
         }
     };
-    oplog_view::check(&invocation.service.catalog, &namespace, invocation.command.name)?;
-    session_collections::check(&invocation.service.catalog, &namespace, command.name)?;
+    made_while_read::check(invocation, &namespace, command)?;
     let fields = Fields::new(command.name, body);
     if command.name == "aggregate" {
         aggregate::check_uuid(&invocation.service.catalog, &fields, &namespace)?;

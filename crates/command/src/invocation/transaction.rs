@@ -1,0 +1,160 @@
+//! What an invocation knows of its session's write: the transaction or the retryable write that it is part of, the state that it
+//! reads, and what it waits for where it meets another transaction.
+
+use super::Invocation;
+use crate::authorization::cursors::Owner;
+use crate::awaiting::Await;
+use crate::sessions::{Asked, CheckedOut};
+use crate::transactions::{CONFLICT_LOOK, CONFLICT_WAIT_MAX, Entry, Fate, Part};
+use bunko_bson::{DocumentRef, ValueRef, Writer};
+use bunko_catalog::{Namespace, RetryableWrite, Return, StateAsked, Transaction, Turn};
+use bunko_errors::{Failure, Result};
+use bunko_operation::UnitOfWork;
+use bunko_store::Lsn;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What is done after a conflict with another transaction.
+pub(crate) enum Conflict {
+    /// The command waits for its turn, and is run again.
+    Again(Await, Turn),
+    /// The command has failed, and its reply waits.
+    Over(Await),
+}
+
+impl Invocation<'_> {
+    /// Has a command with a number wait for its session, whose it is until its end.
+    /// # Errors
+    /// Where the number is not one for the command; what the operation says while it waits.
+    pub(crate) fn check_out_session(&mut self, number: i64) -> Result<()> {
+        let asked = Asked { number, part: self.options.part };
+        while self.checked_out.is_none() {
+            let Some(session) = self.connection.session.clone() else { return Ok(()) };
+            self.checked_out = session.check_out(asked, self.service, self)?;
+            if self.checked_out.is_none() {
+                // It ended a moment ago.
+                let sessions = &self.service.sessions;
+                sessions.touch_again(&mut self.connection.session, session.id, Instant::now())?;
+            }
+        }
+        if let Some(transaction) = self.checked_out.as_ref().and_then(CheckedOut::transaction) {
+            transaction.came_over(&self.connection.haste);
+        }
+        if asked.part == Some(Part::First) {
+            self.note_transaction(number);
+        }
+        if let (Some(context), Some(unit)) = (self.context.get(), self.unit_shared()) {
+            context.operation.join(unit);
+        }
+        Ok(())
+    }
+
+    /// Notes that the command has begun a transaction.
+    fn note_transaction(&self, number: i64) {
+        let Some(checked_out) = &self.checked_out else { return };
+        let read_concern = self.request.body.get("readConcern").and_then(ValueRef::as_document);
+        self.service.transactions.note_begin(Entry {
+            session: Arc::clone(checked_out.session()),
+            number,
+            began: self.started(),
+            read_concern: read_concern.map(DocumentRef::to_owned),
+            connection: self.connection.id,
+            client: self.connection.peer,
+            owner: Owner::of(self),
+        });
+    }
+
+    /// Lets the command read a past state, or the transaction that it begins.
+    /// # Errors
+    /// `SnapshotTooOld`, `SnapshotUnavailable`; `CommandNotSupported` for a database that has no past states.
+    pub(crate) fn read_past(&mut self, asked: StateAsked) -> Result<()> {
+        let catalog = &self.service.catalog;
+        let transaction = self.checked_out.as_ref().filter(|own| own.is_of_transaction()).and_then(CheckedOut::unit);
+        if let Some(transaction) = transaction.as_ref().and_then(|unit| unit.downcast_ref::<Transaction>()) {
+            return match asked {
+                StateAsked::Present => Ok(()),
+                StateAsked::At(time) => catalog.set_time_of(transaction, time),
+            };
+        }
+        if self.request.database == Namespace::OPLOG_DATABASE {
+            return Err(Failure::not_supported_yet("read concern snapshot for the database local"));
+        }
+        let (at, read) = catalog.read_past(asked)?;
+        if let Some(context) = self.context.get() {
+            context.operation.join(Arc::clone(&read) as _);
+        }
+        (self.outer_unit, self.state_at) = (Some(read as Arc<UnitOfWork>), Some(at));
+        Ok(())
+    }
+
+    /// Tells the time of the state that the command reads, where it reads a past one.
+    pub(crate) fn write_state_time(&self, reply: &mut Writer<'_>) {
+        if let Some(at) = self.state_at {
+            reply.append("atClusterTime", at);
+        }
+    }
+
+    pub(super) fn unit_shared(&self) -> Option<Arc<UnitOfWork>> {
+        self.checked_out.as_ref().and_then(CheckedOut::unit).or_else(|| self.outer_unit.clone())
+    }
+
+    /// The retryable write that the command is.
+    pub(crate) fn retryable_write(&self) -> Option<&Arc<RetryableWrite>> {
+        self.checked_out.as_ref().and_then(CheckedOut::write)
+    }
+
+    /// Whether the command is part of a transaction.
+    pub(crate) fn is_of_transaction(&self) -> bool {
+        self.checked_out.as_ref().is_some_and(CheckedOut::is_of_transaction)
+    }
+
+    /// The number of the transaction that the command is part of.
+    pub(crate) fn transaction_number(&self) -> Option<i64> {
+        self.options.transaction_number.filter(|_| self.is_of_transaction())
+    }
+
+    /// Says what becomes of the transaction when the command ends, if it is part of one.
+    pub(crate) fn set_fate(&mut self, fate: Fate) {
+        if let Some(checked_out) = &mut self.checked_out {
+            checked_out.set_fate(fate);
+        }
+    }
+
+    /// Commits the transaction that the command is part of.
+    /// # Errors
+    /// As `Transaction::commit`.
+    pub(crate) fn commit_transaction(&mut self) -> Result<Option<Lsn>> {
+        self.checked_out.as_mut().map_or(Ok(None), CheckedOut::commit)
+    }
+
+    /// Aborts the transaction that the command is part of.
+    pub(crate) fn abort_transaction(&mut self) {
+        if let Some(checked_out) = &mut self.checked_out {
+            checked_out.abort();
+        }
+    }
+
+    /// What is worth waiting for after the command has met another transaction: until then, where it has waited before.
+    pub(crate) fn wait_after_conflict(&self, until: Option<Instant>) -> Option<Conflict> {
+        let transaction = self.checked_out.as_ref()?.transaction()?;
+        let until = until.unwrap_or_else(|| self.started() + CONFLICT_WAIT_MAX);
+        // Who asked for the state of some time gets that again.
+        if matches!(self.options.read_concern.state, Some(StateAsked::At(_))) || Instant::now() >= until {
+            return None;
+        }
+        let is_first = self.options.part == Some(Part::First);
+        let comes_back = if is_first { Return::AtOnce } else { Return::Anew };
+        let turn = transaction.turn_after_obstacle(comes_back, until)?;
+        // Others wait until it has had its turn.
+        self.connection.haste.set(true);
+        let (news, stop) = (turn.bell().after(0), self.stop_bell());
+        let stop = stop.after(stop.rings());
+        Some(if is_first {
+            // Who was called before may never come.
+            let until = until.min(Instant::now() + CONFLICT_LOOK);
+            Conflict::Again(Await { news, stop, until, turn: None }, turn)
+        } else {
+            Conflict::Over(Await { news, stop, until, turn: Some(turn) })
+        })
+    }
+}
