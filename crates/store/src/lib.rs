@@ -39,6 +39,7 @@ mod reclaim;
 mod snapshots;
 mod staged;
 mod statistics;
+mod status;
 mod still_files;
 mod store;
 pub mod sync;
@@ -69,10 +70,12 @@ pub use log::{
 pub use overlay::{NOT_LOGGED, Net, Overlay, part_with_room};
 pub use pace::{Haste, Pace};
 pub use position::{KeyspaceId, Location, Lsn, RecordId};
+pub use snapshots::Snapshot;
 pub use staged::Staged;
 pub use statistics::KeyspaceStatistics;
+pub use status::StoreStatistics;
 pub use still_files::StillFiles;
-pub use store::{BackgroundErrorHook, Clock, LogHandle, Snapshot, Store, StoreOptions, StoreStatistics};
+pub use store::{BackgroundErrorHook, Clock, LogHandle, Store, StoreOptions};
 pub use whole::Whole;
 
 /// What storage operations return.

@@ -2,7 +2,6 @@
 
 use crate::checkpoint::Checkpointer;
 use crate::data_directory::DataDirectory;
-use crate::delegate::Delegate;
 use crate::engines::{EngineTable, Engines, Survival};
 use crate::failpoint::{self, Failpoint};
 use crate::followed::Followed;
@@ -12,20 +11,19 @@ use crate::log::{Log, LogOptions, recover};
 use crate::manifest::Manifest;
 use crate::merge::Merger;
 use crate::reclaim::Reclaimer;
-use crate::snapshots::{Pin, Snapshots};
+use crate::snapshots::Snapshots;
 use crate::statistics::Statistics;
 use crate::watermark::Watermark;
 use crate::whole::WholeCommits;
 use crate::{
-    Batch, DurabilityCallback, Effort, Engine, KeyspaceId, KeyspaceStatistics, Location, LockTable, Lsn, RecordId,
-    Result, Space, Staged, StorageError, View,
+    Batch, DurabilityCallback, Effort, Engine, KeyspaceId, Location, LockTable, Lsn, RecordId, Result, Staged,
+    StorageError, View,
 };
 use bunko_bson::{DocumentBuf, Timestamp};
-use bunko_versions::Views;
 use parking_lot::{Mutex, RwLock};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 /// A writer whose engine is full checkpoints where so much waits for one: less would hardly make room.
@@ -70,20 +68,6 @@ impl StoreOptions {
     }
 }
 
-/// Counters of the whole store.
-#[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
-pub struct StoreStatistics {
-    pub log: crate::LogStatistics,
-    pub checkpoints: u64,
-    pub last_checkpoint_ms: u64,
-    pub longest_checkpoint_ms: u64,
-    pub unflushed_bytes: u64,
-    pub engines_bytes: u64,
-    /// Writes that were held back because the engine's flush did not keep up.
-    pub stalled_writes: u64,
-}
-
 /// One open data directory, or a store in memory that has none.
 pub struct Store {
     pub(crate) journal: Journal,
@@ -123,14 +107,6 @@ impl Drop for Applying<'_> {
         }
         self.store.watermark.applied(self.lsn);
     }
-}
-
-/// A view that keeps its history while it is open.
-pub struct Snapshot {
-    pub(crate) view: Box<dyn View>,
-    pub(crate) lsn: Lsn,
-    /// `None` where the view keeps another snapshot open.
-    pub(crate) _pin: Option<Pin>,
 }
 
 impl Store {
@@ -392,51 +368,6 @@ impl Store {
         self.journal.on_durable(lsn, callback);
     }
 
-    /// No view, open or to come, is of an older state.
-    pub(crate) fn oldest_view(&self) -> Lsn {
-        Lsn(self.views().oldest())
-    }
-
-    pub(crate) fn views(&self) -> Views<'_> {
-        self.snapshots.views(|| self.watermark.visible())
-    }
-
-    /// The oldest state that a snapshot is open of, or the present one.
-    pub fn oldest_snapshot(&self) -> Lsn {
-        Lsn(self.views().oldest())
-    }
-
-    /// What each engine keeps only for snapshots that are open, of states that are over.
-    pub fn kept_for_snapshots(&self) -> Vec<(&'static str, crate::KeptForViews)> {
-        let (oldest, now) = (self.oldest_snapshot(), self.watermark.visible());
-        let kept = |engine: &Arc<dyn Engine>| {
-            // Nobody waits here, so what was let go may go now.
-            engine.release();
-            engine.kept_for_views(oldest).into_iter().map(|kept| (engine.name(), kept)).collect::<Vec<_>>()
-        };
-        if oldest < now { self.engines.all().iter().flat_map(kept).collect() } else { Vec::new() }
-    }
-
-    /// The present state, kept while the snapshot is open.
-    pub fn snapshot(&self) -> Snapshot {
-        // No checkpoint begins between the choice of the state and its view.
-        let _gate = self.gate.read();
-        let (lsn, pin) = self.snapshots.pin(|| self.watermark.visible());
-        Snapshot { view: self.engines.view(lsn), lsn, _pin: Some(pin) }
-    }
-
-    /// The present state and its time, that of the newest record, all of which is in it.
-    pub fn timed_snapshot(&self) -> (Snapshot, Timestamp) {
-        loop {
-            let (end, at) = self.watermark.now();
-            let snapshot = self.snapshot();
-            // Else a record came in between, and it is tried again: the state is that of no known time.
-            if snapshot.lsn() == end {
-                return (snapshot, at);
-            }
-        }
-    }
-
     /// What has been applied; exact for keys that the caller holds locked.
     pub fn latest(&self) -> &dyn View {
         self.engines.latest()
@@ -462,55 +393,9 @@ impl Store {
         self.directory.as_ref().map(|directory| directory.path.as_path())
     }
 
-    /// What a keyspace holds.
-    pub fn keyspace_statistics(&self, keyspace: KeyspaceId) -> KeyspaceStatistics {
-        self.statistics.keyspace(keyspace)
-    }
-
-    /// What keyspaces take, in the order given. An engine goes over all its files for it, for however many it is asked:
-    /// ask for all at once.
-    pub fn space(&self, keyspaces: &[KeyspaceId]) -> Vec<Space> {
-        let with_statistics = |keyspace| (keyspace, self.statistics.keyspace(keyspace));
-        let mut spaces = vec![Space::default(); keyspaces.len()];
-        let mut open: Vec<(usize, Arc<dyn Engine>)> =
-            keyspaces.iter().map(|keyspace| self.engines.of(*keyspace)).enumerate().collect();
-        while let Some((_, engine)) = open.first().cloned() {
-            let (own, rest): (Vec<_>, _) = open.into_iter().partition(|(_, other)| Arc::ptr_eq(other, &engine));
-            let asked: Vec<_> = own.iter().map(|(position, _)| with_statistics(keyspaces[*position])).collect();
-            for ((position, _), space) in own.iter().zip(engine.space(&asked)) {
-                spaces[*position] = space;
-            }
-            open = rest;
-        }
-        spaces
-    }
-
-    /// What the engines that are open say of themselves, by name.
-    pub fn engine_status(&self) -> Vec<(&'static str, DocumentBuf)> {
-        self.engines.all().iter().map(|engine| (engine.name(), engine.status())).collect()
-    }
-
-    /// Number of records of a record store.
-    pub fn entries(&self, keyspace: KeyspaceId) -> u64 {
-        self.statistics.entries(keyspace)
-    }
-
     /// What it took to open the data directory; `None` for a store that has none.
     pub fn recovery(&self) -> Option<&crate::Recovery> {
         self.journal.recovery()
-    }
-
-    /// Counters of the whole store.
-    pub fn statistics(&self) -> StoreStatistics {
-        StoreStatistics {
-            log: self.journal.statistics(),
-            checkpoints: self.checkpointer.count(),
-            last_checkpoint_ms: self.checkpointer.last_ms(),
-            longest_checkpoint_ms: self.checkpointer.longest_ms(),
-            unflushed_bytes: self.unflushed_bytes(),
-            engines_bytes: self.engines.all().iter().map(|engine| engine.size_bytes()).sum(),
-            stalled_writes: self.stalled_writes.load(Ordering::Relaxed),
-        }
     }
 
     /// Checkpoints and stops all background work.
@@ -545,33 +430,5 @@ fn other_engine(path: &Path, manifest: &Manifest, asked: &str) -> StorageError {
 impl Drop for Store {
     fn drop(&mut self) {
         self.close_bells();
-    }
-}
-
-impl Snapshot {
-    /// Everything below is seen.
-    pub fn lsn(&self) -> Lsn {
-        self.lsn
-    }
-
-    /// The same state once more; it stays open as long as either is.
-    #[must_use]
-    pub fn share(self: &Arc<Self>) -> Self {
-        Self { lsn: self.lsn, view: Box::new(Shared(Arc::clone(self))), _pin: None }
-    }
-}
-
-/// A state that another snapshot keeps open.
-struct Shared(Arc<Snapshot>);
-
-impl Delegate for Shared {
-    fn with<R>(&self, _: KeyspaceId, read: impl FnOnce(&dyn View) -> R) -> R {
-        read(&*self.0.view)
-    }
-}
-
-impl Delegate for Snapshot {
-    fn with<R>(&self, _: KeyspaceId, read: impl FnOnce(&dyn View) -> R) -> R {
-        read(&*self.view)
     }
 }

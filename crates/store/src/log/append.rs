@@ -1,4 +1,4 @@
-//! Appending: LSNs are given under one lock, bytes go to the kernel in groups.
+//! The log, and appending to it: LSNs are given under one lock, and bytes wait until a group of them goes to the kernel.
 
 use super::group_commit::GroupCommit;
 use super::history::Moment;
@@ -6,17 +6,14 @@ use super::preallocate::Preallocator;
 use super::record::{HEADER_BYTES, Header, Kind};
 use super::recovery::{self, RecoveredLog, Recovery};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
-use crate::failpoint::{self, Failpoint};
 use crate::followers::Followers;
 use crate::journal::Appended;
 use crate::latencies::{Latencies, LatencyCounts};
-use crate::planted::{self, Bug};
 use crate::sync::thread;
 use crate::{Batch, Bell, Lsn, Result, StorageError, make_directory};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,8 +23,6 @@ use std::time::Duration;
 pub(super) const BUFFER_BYTES_MAX: usize = 1 << 20;
 /// Where the lower 32 bits of the place begin anew, a second begins too, that they tell records of one second apart.
 pub(super) const SEGMENTS_PER_SECOND_MAX: u64 = (1 << 32) / SEGMENT_BYTES;
-/// What the kernel caches files by, in bytes.
-const PAGE_BYTES: u64 = 4096;
 
 /// How the log behaves.
 #[derive(Clone)]
@@ -82,7 +77,7 @@ pub struct Log {
     pub(super) has_failed: AtomicBool,
     on_failure: Arc<dyn Fn(&StorageError) + Send + Sync>,
     pub(super) appended_records: AtomicU64,
-    written_groups: AtomicU64,
+    pub(super) written_groups: AtomicU64,
     segment_waits: AtomicU64,
     pub(super) sync_latencies: Latencies,
     /// Rung whenever more is on disk.
@@ -260,56 +255,6 @@ impl Log {
         Ok(())
     }
 
-    /// Returns once the record at `lsn` is in the kernel, where a kill of the process cannot reach it: the default
-    /// level of acknowledgement.
-    pub fn write(&self, lsn: Lsn) -> Result<()> {
-        if planted::active(Bug::AckBeforeAppend) { Ok(()) } else { self.write_through(lsn) }
-    }
-
-    /// Hands everything up to the record at `lsn` to the kernel.
-    pub(super) fn write_through(&self, lsn: Lsn) -> Result<()> {
-        if self.written.load(Ordering::Acquire) > lsn.0 {
-            return Ok(());
-        }
-        let mut spare = self.writing.lock();
-        if self.written.load(Ordering::Acquire) > lsn.0 {
-            return Ok(());
-        }
-        let (sealed, segment, position) = {
-            let mut tail = self.tail.lock();
-            std::mem::swap(&mut tail.current.bytes, &mut spare);
-            let position = tail.current.position;
-            tail.current.position = tail.next.0;
-            (std::mem::take(&mut tail.sealed), Arc::clone(&tail.current.segment), position)
-        };
-        failpoint::pass(Failpoint::GroupTaken);
-        for mut group in sealed {
-            let end = self.write_group(&group.segment, group.position, &mut group.bytes)?;
-            self.written.store(end, Ordering::Release);
-        }
-        let end = self.write_group(&segment, position, &mut spare)?;
-        self.written.store(end, Ordering::Release);
-        spare.clear();
-        spare.shrink_to(4 * BUFFER_BYTES_MAX);
-        Ok(())
-    }
-
-    /// Writes the bytes at a position, where they may have zeros behind them afterwards; where they end.
-    pub(super) fn write_group(&self, segment: &Segment, position: u64, bytes: &mut Vec<u8>) -> Result<u64> {
-        if self.has_failed() {
-            return Err(StorageError::LogFailed);
-        }
-        let end = position + bytes.len() as u64;
-        bytes.resize(bytes.len() + padding(position, end), 0);
-        if let Err(error) = segment.file.write_all_at(bytes, offset_in_segment(position))
-            && !planted::active(Bug::FailedWriteIgnored)
-        {
-            return Err(self.fail(StorageError::io(&segment.path, error)));
-        }
-        self.written_groups.fetch_add(1, Ordering::Relaxed);
-        Ok(end)
-    }
-
     /// A group may be half written, a failed sync may have dropped pages: nothing is acknowledged from here on.
     pub(crate) fn fail(&self, error: StorageError) -> StorageError {
         if !self.has_failed.swap(true, Ordering::SeqCst) {
@@ -427,33 +372,9 @@ fn next_second(time_ms: u64) -> u64 {
     (time_ms / 1000 + 1) * 1000
 }
 
-/// How many zeros are written behind a group that stands from `start` to `end`.
-///
-/// Of a page that it does not have, the kernel reads what a write leaves out before it takes the write: in a recycled
-/// segment each new page would be a wait for the disk. So whoever comes to a page first writes all of it.
-fn padding(start: u64, end: u64) -> usize {
-    let is_on_known_page = !start.is_multiple_of(PAGE_BYTES) && end.div_ceil(PAGE_BYTES) == start.div_ceil(PAGE_BYTES);
-    if is_on_known_page { 0 } else { (end.next_multiple_of(PAGE_BYTES) - end) as usize }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn whoever_comes_to_a_page_first_writes_all_of_it() {
-        for (start, end, zeros) in [
-            (0, 0, 0),
-            (0, 10, 4086),
-            (10, 20, 0),
-            (10, 4096, 0),
-            (10, 4097, 4095),
-            (4096, 4097, 4095),
-            (4096, 8192, 0),
-        ] {
-            assert_eq!(padding(start, end), zeros, "{start}..{end}");
-        }
-    }
 
     #[test]
     fn a_second_begins_where_the_lower_half_of_places_does_whatever_a_kill_left() {

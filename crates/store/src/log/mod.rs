@@ -1,11 +1,12 @@
 //! The append-only log: journal, oplog and document store in one.
 //!
-//! Records are framed in [`record`], live in preallocated [`segment`] files, reach the kernel in groups ([`append`]) and
-//! the disk in groups ([`group_commit`]); several may count as one ([`chain`]); [`recovery`] finds the end after a crash.
+//! Records are framed in [`record`], live in preallocated [`segment`] files, get their place one by one ([`append`]),
+//! reach the kernel in groups ([`group_write`]) and the disk in groups ([`group_commit`]); several may count as one ([`chain`]); [`recovery`] finds the end after a crash.
 
 mod append;
 mod chain;
 mod group_commit;
+mod group_write;
 mod history;
 mod preallocate;
 mod read;

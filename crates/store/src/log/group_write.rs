@@ -1,0 +1,94 @@
+//! Groups on their way to the kernel: what was appended and is not there yet goes by one write for each segment.
+
+use super::append::{BUFFER_BYTES_MAX, Log};
+use super::segment::{Segment, offset_in_segment};
+use crate::failpoint::{self, Failpoint};
+use crate::planted::{self, Bug};
+use crate::{Lsn, Result, StorageError};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What the kernel caches files by, in bytes.
+const PAGE_BYTES: u64 = 4096;
+
+impl Log {
+    /// Returns once the record at `lsn` is in the kernel, where a kill of the process cannot reach it: the default
+    /// level of acknowledgement.
+    pub fn write(&self, lsn: Lsn) -> Result<()> {
+        if planted::active(Bug::AckBeforeAppend) { Ok(()) } else { self.write_through(lsn) }
+    }
+
+    /// Hands everything up to the record at `lsn` to the kernel.
+    pub(super) fn write_through(&self, lsn: Lsn) -> Result<()> {
+        if self.written.load(Ordering::Acquire) > lsn.0 {
+            return Ok(());
+        }
+        let mut spare = self.writing.lock();
+        if self.written.load(Ordering::Acquire) > lsn.0 {
+            return Ok(());
+        }
+        let (sealed, segment, position) = {
+            let mut tail = self.tail.lock();
+            std::mem::swap(&mut tail.current.bytes, &mut spare);
+            let position = tail.current.position;
+            tail.current.position = tail.next.0;
+            (std::mem::take(&mut tail.sealed), Arc::clone(&tail.current.segment), position)
+        };
+        failpoint::pass(Failpoint::GroupTaken);
+        for mut group in sealed {
+            let end = self.write_group(&group.segment, group.position, &mut group.bytes)?;
+            self.written.store(end, Ordering::Release);
+        }
+        let end = self.write_group(&segment, position, &mut spare)?;
+        self.written.store(end, Ordering::Release);
+        spare.clear();
+        spare.shrink_to(4 * BUFFER_BYTES_MAX);
+        Ok(())
+    }
+
+    /// Writes the bytes at a position, where they may have zeros behind them afterwards; where they end.
+    pub(super) fn write_group(&self, segment: &Segment, position: u64, bytes: &mut Vec<u8>) -> Result<u64> {
+        if self.has_failed() {
+            return Err(StorageError::LogFailed);
+        }
+        let end = position + bytes.len() as u64;
+        bytes.resize(bytes.len() + padding(position, end), 0);
+        if let Err(error) = segment.file.write_all_at(bytes, offset_in_segment(position))
+            && !planted::active(Bug::FailedWriteIgnored)
+        {
+            return Err(self.fail(StorageError::io(&segment.path, error)));
+        }
+        self.written_groups.fetch_add(1, Ordering::Relaxed);
+        Ok(end)
+    }
+}
+
+/// How many zeros are written behind a group that stands from `start` to `end`.
+///
+/// Of a page that it does not have, the kernel reads what a write leaves out before it takes the write: in a recycled
+/// segment each new page would be a wait for the disk. So whoever comes to a page first writes all of it.
+fn padding(start: u64, end: u64) -> usize {
+    let is_on_known_page = !start.is_multiple_of(PAGE_BYTES) && end.div_ceil(PAGE_BYTES) == start.div_ceil(PAGE_BYTES);
+    if is_on_known_page { 0 } else { (end.next_multiple_of(PAGE_BYTES) - end) as usize }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_comes_to_a_page_first_writes_all_of_it() {
+        for (start, end, zeros) in [
+            (0, 0, 0),
+            (0, 10, 4086),
+            (10, 20, 0),
+            (10, 4096, 0),
+            (10, 4097, 4095),
+            (4096, 4097, 4095),
+            (4096, 8192, 0),
+        ] {
+            assert_eq!(padding(start, end), zeros, "{start}..{end}");
+        }
+    }
+}
