@@ -1,23 +1,28 @@
 //! One connection: bytes in, frames out, in order.
 
+mod ended;
+mod waiting;
+
 use crate::acknowledge::{let_the_ready_run, stronger, wait};
 use crate::admission::Admitted;
-use crate::execute::{Executed, ask_for_next, execute, execute_apart};
+use crate::execute::{Executed, execute, execute_apart};
 use crate::executor::Executor;
 use crate::first_bytes::{self, Foreign, HTTP_ANSWER};
 use crate::input::Input;
-use crate::newcomer::{FRAME_BYTES_MAX, Newcomer, TooMuch, frame_bytes_max};
+use crate::newcomer::{FRAME_BYTES_MAX, Newcomer, frame_bytes_max};
 use crate::scratch;
 use crate::socket::{Next, Socket};
 use crate::stream::Stream;
 use crate::tls::{HANDSHAKE_TIME_MAX, HandshakeError, PlainClients, Tls, shake_hands};
 use bunko_command::{Acknowledgement, Answer, Await, ClientConnection, FollowUp, RunOn, Service};
 use bunko_wire::{Codec, HEADER_BYTES, Header, WireError, split_frame};
+use ended::Ended;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
+use waiting::More;
 
 /// Reads that expect at least that much more of one frame bypass the shared buffer.
 const DIRECT_READ_BYTES: usize = 64 * 1024;
@@ -54,38 +59,7 @@ pub(crate) async fn serve(
     };
     let reason = match session.run().await {
         Ok(()) => "closed by the client",
-        Err(Ended::Socket) => "the socket failed",
-        Err(Ended::Unreadable(error)) => {
-            tracing::warn!(target: "NETWORK", id = 118, ctx = format!("conn{id}"), remote = %peer, error = %error, "Closing a connection that sent what TLS cannot read");
-            "TLS cannot read what came"
-        }
-        Err(Ended::Malformed(error)) => {
-            tracing::warn!(target: "NETWORK", id = 22988, ctx = format!("conn{id}"), remote = %peer, error = %error, beforeLogin = session.newcomer.is_some(), "Closing a connection that sent a malformed frame");
-            "a malformed frame"
-        }
-        Err(Ended::Storage) => "the log failed",
-        Err(Ended::Late) => {
-            tracing::warn!(target: "NETWORK", id = 115, ctx = format!("conn{id}"), remote = %peer, "Closing a connection that took too long to say something whole, to log in or to read, before a login");
-            "too slow before a login"
-        }
-        Err(Ended::Crowded) => {
-            tracing::warn!(target: "NETWORK", id = 116, ctx = format!("conn{id}"), remote = %peer, "Closing a connection because those that nobody has logged in on hold too much memory");
-            "too much held before a login"
-        }
-        Err(Ended::FailPoint) => "a failpoint",
-        Err(Ended::Foreign(Foreign::Tls)) => {
-            tracing::warn!(target: "NETWORK", id = 23291, ctx = format!("conn{id}"), remote = %peer, "TLS is disabled (net.tls.mode): closing a connection that began with a ClientHello");
-            "TLS"
-        }
-        Err(Ended::Foreign(Foreign::Plain)) => {
-            tracing::warn!(target: "NETWORK", id = 130, ctx = format!("conn{id}"), remote = %peer, "TLS is required (net.tls.mode): closing a connection that began without it");
-            "no TLS"
-        }
-        Err(Ended::Handshake(error)) => {
-            tracing::warn!(target: "NETWORK", id = 131, ctx = format!("conn{id}"), remote = %peer, error = %error, "TLS handshake failed");
-            "no TLS handshake"
-        }
-        Err(Ended::Foreign(Foreign::Http)) => "HTTP",
+        Err(ended) => ended.tell(id, peer, session.newcomer.as_ref()),
     };
     let is_quiet = open.0.parameters.is_quiet();
     drop(open);
@@ -100,41 +74,6 @@ struct Open(Arc<Service>);
 impl Drop for Open {
     fn drop(&mut self) {
         self.0.counters.connection_closed();
-    }
-}
-
-/// Why a connection cannot go on.
-enum Ended {
-    Socket,
-    /// By TLS came what it cannot read.
-    Unreadable(io::Error),
-    Malformed(WireError),
-    Foreign(Foreign),
-    Handshake(HandshakeError),
-    Storage,
-    FailPoint,
-    /// Before a login it took too long.
-    Late,
-    /// Before a login all together hold too much.
-    Crowded,
-}
-
-impl From<TooMuch> for Ended {
-    fn from(_: TooMuch) -> Self {
-        Self::Crowded
-    }
-}
-
-impl From<io::Error> for Ended {
-    fn from(error: io::Error) -> Self {
-        // No socket fails so.
-        if error.kind() == io::ErrorKind::InvalidData { Self::Unreadable(error) } else { Self::Socket }
-    }
-}
-
-impl From<WireError> for Ended {
-    fn from(error: WireError) -> Self {
-        Self::Malformed(error)
     }
 }
 
@@ -188,14 +127,6 @@ enum Stop {
     Close,
     /// No frame at all.
     Foreign(Foreign),
-}
-
-/// Why a frame is run again.
-enum More {
-    /// It has nothing to say yet.
-    Later(Box<Await>),
-    /// Its reply is followed by another.
-    Next(FollowUp),
 }
 
 impl Session {
@@ -442,106 +373,6 @@ impl Session {
         };
         self.client = Some(returned.connection);
         (returned.frame, returned.out, returned.executed)
-    }
-
-    /// Sends a reply that others follow. A cursor is closed whose client does not take its batch.
-    async fn send_followed(&mut self, bytes: &[u8], follow_up: FollowUp) -> Result<(), Ended> {
-        let sent = self.send(bytes).await;
-        if let (Err(_), FollowUp::Batch(cursor)) = (&sent, follow_up) {
-            self.service.cursors.kill(cursor, None);
-        }
-        sent
-    }
-
-    /// Waits for what a command waits for, runs it again, and so on until it has something to say; or runs it again for the
-    /// next batch or heartbeat, and so on until there is none. No thread waits with it: a bell, a timer or the socket wakes the
-    /// connection's task.
-    async fn go_on(&mut self, mut header: Header, mut frame: Vec<u8>, mut more: More) -> Result<(), Ended> {
-        loop {
-            let is_client_gone = match more {
-                More::Later(wait) => self.wait_for_news(*wait).await,
-                More::Next(_) => {
-                    ask_for_next(&mut header, &mut frame);
-                    self.client.as_mut().expect("no long command is running").note_follow_up();
-                    let_the_ready_run().await;
-                    false
-                }
-            };
-            let mut out = scratch::with(|scratch| scratch.replies.take());
-            let client = self.client.as_mut().expect("no long command is running");
-            let mut executed = scratch::with(|scratch| {
-                let codec = &mut scratch.codec;
-                execute(&self.service, client, codec, &header, &frame, RunOn::SharedThread, &mut out)
-            });
-            if matches!(executed, Ok(Executed::TooLong)) {
-                (frame, out, executed) = self.apart(header, frame, out).await;
-            }
-            let next = match executed? {
-                Executed::Awaits(next) => Some(More::Later(next)),
-                Executed::ClosesConnection => return Err(Ended::FailPoint),
-                Executed::Done(Answer { follow_up: Some(follow_up), .. }) => {
-                    self.send_followed(&out, follow_up).await?;
-                    if is_client_gone && follow_up == FollowUp::Heartbeat {
-                        // Nobody hears the next one, which would meet failpoints that are meant for others.
-                        return Err(Ended::Socket);
-                    }
-                    Some(More::Next(follow_up))
-                }
-                Executed::Done(_) | Executed::TooLong => {
-                    self.send(&out).await?;
-                    None
-                }
-            };
-            scratch::with(|scratch| scratch.replies.give(out));
-            match next {
-                Some(next) => more = next,
-                None => return Ok(()),
-            }
-        }
-    }
-
-    /// Whether the client went away meanwhile.
-    async fn wait_for_news(&mut self, wait: Await) -> bool {
-        let Await { news, stop, until, turn: _turn } = wait;
-        tokio::select! {
-            () = news => false,
-            () = stop => false,
-            () = tokio::time::sleep_until(until.into()) => false,
-            () = self.stream.ended() => {
-                // The command hears of it, and gives its cursor back.
-                if let Some(absence) = self.client.as_ref().and_then(ClientConnection::absence) {
-                    absence.note();
-                }
-                true
-            }
-        }
-    }
-
-    /// Waits for what a reply waits for.
-    async fn hold(&mut self, answer: Answer) -> Result<(), Ended> {
-        match self.client.as_mut().and_then(ClientConnection::take_hold).filter(|_| answer.is_held) {
-            Some(wait) => {
-                self.wait_for_news(wait).await;
-            }
-            None => self.pause(answer.delay.unwrap_or_default()).await?,
-        }
-        Ok(())
-    }
-
-    /// Waits, or ends early where the client goes away.
-    async fn pause(&mut self, delay: std::time::Duration) -> Result<(), Ended> {
-        let deadline = tokio::time::Instant::now() + delay;
-        tokio::select! {
-            () = tokio::time::sleep_until(deadline) => Ok(()),
-            next = self.stream.next() => match next? {
-                Next::End => Err(Ended::Socket),
-                // The client asks on without waiting for the reply: it gets both in order.
-                Next::Bytes => {
-                    tokio::time::sleep_until(deadline).await;
-                    Ok(())
-                }
-            },
-        }
     }
 
     async fn send(&mut self, bytes: &[u8]) -> Result<(), Ended> {

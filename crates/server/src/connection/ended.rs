@@ -1,0 +1,83 @@
+//! Why a connection cannot go on, and what the log says of it.
+
+use crate::first_bytes::Foreign;
+use crate::newcomer::{Newcomer, TooMuch};
+use crate::tls::HandshakeError;
+use bunko_command::Peer;
+use bunko_wire::WireError;
+use std::io;
+
+/// Why a connection cannot go on.
+pub(super) enum Ended {
+    Socket,
+    /// By TLS came what it cannot read.
+    Unreadable(io::Error),
+    Malformed(WireError),
+    Foreign(Foreign),
+    Handshake(HandshakeError),
+    Storage,
+    FailPoint,
+    /// Before a login it took too long.
+    Late,
+    /// Before a login all together hold too much.
+    Crowded,
+}
+
+impl From<TooMuch> for Ended {
+    fn from(_: TooMuch) -> Self {
+        Self::Crowded
+    }
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Self {
+        // No socket fails so.
+        if error.kind() == io::ErrorKind::InvalidData { Self::Unreadable(error) } else { Self::Socket }
+    }
+}
+
+impl From<WireError> for Ended {
+    fn from(error: WireError) -> Self {
+        Self::Malformed(error)
+    }
+}
+
+impl Ended {
+    /// Warns of it where somebody should know, and names the reason in a few words.
+    pub(super) fn tell(&self, id: i32, peer: Peer, newcomer: Option<&Newcomer>) -> &'static str {
+        match self {
+            Self::Socket => "the socket failed",
+            Self::Unreadable(error) => {
+                tracing::warn!(target: "NETWORK", id = 118, ctx = format!("conn{id}"), remote = %peer, error = %error, "Closing a connection that sent what TLS cannot read");
+                "TLS cannot read what came"
+            }
+            Self::Malformed(error) => {
+                tracing::warn!(target: "NETWORK", id = 22988, ctx = format!("conn{id}"), remote = %peer, error = %error, beforeLogin = newcomer.is_some(), "Closing a connection that sent a malformed frame");
+                "a malformed frame"
+            }
+            Self::Storage => "the log failed",
+            Self::Late => {
+                tracing::warn!(target: "NETWORK", id = 115, ctx = format!("conn{id}"), remote = %peer, "Closing a connection that took too long to say something whole, to log in or to read, before a login");
+                "too slow before a login"
+            }
+            Self::Crowded => {
+                tracing::warn!(target: "NETWORK", id = 116, ctx = format!("conn{id}"), remote = %peer, "Closing a connection because those that nobody has logged in on hold too much memory");
+                "too much held before a login"
+            }
+            Self::FailPoint => "a failpoint",
+            Self::Foreign(Foreign::Tls) => {
+                tracing::warn!(target: "NETWORK", id = 23291, ctx = format!("conn{id}"), remote = %peer, "TLS is disabled (net.tls.mode): closing a connection that began with a ClientHello");
+                "TLS"
+            }
+            Self::Foreign(Foreign::Plain) => {
+                tracing::warn!(target: "NETWORK", id = 130, ctx = format!("conn{id}"), remote = %peer, "TLS is required (net.tls.mode): closing a connection that began without it");
+                "no TLS"
+            }
+            Self::Handshake(error) => {
+                tracing::warn!(target: "NETWORK", id = 131, ctx = format!("conn{id}"), remote = %peer, error = %error, "TLS handshake failed");
+                "no TLS handshake"
+            }
+            Self::Foreign(Foreign::Http) => "HTTP",
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What a connection does while a reply is to come: it waits for what the command waits for, or for the reply's time, and asks on
+//! for the batches and heartbeats that follow one.
+
+use super::{Ended, Session};
+use crate::acknowledge::let_the_ready_run;
+use crate::execute::{Executed, ask_for_next, execute};
+use crate::scratch;
+use crate::socket::Next;
+use bunko_command::{Answer, Await, ClientConnection, FollowUp, RunOn};
+use bunko_wire::Header;
+
+/// Why a frame is run again.
+pub(super) enum More {
+    /// It has nothing to say yet.
+    Later(Box<Await>),
+    /// Its reply is followed by another.
+    Next(FollowUp),
+}
+
+impl Session {
+    /// Waits for what a command waits for, runs it again, and so on until it has something to say; or runs it again for the
+    /// next batch or heartbeat, and so on until there is none. No thread waits with it: a bell, a timer or the socket wakes the
+    /// connection's task.
+    pub(super) async fn go_on(&mut self, mut header: Header, mut frame: Vec<u8>, mut more: More) -> Result<(), Ended> {
+        loop {
+            let is_client_gone = match more {
+                More::Later(wait) => self.wait_for_news(*wait).await,
+                More::Next(_) => {
+                    ask_for_next(&mut header, &mut frame);
+                    self.client.as_mut().expect("no long command is running").note_follow_up();
+                    let_the_ready_run().await;
+                    false
+                }
+            };
+            let mut out = scratch::with(|scratch| scratch.replies.take());
+            let client = self.client.as_mut().expect("no long command is running");
+            let mut executed = scratch::with(|scratch| {
+                let codec = &mut scratch.codec;
+                execute(&self.service, client, codec, &header, &frame, RunOn::SharedThread, &mut out)
+            });
+            if matches!(executed, Ok(Executed::TooLong)) {
+                (frame, out, executed) = self.apart(header, frame, out).await;
+            }
+            let next = match executed? {
+                Executed::Awaits(next) => Some(More::Later(next)),
+                Executed::ClosesConnection => return Err(Ended::FailPoint),
+                Executed::Done(Answer { follow_up: Some(follow_up), .. }) => {
+                    self.send_followed(&out, follow_up).await?;
+                    if is_client_gone && follow_up == FollowUp::Heartbeat {
+                        // Nobody hears the next one, which would meet failpoints that are meant for others.
+                        return Err(Ended::Socket);
+                    }
+                    Some(More::Next(follow_up))
+                }
+                Executed::Done(_) | Executed::TooLong => {
+                    self.send(&out).await?;
+                    None
+                }
+            };
+            scratch::with(|scratch| scratch.replies.give(out));
+            match next {
+                Some(next) => more = next,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Whether the client went away meanwhile.
+    async fn wait_for_news(&mut self, wait: Await) -> bool {
+        let Await { news, stop, until, turn: _turn } = wait;
+        tokio::select! {
+            () = news => false,
+            () = stop => false,
+            () = tokio::time::sleep_until(until.into()) => false,
+            () = self.stream.ended() => {
+                // The command hears of it, and gives its cursor back.
+                if let Some(absence) = self.client.as_ref().and_then(ClientConnection::absence) {
+                    absence.note();
+                }
+                true
+            }
+        }
+    }
+
+    /// Waits for what a reply waits for.
+    pub(super) async fn hold(&mut self, answer: Answer) -> Result<(), Ended> {
+        match self.client.as_mut().and_then(ClientConnection::take_hold).filter(|_| answer.is_held) {
+            Some(wait) => {
+                self.wait_for_news(wait).await;
+            }
+            None => self.pause(answer.delay.unwrap_or_default()).await?,
+        }
+        Ok(())
+    }
+
+    /// Waits, or ends early where the client goes away.
+    async fn pause(&mut self, delay: std::time::Duration) -> Result<(), Ended> {
+        let deadline = tokio::time::Instant::now() + delay;
+        tokio::select! {
+            () = tokio::time::sleep_until(deadline) => Ok(()),
+            next = self.stream.next() => match next? {
+                Next::End => Err(Ended::Socket),
+                // The client asks on without waiting for the reply: it gets both in order.
+                Next::Bytes => {
+                    tokio::time::sleep_until(deadline).await;
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    /// Sends a reply that others follow. A cursor is closed whose client does not take its batch.
+    pub(super) async fn send_followed(&mut self, bytes: &[u8], follow_up: FollowUp) -> Result<(), Ended> {
+        let sent = self.send(bytes).await;
+        if let (Err(_), FollowUp::Batch(cursor)) = (&sent, follow_up) {
+            self.service.cursors.kill(cursor, None);
+        }
+        sent
+    }
+}
