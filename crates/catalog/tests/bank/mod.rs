@@ -1,7 +1,7 @@
 //! A bank whose accounts are in two collections and two engines: whoever looks finds all the money, and half a transfer never.
 
-use super::{commit, operation};
 use crate::opened::{namespace, open, survival};
+use crate::world::{commit, operation};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Catalog, CreateOptions, EngineChoice, Order, SessionName, Target, Transaction, Verdict};
 use bunko_engines::{ENGINES, Entry};
