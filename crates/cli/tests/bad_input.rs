@@ -1,17 +1,16 @@
 //! Input that no well-behaved client sends: a bad frame costs its sender the connection, a bad command is answered,
 //! and nobody else notices either.
 
+mod bad_compression;
 mod peer;
 
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef};
 use bunko_testkit::shell;
-use bunko_wire::{Codec, Compressor, HEADER_BYTES, MAX_FRAME_BYTES, MessageFlags, OpCode, put_sequence, write_request};
+use bunko_wire::{HEADER_BYTES, MAX_FRAME_BYTES, MessageFlags, put_sequence, write_request};
 use peer::{Peer, Running, code, command, errmsg, frame, header, int32_at, message};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 const MESSAGE: i32 = 2013;
-const COMPRESSED: i32 = 2012;
 /// What a server under attack may grow by: buffers in use, and what the allocator keeps.
 const GROWTH_BYTES_MAX: u64 = 64 << 20;
 
@@ -361,79 +360,6 @@ fn a_message_of_exactly_the_limit_is_taken() {
     assert_eq!(shell::print(ValueRef::Document(peer.reply_to(4).as_ref())), "{n: 3, ok: 1.0}");
     bytes[..4].copy_from_slice(&(MAX_FRAME_BYTES as i32 + 1).to_le_bytes());
     assert_closes(&running, "one byte more", &bytes);
-    running.assert_serves();
-}
-
-/// An OP_COMPRESSED frame that claims what it likes.
-fn envelope(op_code: i32, claimed: i32, compressor: u8, data: &[u8]) -> Vec<u8> {
-    frame(COMPRESSED, &[&op_code.to_le_bytes(), &claimed.to_le_bytes(), &[compressor][..], data].concat())
-}
-
-#[test]
-fn lies_about_compressed_sizes_close_their_connections() {
-    let running = Running::start();
-    let mut codec = Codec::new();
-    let plain = message(1, MessageFlags::NONE, ping().as_ref());
-    for compressor in Compressor::ALL {
-        let mut wrapped = Vec::new();
-        codec.compress(&plain, compressor, &mut wrapped).expect("compresses");
-        let truth = int32_at(&wrapped, 20);
-        for lie in [truth - 1, truth + 1, 0, -1, i32::MIN, i32::MAX, MAX_FRAME_BYTES as i32] {
-            let mut lying = wrapped.clone();
-            lying[20..24].copy_from_slice(&lie.to_le_bytes());
-            assert_closes(&running, &format!("{}: {lie} instead of {truth}", compressor.name()), &lying);
-        }
-        let mut cut = wrapped.clone();
-        cut.pop();
-        let length = cut.len() as u32;
-        cut[..4].copy_from_slice(&length.to_le_bytes());
-        assert_closes(&running, &format!("{}: cut", compressor.name()), &cut);
-        let nested = envelope(COMPRESSED, wrapped.len() as i32 - 16, 0, &wrapped[16..]);
-        assert_closes(&running, "nested", &nested);
-        running.assert_logged("OP_COMPRESSED within OP_COMPRESSED");
-    }
-    assert_closes(&running, "unknown compressor", &envelope(MESSAGE, 5, 4, &plain[16..]));
-    running.assert_logged("unknown compressor id 4");
-    assert_closes(&running, "unknown opcode inside", &envelope(2011, 5, 0, &plain[16..21]));
-    assert_closes(&running, "no data at all", &frame(COMPRESSED, &[]));
-    running.assert_serves();
-}
-
-#[test]
-fn compressed_bombs_cost_no_memory() {
-    let running = Running::start();
-    let mut codec = Codec::new();
-    // As large as a frame may be, nearly all zeros: what expands best.
-    let mut zeros = vec![0; MAX_FRAME_BYTES];
-    zeros[..HEADER_BYTES].copy_from_slice(&header(MAX_FRAME_BYTES as i32, OpCode::Message.code()));
-    let before = running.resident_bytes();
-    for compressor in Compressor::ALL {
-        let mut bomb = Vec::new();
-        codec.compress(&zeros, compressor, &mut bomb).expect("compresses");
-        let mut understated = bomb.clone();
-        understated[20..24].copy_from_slice(&1000_i32.to_le_bytes());
-        let mut overstated = bomb.clone();
-        overstated[20..24].copy_from_slice(&i32::MAX.to_le_bytes());
-        for bytes in [understated, overstated, bomb] {
-            assert_closes(&running, compressor.name(), &bytes);
-        }
-    }
-    // The allocator gives memory back once the process was idle for a second, and each thread what it freed itself: as
-    // many connections as this give every thread something to do, and then nobody asks for longer than that second.
-    let growth = || {
-        let mut peers: Vec<Peer> = (0..64).map(|_| running.peer()).collect();
-        for peer in &mut peers {
-            assert_eq!(peer.text("admin", "{ping: 1}"), "{ok: 1.0}");
-        }
-        running.resident_bytes().saturating_sub(before)
-    };
-    let deadline = Instant::now() + Duration::from_mins(1);
-    let mut held = growth();
-    while held >= GROWTH_BYTES_MAX + MAX_FRAME_BYTES as u64 {
-        assert!(Instant::now() < deadline, "{held} bytes are still held");
-        std::thread::sleep(Duration::from_millis(2500));
-        held = growth();
-    }
     running.assert_serves();
 }
 
