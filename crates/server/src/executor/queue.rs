@@ -23,14 +23,17 @@ impl Queue {
     }
 
     pub fn pop(&mut self) -> Option<Arc<Task>> {
-        if self.in_a_row < IN_A_ROW_MAX || self.others.is_empty() {
-            if let Some(task) = self.hurried.pop_front() {
+        let is_their_turn = self.in_a_row < IN_A_ROW_MAX || self.others.is_empty();
+        match self.hurried.pop_front_if(|_| is_their_turn) {
+            Some(task) => {
                 self.in_a_row += 1;
-                return Some(task);
+                Some(task)
+            }
+            None => {
+                self.in_a_row = 0;
+                self.others.pop_front()
             }
         }
-        self.in_a_row = 0;
-        self.others.pop_front()
     }
 
     pub fn len(&self) -> usize {
