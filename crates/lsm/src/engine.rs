@@ -1,17 +1,18 @@
 //! Applying batches and checkpointing.
 
+mod opening;
+
+pub use opening::kind;
+
 use crate::accounts::{Accounts, State as AccountsState};
 use crate::backlog::Backlog;
-use crate::blocks::Blocks;
 use crate::compression::Compression;
 use crate::documents::Documents;
-use crate::dropped::{Drops, WithoutDropped};
-use crate::extents::Registry;
+use crate::dropped::Drops;
 use crate::key_value::KeyValue;
-use crate::leaves::Leaves;
-use crate::leftovers::{Aside, Leftovers};
+use crate::leftovers::Leftovers;
 use crate::memtable::{Keep, Memtable};
-use crate::merging::{Choice, Merger};
+use crate::merging::Merger;
 use crate::reclaim::Mover;
 use crate::row_cache::RowCache;
 use crate::space;
@@ -20,14 +21,13 @@ use crate::status::Status;
 use crate::tree_files::TreeFiles;
 use crate::view::LsmView;
 use arc_swap::ArcSwap;
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::{
-    Effect, Effects, Effort, Engine, EngineKind, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Opening, Presence,
-    Reclaimed, RecordId, RecoveredLog, Result, Space, Staged, StorageError, Survival, View,
+    Effect, Effects, Effort, Engine, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Presence, Reclaimed, RecordId,
+    RecoveredLog, Result, Space, Staged, StorageError, View,
 };
 use bunko_versions::Views;
-use lsm_tree::config::{CompressionPolicy, HashRatioPolicy, PinningPolicy};
-use lsm_tree::{AbstractTree, AnyTree, Cache, CompressionType, SequenceNumberCounter, Table, TableId};
+use lsm_tree::{AbstractTree, AnyTree, Table, TableId};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -44,13 +44,6 @@ pub struct LsmOptions {
     /// For documents of collections that do not choose.
     pub compression: Compression,
 }
-
-/// The part of the cache that is for documents, that for the leaves of records, that for those of index keys, and that for the
-/// blocks of tables that leaves are made of; the rest is the tree's own.
-const DOCUMENTS_PART: f64 = 0.75;
-const LEAVES_PART: f64 = 0.05;
-const KEY_LEAVES_PART: f64 = 0.05;
-const BLOCKS_PART: f64 = 0.1;
 
 /// One tree for all keyspaces, so that thousands of collections cost one memtable and one flush.
 pub struct LsmEngine {
@@ -72,99 +65,6 @@ pub struct LsmEngine {
     latest: LsmView,
     /// The accounts as of the mark.
     marked_accounts: Mutex<AccountsState>,
-}
-
-/// The engine as a store's table lists it.
-pub fn kind(options: LsmOptions) -> EngineKind {
-    EngineKind {
-        name: NAME,
-        survival: Survival::Durable,
-        open: Arc::new(move |opening| Ok(LsmEngine::open(opening, options)?)),
-    }
-}
-
-impl LsmEngine {
-    /// Opens the trees and the extents below the data directory.
-    fn open(opening: Opening<'_>, options: LsmOptions) -> Result<Arc<Self>> {
-        let files = Arc::new(TreeFiles::new(opening.directory.join("trees")));
-        let note = opening.note.unwrap_or(DocumentRef::EMPTY);
-        let malformed = |what: &str| StorageError::Corrupt {
-            file: opening.directory.join("manifest.bson"),
-            offset_bytes: 0,
-            found: format!("malformed '{what}' of the engine {NAME}"),
-        };
-        if opening.note.is_some() && !files.current().exists() {
-            return Err(StorageError::Corrupt {
-                file: files.current(),
-                offset_bytes: 0,
-                found: "the engine's trees are missing, though the manifest names them".into(),
-            });
-        }
-        let documents_bytes = (options.cache_bytes as f64 * DOCUMENTS_PART) as u64;
-        let accounts = Arc::new(Accounts::restore(note).ok_or_else(|| malformed("accounts"))?);
-        let accounts_at_start = accounts.copy();
-        let backlog = Arc::new(Backlog::default());
-        let choice = Arc::new(Choice::default());
-        let filter = WithoutDropped::new(&accounts, &backlog, &choice);
-        files.check_version()?;
-        let aside = Aside::put(&files)?;
-        let leaves_bytes = (options.cache_bytes as f64 * LEAVES_PART) as u64;
-        let key_leaves_bytes = (options.cache_bytes as f64 * KEY_LEAVES_PART) as u64;
-        let blocks_bytes = (options.cache_bytes as f64 * BLOCKS_PART) as u64;
-        let of_tree = options.cache_bytes - documents_bytes - leaves_bytes - key_leaves_bytes - blocks_bytes;
-        let tree = open_tree(&files, of_tree, filter)?;
-        let blocks = Arc::new(Blocks::new(blocks_bytes, &files));
-        let leaves = Arc::new(Leaves::new(leaves_bytes, &blocks));
-        let key_leaves = Arc::new(Leaves::new(key_leaves_bytes, &blocks));
-        let leftovers = Arc::new(Leftovers::new(&tree, &files, aside));
-        let extents_path = opening.directory.join("extents");
-        let registry = Registry::open(&extents_path, note.get("extents").and_then(ValueRef::as_array))?;
-        let next_extent = match note.get("nextExtent") {
-            None => 0,
-            Some(ValueRef::Int64(next)) => u64::try_from(next).map_err(|_| malformed("nextExtent"))?,
-            Some(_) => return Err(malformed("nextExtent")),
-        };
-        let documents = Arc::new(Documents::new(opening.log, registry, documents_bytes, leaves, key_leaves));
-        let mover =
-            Mover::new(extents_path, Arc::clone(&documents), Arc::clone(&accounts), options.compression, next_extent);
-        let state = Arc::new(ArcSwap::from_pointee(State::new(&tree, &files)));
-        let rows = Arc::new(RowCache::new());
-        let drops = Arc::new(Drops::default());
-        let merger = Merger::new(&tree, &leftovers, &state, &accounts, &backlog, &drops, choice);
-        Ok(Arc::new(Self {
-            latest: LsmView::latest(tree.clone(), Arc::clone(&state), Arc::clone(&documents), Arc::clone(&rows)),
-            state,
-            tree,
-            files,
-            leftovers,
-            options,
-            documents,
-            accounts,
-            mover,
-            backlog,
-            drops,
-            merger,
-            flushed: Mutex::default(),
-            rows,
-            marked_accounts: Mutex::new(accounts_at_start),
-        }))
-    }
-}
-
-fn open_tree(files: &TreeFiles, cache_bytes: u64, filter: Arc<WithoutDropped>) -> Result<AnyTree> {
-    files.make_durable_directory()?;
-    // Versions of the tree count for themselves, below any LSN: a snapshot always reads the newest version, in which
-    // every entry has the LSN of its batch.
-    lsm_tree::Config::new(&files.path, SequenceNumberCounter::default(), SequenceNumberCounter::default())
-        .use_cache(Arc::new(Cache::with_capacity_bytes(cache_bytes)))
-        .data_block_compression_policy(CompressionPolicy::new([CompressionType::None, CompressionType::Lz4]))
-        // Point reads find their restart interval by hash instead of a search.
-        .data_block_hash_ratio_policy(HashRatioPolicy::all(1.0))
-        .index_block_pinning_policy(PinningPolicy::all(true))
-        .filter_block_pinning_policy(PinningPolicy::all(true))
-        .with_compaction_filter_factory(Some(filter))
-        .open()
-        .map_err(|error| files.error(error))
 }
 
 impl LsmEngine {
@@ -396,7 +296,8 @@ impl Engine for LsmEngine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bunko_store::{Batch, Direction, EngineTable, KeyRange, Store, StoreOptions};
+    use crate::dropped::WithoutDropped;
+    use bunko_store::{Batch, Direction, EngineKind, EngineTable, KeyRange, Opening, Store, StoreOptions, Survival};
     use std::sync::mpsc;
     use std::time::Duration;
 
