@@ -469,7 +469,7 @@ fn what_mongod_has_and_we_have_not_is_named() {
     let running = Running::start();
     let mut peer = running.peer();
     for (command, code, words) in [
-        ("{filemd5: 'kept'}", "115", "the command 'filemd5' is not supported yet"),
+        ("{replSetResizeOplog: 1}", "115", "the command 'replSetResizeOplog' is not supported yet"),
         ("{createUsers: 'u'}", "59", "no such command: 'createUsers'"),
         (
             "{aggregate: 'kept', pipeline: [{$shardedDataDistribution: {}}], cursor: {}}",

@@ -24,7 +24,6 @@ const NAMES: &[&str] = &[
     "commitReshardCollection",
     "configureQueryAnalyzer",
     "enableSharding",
-    "filemd5",
     "flushRouterConfig",
     "getShardMap",
     "getShardVersion",

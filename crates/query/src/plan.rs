@@ -92,6 +92,11 @@ impl Plan {
         !self.parts.rivals.is_empty()
     }
 
+    /// Whether documents are found by an index rather than by a scan of all.
+    pub fn uses_index(&self) -> bool {
+        self.index().is_some()
+    }
+
     /// Where the keys of its first index are.
     pub(crate) fn index(&self) -> Option<KeyspaceId> {
         self.parts.used.first().map(|used| used.index.keyspace)

@@ -49,6 +49,7 @@ const BODIES: &[(&str, &str)] = &[
     ("currentOp of one's own", "{currentOp: 1, $ownOps: true}"),
     ("dataSize", "{dataSize: 'DB.c'}"),
     ("explain", "{explain: {find: 'c'}}"),
+    ("filemd5", "{filemd5: 1, root: 'c'}"),
     ("find", "{find: 'c'}"),
     ("find system.buckets.c", "{find: 'system.buckets.c'}"),
     ("find system.js", "{find: 'system.js'}"),

@@ -2,6 +2,7 @@
 
 use super::pipelines::{Validation, may_run};
 use super::{Asker, argument, has_on, is_on, split};
+use crate::commands::file_md5;
 use crate::dispatch::Request;
 use bunko_access::Action;
 use bunko_bson::{ArrayRef, ValueRef};
@@ -43,6 +44,10 @@ pub(crate) fn clone_as_capped(asker: &Asker<'_>, request: &Request<'_>) -> bool 
 pub(crate) fn data_size(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let (database, collection) = split(argument(request));
     asker.on_collection(database, collection, Action::Find)
+}
+
+pub(crate) fn file_md5(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    asker.on_collection(request.database, &file_md5::chunks(request), Action::Find)
 }
 
 /// `renameCollection`. Whoever cannot read a collection must not get to by giving it a name that they can read.

@@ -46,6 +46,7 @@ mod drop_user;
 mod end_sessions;
 mod explain;
 mod features;
+pub(crate) mod file_md5;
 mod find;
 mod find_and_modify;
 mod fsync;
@@ -161,6 +162,7 @@ pub const COMMANDS: &[Command] = &[
     end_sessions::COMMAND,
     explain::COMMAND,
     features::COMMAND,
+    file_md5::COMMAND,
     find::COMMAND,
     find_and_modify::COMMAND,
     fsync::COMMAND,
