@@ -16,6 +16,7 @@ mod date_part;
 mod decimal;
 mod decimal_functions;
 mod dependencies;
+mod element_order;
 mod evaluated;
 mod expression;
 mod field_path;
@@ -49,6 +50,7 @@ pub mod sort_pattern;
 
 pub use accumulators::{Accumulator, AccumulatorExpression, Removal};
 pub use dependencies::Dependencies;
+pub use element_order::{compare_elements, compare_fields, element_direction};
 pub use evaluated::Evaluated;
 pub use expression::Expression;
 pub use field_path::FieldPath;

@@ -3,10 +3,11 @@
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, refuse};
 use crate::array::elements;
 use crate::call::Prepared;
+use crate::element_order::{compare_elements, compare_fields, element_direction};
 use crate::made::{self, MadeArray};
 use crate::{Expression, ParseScope};
-use bunko_bson::{DocumentRef, StringOrder, ValueRef, number};
-use std::cmp::Ordering;
+use bunko_bson::key_string::Direction;
+use bunko_bson::{DocumentRef, ValueRef};
 
 const NOT_AN_OBJECT: Refusal = (2_942_500, "$sortArray requires an object as an argument, found: {}");
 const UNKNOWN: Refusal = (2_942_501, "$sortArray found an unknown argument: {}");
@@ -27,29 +28,6 @@ pub(crate) enum ElementOrder {
     Fields(Box<[(Box<str>, Direction)]>),
 }
 
-#[derive(Clone, Copy)]
-pub(crate) enum Direction {
-    Ascending,
-    Descending,
-}
-
-impl Direction {
-    fn of(value: ValueRef<'_>) -> Option<Self> {
-        match number::as_i64_exact(value).filter(|_| value.is_number())? {
-            1 => Some(Self::Ascending),
-            -1 => Some(Self::Descending),
-            _ => None,
-        }
-    }
-
-    fn apply(self, ordering: Ordering) -> Ordering {
-        match self {
-            Self::Ascending => ordering,
-            Self::Descending => ordering.reverse(),
-        }
-    }
-}
-
 /// Equal elements keep their order, whatever the direction.
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(input) = call.not_null(context)? else { return Ok(Evaluated::null()) };
@@ -65,27 +43,16 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
                 let keys: Box<[ValueRef<'_>]> = fields.iter().map(|(path, _)| key(element, path)).collect();
                 keyed.push((keys, element));
             }
-            let keyed = operation.sort_by(keyed, |(a, _), (b, _)| compare(fields, a, b, context.strings()))?;
+            let keyed = operation.sort_by(keyed, |(a, _), (b, _)| compare_fields(fields, a, b, context.strings()))?;
             sorted.extend(keyed.into_iter().map(|(_, element)| element))?;
         }
         Prepared::Order(ElementOrder::Whole(direction)) => {
-            let compare = |a: &ValueRef<'_>, b: &ValueRef<'_>| direction.apply(context.strings().compare(*a, *b));
+            let compare = |a: &ValueRef<'_>, b: &ValueRef<'_>| compare_elements(*direction, *a, *b, context.strings());
             sorted.extend(operation.sort_by(elements(array, context)?, compare)?)?;
         }
         _ => sorted.extend(array.iter())?,
     }
     Ok(sorted.finish())
-}
-
-fn compare(
-    fields: &[(Box<str>, Direction)],
-    a: &[ValueRef<'_>],
-    b: &[ValueRef<'_>],
-    strings: &StringOrder,
-) -> Ordering {
-    let each = fields.iter().zip(a.iter().zip(b));
-    let mut orders = each.map(|((_, direction), (a, b))| direction.apply(strings.compare(*a, *b)));
-    orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 /// The value that an element is sorted by: an array as a whole, null where there is none.
@@ -125,7 +92,7 @@ fn parse_order(order: ValueRef<'_>) -> Result<ElementOrder> {
     match order {
         ValueRef::Document(pattern) => parse_pattern(pattern),
         number if number.is_number() => {
-            Direction::of(number).map(ElementOrder::Whole).ok_or_else(|| refuse(BAD_DIRECTION, ""))
+            element_direction(number).map(ElementOrder::Whole).ok_or_else(|| refuse(BAD_DIRECTION, ""))
         }
         _ => Err(refuse(BAD_ORDER, "")),
     }
@@ -136,7 +103,7 @@ fn parse_pattern(pattern: DocumentRef<'_>) -> Result<ElementOrder> {
         return Err(refuse(BAD_PATTERN, "The sort pattern is empty when it should have a set of fields."));
     }
     let fields = pattern.iter().map(|field| {
-        let direction = Direction::of(field.value)
+        let direction = element_direction(field.value)
             .ok_or_else(|| refuse(BAD_PATTERN, "The sort element value must be either 1 or -1"))?;
         if field.name.is_empty() {
             return Err(refuse(BAD_PATTERN, "The sort field cannot be empty"));

@@ -1,37 +1,15 @@
 //! `$push`'s `$sort`: by whole elements, or by fields of elements.
 
-use super::whole_number;
 use crate::dotted_path::as_index;
+use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{Failure, Result};
+use bunko_expression::{compare_elements, compare_fields, element_direction};
 use bunko_operation::OperationContext;
 use std::cmp::Ordering;
 
 /// Elements that are sorted between two questions whether to go on.
 const RUN_COUNT: usize = 1024;
-
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Direction {
-    Ascending,
-    Descending,
-}
-
-impl Direction {
-    fn parse(value: ValueRef<'_>) -> Option<Self> {
-        match whole_number(value)? {
-            1 => Some(Self::Ascending),
-            -1 => Some(Self::Descending),
-            _ => None,
-        }
-    }
-
-    fn apply(self, ordering: Ordering) -> Ordering {
-        match self {
-            Self::Ascending => ordering,
-            Self::Descending => ordering.reverse(),
-        }
-    }
-}
 
 #[derive(Debug)]
 pub(super) enum PushSort {
@@ -47,7 +25,7 @@ impl PushSort {
         if let ValueRef::Document(pattern) = value {
             return parse_pattern(pattern).map(Self::Fields);
         }
-        Direction::parse(value).map(Self::WholeElements).ok_or_else(|| {
+        element_direction(value).map(Self::WholeElements).ok_or_else(|| {
             Failure::bad_value(
                 "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields",
             )
@@ -64,9 +42,9 @@ impl PushSort {
         operation: &OperationContext,
     ) -> Result<Vec<ValueRef<'v>>> {
         let order = match self {
-            Self::WholeElements(direction) => {
-                sorted_positions(values.len(), operation, |a, b| direction.apply(strings.compare(values[a], values[b])))
-            }
+            Self::WholeElements(direction) => sorted_positions(values.len(), operation, |a, b| {
+                compare_elements(*direction, values[a], values[b], strings)
+            }),
             Self::Fields(fields) => {
                 // Each element's fields are looked up once, not at each comparison.
                 let mut keys = Vec::with_capacity(values.len() * fields.len());
@@ -126,7 +104,7 @@ fn parse_pattern(pattern: DocumentRef<'_>) -> Result<Vec<(String, Direction)>> {
     pattern
         .iter()
         .map(|field| {
-            let direction = Direction::parse(field.value)
+            let direction = element_direction(field.value)
                 .ok_or_else(|| Failure::bad_value("The $sort element value must be either 1 or -1"))?;
             if field.name.is_empty() {
                 return Err(Failure::bad_value("The $sort field cannot be empty"));
@@ -140,20 +118,6 @@ fn parse_pattern(pattern: DocumentRef<'_>) -> Result<Vec<(String, Direction)>> {
             Ok((field.name.to_owned(), direction))
         })
         .collect()
-}
-
-fn compare_fields(
-    fields: &[(String, Direction)],
-    a: &[ValueRef<'_>],
-    b: &[ValueRef<'_>],
-    strings: &StringOrder,
-) -> Ordering {
-    fields
-        .iter()
-        .zip(a.iter().zip(b))
-        .map(|((_, direction), (a, b))| direction.apply(strings.compare(*a, *b)))
-        .find(|ordering| ordering.is_ne())
-        .unwrap_or(Ordering::Equal)
 }
 
 /// The value that an element sorts by; null where there is none.

@@ -1,0 +1,36 @@
+//! How elements of an array are compared where they are sorted as `$push` and `$sortArray` have it: by `1` or `-1`, and arrays
+//! as a whole.
+
+use bunko_bson::key_string::Direction;
+use bunko_bson::{StringOrder, ValueRef, number};
+use std::cmp::Ordering;
+
+/// The direction that a number stands for; `None` for anything but 1 and -1.
+pub fn element_direction(value: ValueRef<'_>) -> Option<Direction> {
+    match number::as_i64_exact(value)? {
+        1 => Some(Direction::Ascending),
+        -1 => Some(Direction::Descending),
+        _ => None,
+    }
+}
+
+/// The order of two values in a direction.
+pub fn compare_elements(direction: Direction, a: ValueRef<'_>, b: ValueRef<'_>, strings: &StringOrder) -> Ordering {
+    let ordering = strings.compare(a, b);
+    match direction {
+        Direction::Ascending => ordering,
+        Direction::Descending => ordering.reverse(),
+    }
+}
+
+/// The order of two elements by what each has in the fields, the first deciding first.
+pub fn compare_fields<P>(
+    fields: &[(P, Direction)],
+    a: &[ValueRef<'_>],
+    b: &[ValueRef<'_>],
+    strings: &StringOrder,
+) -> Ordering {
+    let each = fields.iter().zip(a.iter().zip(b));
+    let mut orders = each.map(|((_, direction), (a, b))| compare_elements(*direction, *a, *b, strings));
+    orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
