@@ -178,13 +178,15 @@ def test_tokens_that_are_forged_cut_or_from_elsewhere(things, set_client, raw):
 
     assert code({"_data": token}) == 0
     assert code({"_data": foreign}) == 280, "an event of another collection"
-    for cut in range(2, len(token) - 4, 2):
-        assert code({"_data": token[:cut]}) in (15, 260, 280), cut
-    assert code({"_data": ""}) == 260
-    assert code({"_data": "zz"}) == 260
-    assert code({"_data": "00" * 5000}) == 260
+    # A key that ends early, one that lacks its version, kind, number, or the rest of what a token holds; another event's.
+    cut_codes = {15, 280, 40649, 50793, 50796, 50811, 50872, 51055, 6189500, 6189501}
+    seen = {code({"_data": token[:cut]}) for cut in range(2, len(token) - 4, 2)}
+    assert seen <= cut_codes, seen - cut_codes
+    assert code({"_data": ""}) == 40649
+    assert code({"_data": "zz"}) == 9
+    assert code({"_data": "00" * 5000}) in cut_codes
     for wrong in ({}, {"_data": 1}, {"_data": None}, {"other": token}):
-        assert code(wrong) in (9, 14, 40414, 40647, 50759, 260), wrong
+        assert code(wrong) in (9, 14, 40414, 40647, 50759), wrong
     later = token[:2] + "ffffff00" + token[10:]
     assert code({"_data": later}) in (0, 260, 280), "of a time that is yet to come"
     both = {"startAtOperationTime": Timestamp(1, 1), "resumeAfter": {"_data": token}}

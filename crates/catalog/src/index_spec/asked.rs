@@ -11,7 +11,7 @@ impl IndexSpec {
     /// # Errors
     /// As [`Self::parse`]; `CannotCreateIndex` for a name with a NUL; of `wildcardProjection` 51270 for an empty document, 51271 for
     /// an operator, 31249 and 31250 for a path through another one, 31324 for a positional path, 16410 for another name with `$`,
-    /// 40352, 40353 and 15998 for empty names; those of [`compound_wildcard::check`].
+    /// 40352, 40353 and 15998 for empty names; those of compound wildcard indexes, from 7246200 to 7246211.
     pub fn parse_asked(spec: DocumentRef<'_>) -> Result<Self> {
         compound_wildcard::check(spec)?;
         let parsed = Self::parse(spec)?;
