@@ -25,6 +25,8 @@ use std::sync::atomic::Ordering;
 /// Keys that are put under one hold of their locks, and their bytes.
 const KEYS_PER_STEP: usize = 512;
 const BYTES_PER_STEP: usize = 128 << 10;
+/// Records from which on a build's keys are flushed and merged once it is over; of fewer, the memtable may still have all.
+const RECORDS_OF_LARGE_BUILD: u64 = 100_000;
 /// What is written of a key beside it, about.
 const BYTES_BESIDE_KEY: usize = 12;
 
@@ -96,6 +98,10 @@ impl Catalog {
             let indexes = collection.indexes().as_ref().clone();
             self.save_indexes(collection, indexes, Difference::Built(built, build), &*OperationContext::unlimited())
         });
+        // Its keys lie in as many places as there were flushes meanwhile.
+        if outcome.is_ok() && build.progress().0 >= RECORDS_OF_LARGE_BUILD {
+            self.store.prepare_for_reads();
+        }
         outcome.map_err(|failure| {
             let failure = if collection.is_dropped() { aborted("collection dropped") } else { failure };
             failure.with_prefix(&self.failed_prefix(collection))

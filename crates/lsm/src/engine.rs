@@ -242,6 +242,10 @@ impl Engine for LsmEngine {
         outcome
     }
 
+    fn prepare_for_reads(&self) {
+        self.merger.come_to_rest();
+    }
+
     fn compact(&self, oldest_view: Lsn) -> Result<()> {
         let outcome = self.merger.rewrite(oldest_view);
         self.forget_leaves();
@@ -360,7 +364,7 @@ mod tests {
         flush(4);
         merge();
         assert_eq!(engine.tree.table_count(), 4, "somebody may be writing");
-        engine.merger.come_to_rest();
+        engine.prepare_for_reads();
         engine.merger.note_flush(100);
         merge();
         assert_eq!(engine.tree.table_count(), 1, "what is small does not disturb the rest");
@@ -368,6 +372,31 @@ mod tests {
         flush(3);
         merge();
         assert_eq!(engine.tree.table_count(), 4, "a large one does");
+        store.close().expect("closes");
+    }
+
+    #[test]
+    fn what_was_written_in_bulk_is_soon_one_table() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let (store, engine) = store(directory.path());
+        let put = |number: u64| {
+            let mut batch = Batch::new();
+            batch.put_key(KeyspaceId(5), &number.to_be_bytes(), RecordId(number));
+            batch.put_key(KeyspaceId(5), &(100 + number).to_be_bytes(), RecordId(number));
+            store.commit(&batch).expect("committed");
+        };
+        for number in 0..3 {
+            put(number);
+            store.checkpoint().expect("checkpoint");
+        }
+        put(3);
+        assert_eq!(engine.tree.table_count(), 3, "and a memtable");
+        store.prepare_for_reads();
+        let until = std::time::Instant::now() + Duration::from_secs(20);
+        while engine.tree.table_count() != 1 || engine.unflushed_bytes() > 0 {
+            assert!(std::time::Instant::now() < until, "{} tables", engine.tree.table_count());
+            std::thread::sleep(Duration::from_millis(5));
+        }
         store.close().expect("closes");
     }
 

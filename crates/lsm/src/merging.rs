@@ -87,8 +87,8 @@ pub(crate) struct Merger {
     pub choice: Arc<Choice>,
     /// All that the tables hold is below.
     marked: AtomicU64,
-    /// The last flush of any size to speak of, or the start.
-    last_flush: Mutex<Instant>,
+    /// The last flush of any size to speak of, or the start; `None` where what was written since is to be merged all the same.
+    last_flush: Mutex<Option<Instant>>,
     /// Since the start.
     count: AtomicU64,
 }
@@ -113,7 +113,7 @@ impl Merger {
             drops: Arc::clone(drops),
             choice,
             marked: AtomicU64::new(0),
-            last_flush: Mutex::new(Instant::now()),
+            last_flush: Mutex::new(Some(Instant::now())),
             count: AtomicU64::new(0),
         }
     }
@@ -126,8 +126,13 @@ impl Merger {
     /// So many bytes of a memtable have become tables.
     pub fn note_flush(&self, bytes: u64) {
         if bytes >= FLUSH_BYTES_MIN {
-            *self.last_flush.lock() = Instant::now();
+            *self.last_flush.lock() = Some(Instant::now());
         }
+    }
+
+    /// The next merge is made as if nobody had written for a while.
+    pub fn come_to_rest(&self) {
+        *self.last_flush.lock() = None;
     }
 
     /// To be held while tables are added.
@@ -156,7 +161,7 @@ impl Merger {
 
     fn merge_levels(&self, oldest_view: &dyn Fn() -> Lsn) -> Result<()> {
         self.drop_tables(oldest_view())?;
-        let is_at_rest = self.last_flush.lock().elapsed() >= REST;
+        let is_at_rest = self.last_flush.lock().is_none_or(|last| last.elapsed() >= REST);
         let tables_max = if is_at_rest { L0_TABLES_MAX_AT_REST } else { L0_TABLES_MAX };
         for _ in 0..ROUNDS_MAX {
             let before = self.below_first_level();
@@ -228,12 +233,6 @@ impl Merger {
         self.count.fetch_add(1, Ordering::Relaxed);
         self.state.rcu(|state| state.compacted(&self.tree));
         Ok(())
-    }
-
-    /// As if the last flush had been a while ago.
-    #[cfg(test)]
-    pub fn come_to_rest(&self) {
-        *self.last_flush.lock() = Instant::now().checked_sub(REST).expect("a machine that has run for a while");
     }
 
     /// The tables below the first level, with their levels: flushes change none of it.

@@ -10,7 +10,7 @@ use crate::planted::{self, Bug};
 use crate::{Engine, Log, Lsn, Result, Store};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 #[derive(Default)]
 pub(crate) struct Checkpointer {
     bell: Arc<Bell>,
+    /// Engines are to prepare for reads after the next checkpoint.
+    bulk_is_over: AtomicBool,
     /// One checkpoint at a time.
     pub(crate) running: Mutex<()>,
     count: AtomicU64,
@@ -29,9 +31,15 @@ impl Checkpointer {
     pub fn start(store: &Arc<Store>) -> JoinHandle<()> {
         let interval = store.options.checkpoint_interval;
         background::start(store, "checkpoint", &store.checkpointer.bell, interval, |store, _| {
+            let bulk_is_over = store.checkpointer.bulk_is_over.swap(false, Ordering::AcqRel);
             let outcome = store.checkpoint();
             if outcome.is_ok() {
-                store.engines.all().iter().for_each(|engine| engine.release());
+                for engine in store.engines.all() {
+                    engine.release();
+                    if bulk_is_over {
+                        engine.prepare_for_reads();
+                    }
+                }
                 store.merger.ask();
             }
             store.reclaimer.ask();
@@ -41,6 +49,12 @@ impl Checkpointer {
 
     /// Asks for a checkpoint soon.
     pub fn ask(&self) {
+        self.bell.ring();
+    }
+
+    /// Asks for a checkpoint soon, after which engines prepare for reads.
+    fn ask_for_reads(&self) {
+        self.bulk_is_over.store(true, Ordering::Release);
         self.bell.ring();
     }
 
@@ -69,6 +83,11 @@ impl Checkpointer {
 }
 
 impl Store {
+    /// Much was written that will be read next, an index say: engines flush and merge it soon, beside everything else.
+    pub fn prepare_for_reads(&self) {
+        self.checkpointer.ask_for_reads();
+    }
+
     /// Makes the present state durable in the engines, so that recovery starts here.
     pub fn checkpoint(&self) -> Result<()> {
         let _running = self.checkpointer.running.lock();

@@ -129,6 +129,10 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
+    /// Much was written that will be read next, and has been flushed: the next merge is to leave as little to go through as where
+    /// nobody has written for a while.
+    fn prepare_for_reads(&self) {}
+
     /// One step, of some two seconds at most, of giving space back. It may run beside a checkpoint, but not beside
     /// another step. `oldest_view` stays the oldest for as long as it takes, and the log is durable up to there.
     fn reclaim(&self, _oldest_view: Lsn, _effort: Effort) -> Result<Reclaimed> {
