@@ -173,6 +173,11 @@ impl Catalog {
         self.collections.read().of_database(database).cloned().collect()
     }
 
+    /// How often since the start a write met what another transaction had, or had changed since the write's snapshot.
+    pub fn write_conflicts(&self) -> u64 {
+        self.owners.conflicts()
+    }
+
     /// The databases that hold a collection, by name.
     pub fn databases(&self) -> Vec<String> {
         self.collections.read().databases().map(str::to_owned).collect()

@@ -116,6 +116,10 @@ def test_a_snapshot_does_not_move(set_client, accounts):
 
 
 def test_the_second_of_two_conflicts_and_may_be_tried_again(set_client, accounts):
+    def conflicts():
+        return set_client.admin.command("serverStatus")["metrics"]["operation"]["writeConflicts"]
+
+    before = conflicts()
     with set_client.start_session() as one, set_client.start_session() as other:
         one.start_transaction()
         accounts.update_one({"_id": "a"}, {"$set": {"amount": 1}}, session=one)
@@ -124,6 +128,7 @@ def test_the_second_of_two_conflicts_and_may_be_tried_again(set_client, accounts
             accounts.update_one({"_id": "a"}, {"$set": {"amount": 2}}, session=other)
         assert conflict.value.code == 112
         assert conflict.value.has_error_label("TransientTransactionError")
+        assert conflicts() > before
         other.abort_transaction()
         one.commit_transaction()
     assert amounts(accounts)["a"] == 1

@@ -68,6 +68,7 @@ impl Transaction {
 
     /// Somebody has changed it since the snapshot, and is through.
     fn overtaken(&self) -> Failure {
+        self.catalog.owners.note_conflict();
         *self.obstacle.lock() = Some(Obstacle::Past);
         write_conflict()
     }

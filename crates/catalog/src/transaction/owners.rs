@@ -16,7 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// What can be owned.
@@ -54,6 +54,8 @@ pub(crate) struct Owners {
     /// How much is owned, so that nobody looks where it is nothing. Whoever holds the lock of something that is owned sees
     /// that this is not zero, for it was entered under the same lock.
     count: AtomicUsize,
+    /// How often a write met what another transaction had, or had changed since.
+    conflicts: AtomicU64,
     table: Mutex<Table>,
 }
 
@@ -82,6 +84,16 @@ struct Queue {
 }
 
 impl Owners {
+    /// Since the start.
+    pub fn conflicts(&self) -> u64 {
+        self.conflicts.load(Ordering::Relaxed)
+    }
+
+    /// A write met what another transaction has, or has changed since the write's snapshot.
+    pub fn note_conflict(&self) {
+        self.conflicts.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Whether anything is owned.
     pub fn are_any(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
@@ -92,7 +104,10 @@ impl Owners {
         let mut table = self.table.lock();
         match table.owned.get(owned) {
             Some(present) if present == owner => Claimed::Before,
-            Some(_) => Claimed::ByOther,
+            Some(_) => {
+                self.note_conflict();
+                Claimed::ByOther
+            }
             None => {
                 table.owned.insert(owned.clone(), owner.clone());
                 if !table.turns.is_empty() && table.turns.contains_key(owned) {
@@ -146,6 +161,7 @@ impl Owners {
         let mut table = self.table.lock();
         let Some(owner) = table.owned.get(owned) else { return Ok(()) };
         owner.note_wait();
+        self.note_conflict();
         let queue = table.waiting.entry(owned.clone()).or_default();
         queue.waiters += 1;
         let released = Arc::clone(&queue.released);
@@ -262,6 +278,7 @@ mod tests {
         waiting.join().expect("no panic");
         owners.release(&[key]);
         assert!(!owners.are_any());
+        assert_eq!(owners.conflicts(), 2, "who claimed and who waited");
     }
 
     #[test]

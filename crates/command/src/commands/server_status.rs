@@ -263,6 +263,7 @@ fn write_metrics(service: &Service, totals: &Tally, _: DocumentRef<'_>, out: &mu
         .append("returned", totals.documents.returned as i64)
         .append("updated", totals.documents.updated as i64)
         .end();
+    out.begin_document("operation").append("writeConflicts", service.catalog.write_conflicts() as i64).end();
     out.begin_document("queryExecutor")
         .append("scanned", totals.documents.keys_examined as i64)
         .append("scannedObjects", totals.documents.examined as i64)
