@@ -13,12 +13,11 @@ const NAME: &str = "clusteredIndex";
 /// # Errors
 /// `TypeMismatch`, 40414 and `IDLUnknownField` for what is malformed; 5979703 for `true` in place of a document, 5979700
 /// where it is not unique, 5979704 for another version than 2, `InvalidIndexSpecificationOption` for another key than
-/// `{_id: 1}`; 6049200, 6049204 and `InvalidOptions` beside options that do not go with it.
+/// `{_id: 1}`; 6049200, 6049204, 6127800 and `InvalidOptions` beside options that do not go with it.
 pub(crate) fn parse(invocation: &Invocation<'_>) -> Result<Option<DocumentBuf>> {
     let Some(value) = invocation.request.body.get(NAME) else { return Ok(None) };
-    if invocation.boolean("capped", false)? {
-        let message = "The 'clusteredIndex' option cannot be used with a capped collection";
-        return Err(Failure::new(ErrorCode(6_049_200), message));
+    if !value.is_nullish() {
+        check_not_capped(invocation)?;
     }
     let spec = match value {
         ValueRef::Document(spec) => spec,
@@ -31,15 +30,27 @@ pub(crate) fn parse(invocation: &Invocation<'_>) -> Result<Option<DocumentBuf>> 
         value => return Err(invocation.mismatch(NAME, value, "types '[bool, object]'")),
     };
     let parsed = read(spec)?;
-    if invocation.field("max").is_some() {
-        let message = "The 'max' option cannot be used with a clustered collection";
-        return Err(Failure::new(ErrorCode(6_049_204), message));
-    }
     if invocation.field("idIndex").is_some() {
         let message = "The 'clusteredIndex' option is not supported with the 'idIndex' option";
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
     }
     Ok(Some(parsed))
+}
+
+/// # Errors
+/// 6049200, 6049204 and 6127800 beside the options of capped collections.
+fn check_not_capped(invocation: &Invocation<'_>) -> Result<()> {
+    let refused = |code, option: &str| {
+        let message = format!("The '{option}' option cannot be used with a clustered collection");
+        Err(Failure::new(ErrorCode(code), message))
+    };
+    if invocation.field("size").is_some() {
+        return refused(6_049_200, "size");
+    }
+    if invocation.field("max").is_some() {
+        return refused(6_049_204, "max");
+    }
+    if invocation.boolean("capped", false)? { refused(6_127_800, "capped") } else { Ok(()) }
 }
 
 fn read(spec: DocumentRef<'_>) -> Result<DocumentBuf> {

@@ -31,6 +31,7 @@ mod cursor_shares;
 mod cursor_store;
 mod dispatch;
 mod document_list;
+mod each_stage;
 mod encrypted_fields;
 mod error_labels;
 mod expiry_option;

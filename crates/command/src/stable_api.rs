@@ -7,10 +7,12 @@ use bunko_errors::{ErrorCode, Failure, Result};
 /// The commands of version 1.
 /// Source: MongoDB manual, "Stable API".
 const COMMANDS: &[&str] = &[
+    "abortTransaction",
     "aggregate",
     "authenticate",
     "bulkWrite",
     "collMod",
+    "commitTransaction",
     "count",
     "create",
     "createIndexes",
@@ -40,7 +42,7 @@ const COMMANDS: &[&str] = &[
 /// Source: MongoDB manual, "Stable API".
 const FIELDS_OUTSIDE: &[(&str, &[&str])] = &[
     ("aggregate", &["explain"]),
-    ("create", &["autoIndexId", "capped", "indexOptionDefaults", "max", "size", "storageEngine"]),
+    ("create", &["autoIndexId", "changeStreamPreAndPostImages", "indexOptionDefaults", "max", "size", "storageEngine"]),
     ("find", &["awaitData", "max", "min", "noCursorTimeout", "oplogReplay", "returnKey", "showRecordId", "tailable"]),
 ];
 
@@ -125,10 +127,21 @@ fn check_strictly(command: &str, body: DocumentRef<'_>) -> Result<()> {
     if let Some(element) = body.iter().find(|element| outside.contains(&element.name)) {
         return Err(refusal(format!("BSON field '{command}.{}' is not allowed with apiStrict:true.", element.name)));
     }
-    match body.get("pipeline") {
-        Some(ValueRef::Array(stages)) => check_stages(stages),
+    match (command, body.get("pipeline"), body.get("indexes")) {
+        (_, Some(ValueRef::Array(stages)), _) => check_stages(stages),
+        ("createIndexes", _, Some(ValueRef::Array(indexes))) => check_indexes(indexes),
         _ => Ok(()),
     }
+}
+
+/// Refuses indexes of texts, which version 1 has not.
+/// Source: MongoDB manual, "Stable API", "Unsupported Index Types".
+fn check_indexes(indexes: ArrayRef<'_>) -> Result<()> {
+    let mut keys = indexes.iter().filter_map(|index| index.as_document()?.get("key")?.as_document());
+    if keys.any(|key| key.iter().any(|field| field.value.as_str() == Some("text"))) {
+        return Err(refusal("text indexes cannot be created with apiStrict: true".to_owned()));
+    }
+    Ok(())
 }
 
 /// Refuses stages, and those of pipelines within stages. What is malformed is for others to refuse.

@@ -70,8 +70,13 @@ pub(crate) fn strict_boolean(fields: &Fields<'_>, name: &str) -> Result<bool> {
 }
 
 /// `u` of an update, or `update` of a findAndModify.
+/// # Errors
+/// `FailedToParse` for neither a document nor an array; `TypeMismatch` for a stage that is no document.
 pub(crate) fn check_modification(update: ValueRef<'_>) -> Result<ValueRef<'_>> {
     match update {
+        ValueRef::Array(stages) if stages.iter().any(|stage| stage.as_document().is_none()) => {
+            Err(Failure::type_mismatch("Each element of the 'pipeline' array must be an object"))
+        }
         ValueRef::Document(_) | ValueRef::Array(_) => Ok(update),
         _ => Err(Failure::failed_to_parse("Update argument must be either an object or an array")),
     }

@@ -302,7 +302,7 @@ fn check_field_name(option: &str, name: &str) -> Result<()> {
         return Err(invalid(&format!("The '{option}' must be a top-level field, but got '{name}'")));
     }
     if name.contains('\0') {
-        return Err(invalid(&format!("The '{option}' must not contain null bytes")));
+        return Err(Failure::bad_value(format!("The '{option}' must not contain null bytes")));
     }
     if name.starts_with('$') {
         return Err(invalid(&format!("The '{option}' must not begin with '$', but got '{name}'")));

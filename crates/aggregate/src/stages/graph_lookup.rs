@@ -34,51 +34,61 @@ fn failure(code: i32, message: String) -> Failure {
     Failure::new(ErrorCode(code), message)
 }
 
-/// Errors: 40100 to 40105, 40185 and 40327 for fields of wrong types, unknown ones and missing ones; those of paths, of
-/// the expression and of the filter.
+/// Errors: `FailedToParse` for what is no object and for `from`, 40100 to 40105 and 40185 for other fields of wrong types,
+/// unknown ones and missing ones; those of paths, of the expression and of the filter.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(specification) = value else {
         let kind = value.kind().alias();
         let message = format!("the $graphLookup stage specification must be an object, but found {kind}");
-        return Err(failure(40327, message));
+        return Err(Failure::failed_to_parse(message));
     };
-    let (mut source, mut start_with, mut connect_from, mut connect_to, mut as_path) = (None, None, None, None, None);
+    // MongoDB looks which collections a pipeline reads before it reads the rest.
+    let source = parse_source(specification)?;
+    environment.sources.note(&source)?;
+    let (mut start_with, mut connect_from, mut connect_to, mut as_path) = (None, "", "", "");
     let (mut depth_max, mut depth_path, mut restriction) = (u64::MAX, None, ArrayBuf::new());
     for element in specification {
         match element.name {
             "startWith" => start_with = Some(Expression::parse(element.value, &environment.scope.parse_scope())?),
             "maxDepth" => depth_max = parse_depth(element.value)?,
             "restrictSearchWithMatch" => restriction = parse_restriction(element.value, environment)?,
-            "from" => source = Some(SourceName::here(string("from", element.value)?)),
-            "as" => as_path = Some(FieldPath::parse(string("as", element.value)?)?),
-            "connectFromField" => {
-                connect_from = Some(FieldPath::parse(string("connectFromField", element.value)?)?);
-            }
-            "connectToField" => connect_to = Some(FieldPath::parse(string("connectToField", element.value)?)?),
+            "from" => {}
+            "as" => as_path = string("as", element.value)?,
+            "connectFromField" => connect_from = string("connectFromField", element.value)?,
+            "connectToField" => connect_to = string("connectToField", element.value)?,
             "depthField" => depth_path = Some(FieldPath::parse(string("depthField", element.value)?)?),
             other => return Err(failure(40104, format!("Unknown argument to $graphLookup: {other}"))),
         }
     }
-    let (Some(source), Some(start_with), Some(connect_from), Some(connect_to), Some(as_path)) =
-        (source, start_with, connect_from, connect_to, as_path)
-    else {
+    let (Some(start_with), false) = (start_with, [connect_from, connect_to, as_path].contains(&"")) else {
         let message = "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified.";
         return Err(failure(40105, message.to_owned()));
     };
     let inside = environment.nested()?;
-    environment.sources.note(&source)?;
     let stage = GraphLookup {
         source,
         start_with,
-        connect_from,
-        connect_to,
-        as_path,
+        connect_from: FieldPath::parse(connect_from)?,
+        connect_to: FieldPath::parse(connect_to)?,
+        as_path: FieldPath::parse(as_path)?,
         depth_max,
         depth_path,
         restriction,
         inside,
     };
     Ok(vec![Box::new(stage)])
+}
+
+fn parse_source(specification: DocumentRef<'_>) -> Result<SourceName> {
+    let Some(from) = specification.get("from") else {
+        let text = ValueText(ValueRef::Document(specification));
+        let message = format!("missing 'from' option to $graphLookup stage specification: {text}");
+        return Err(Failure::failed_to_parse(message));
+    };
+    from.as_str().map(SourceName::here).ok_or_else(|| {
+        let kind = from.kind().alias();
+        Failure::failed_to_parse(format!("$graphLookup 'from' field must be a string, but found {kind}"))
+    })
 }
 
 fn string<'a>(name: &str, value: ValueRef<'a>) -> Result<&'a str> {
@@ -94,7 +104,7 @@ fn parse_depth(value: ValueRef<'_>) -> Result<u64> {
         return Err(failure(40100, format!("maxDepth requires numeric argument, found value of type {kind}")));
     }
     let text = ValueText(value);
-    if number::as_f64(value).is_some_and(|depth| depth < 0.0) {
+    if number::as_f64(value).is_some_and(|depth| depth <= -1.0) {
         return Err(failure(40101, format!("maxDepth requires a nonnegative argument, found: {text}")));
     }
     let depth = number::as_i64_exact(value).and_then(|depth| u64::try_from(depth).ok());
@@ -110,6 +120,20 @@ fn parse_restriction(value: ValueRef<'_>, environment: &Environment) -> Result<A
     let mut pipeline = ArrayBuf::new();
     pipeline.push(&DocumentBuf::new().with("$match", filter));
     Ok(pipeline)
+}
+
+impl GraphLookup {
+    /// What the documents of these values have to match besides. A filter for null finds those too that lack the field; a
+    /// search does not.
+    fn restriction_for(&self, values: &[ValueRef<'_>]) -> ArrayBuf {
+        if !values.iter().any(|value| matches!(value, ValueRef::Null)) {
+            return self.restriction.clone();
+        }
+        let exists = DocumentBuf::new().with("$exists", true);
+        let condition = DocumentBuf::new().with(&self.connect_to.dotted(), &exists);
+        let filter = DocumentBuf::new().with("$match", &condition);
+        std::iter::once(ValueRef::from(&filter)).chain(self.restriction.as_ref().iter()).collect()
+    }
 }
 
 impl Stage for GraphLookup {
@@ -163,8 +187,8 @@ impl Search {
         self.asked.insert(key)
     }
 
-    fn visits(&mut self, document: DocumentRef<'_>) -> bool {
-        let key = key(document.get("_id").unwrap_or(ValueRef::Null), &self.strings);
+    fn visits(&mut self, id: ValueRef<'_>) -> bool {
+        let key = key(id, &self.strings);
         self.memory_bytes += key.len() + size_of::<Vec<u8>>();
         self.visited.insert(key)
     }
@@ -186,16 +210,16 @@ impl Searched {
         while !frontier.is_empty() {
             let values: Vec<_> = frontier.iter().map(Value::as_ref).collect();
             let mut next = Vec::new();
-            let mut reached = self.join.open(&values, stage.restriction.as_ref(), &stage.inside)?;
+            let restriction = stage.restriction_for(&values);
+            let mut reached = self.join.open(&values, restriction.as_ref(), &stage.inside)?;
             while let Some(one) = reached.next()? {
                 self.environment.operation().work(1 + one.len_bytes() / 64)?;
-                if !search.visits(one.as_ref()) {
+                let Some(id) = one.as_ref().get("_id") else {
+                    let message = "Documents in the namespace of 'from' must contain an _id for de-duplication in $graphLookup";
+                    return Err(failure(40271, message.to_owned()));
+                };
+                if !search.visits(id) {
                     continue;
-                }
-                for value in local_values(one.as_ref(), stage.connect_from.components()) {
-                    if search.asks(value) {
-                        next.push(value.to_value());
-                    }
                 }
                 let shown = match &stage.depth_path {
                     None => one,
@@ -204,6 +228,12 @@ impl Searched {
                         super::with_path(one.as_ref(), path.components(), Some(ValueRef::Int64(depth as i64)))
                     }
                 };
+                // The depth is a field like others: it may be what is connected from.
+                for value in local_values(shown.as_ref(), stage.connect_from.components()) {
+                    if search.asks(value) {
+                        next.push(value.to_value());
+                    }
+                }
                 search.memory_bytes += shown.len_bytes();
                 search.found.push(&shown);
                 if search.memory_bytes > self.environment.operation().stage_bytes_max(Gatherer::GraphLookup) {

@@ -1,9 +1,11 @@
 //! What is refused where a client asks for an index, beyond what no index may be: indexes of an earlier version may have it, and
 //! are read at each start.
 
+use super::options::check_id_options;
 use super::{IndexSpec, compound_wildcard};
 use crate::key_pattern::cannot_create;
-use bunko_bson::{DocumentRef, ValueRef};
+use bunko_bson::text::ValueText;
+use bunko_bson::{DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 impl IndexSpec {
@@ -15,6 +17,12 @@ impl IndexSpec {
     pub fn parse_asked(spec: DocumentRef<'_>) -> Result<Self> {
         compound_wildcard::check(spec)?;
         let parsed = Self::parse(spec)?;
+        if is_descending_id(parsed.key_pattern()) {
+            let key = ValueText(ValueRef::Document(parsed.key_pattern()));
+            check_id_options(spec)?;
+            let message = format!("The field 'key' for an _id index must be {{_id: 1}}, but got {key}");
+            return Err(Failure::bad_value(message));
+        }
         if parsed.name.contains('\0') {
             return Err(cannot_create("index name cannot contain NUL bytes".to_owned()));
         }
@@ -25,6 +33,12 @@ impl IndexSpec {
         }
         Ok(parsed)
     }
+}
+
+/// Whether it would be the index on `_id` if it were ascending.
+fn is_descending_id(key: DocumentRef<'_>) -> bool {
+    let descends = |value| number::as_f64(value).is_some_and(|direction| direction.trunc() == -1.0);
+    key.count() == 1 && key.first().is_some_and(|field| field.name == "_id" && descends(field.value))
 }
 
 fn check_projection(projection: DocumentRef<'_>, above: &str, paths: &mut Vec<String>) -> Result<()> {

@@ -25,9 +25,26 @@ const OPTIONS: &[&str] = &[
     "storageEngine",
     "clustered",
     "prepareUnique",
+    "dropDups",
+    "bucketSize",
+    "_id",
 ];
 /// Options that the index on `_id` may carry.
-const ID_OPTIONS: &[&str] = &["key", "name", "ns", "v", "collation", "clustered"];
+const ID_OPTIONS: &[&str] = &["key", "name", "ns", "v", "collation", "clustered", "_id"];
+
+/// Options of some kinds that are strings.
+const STRINGS: &[&str] = &["default_language", "language_override"];
+/// Options of some kinds that are numbers.
+const NUMBERS: &[&str] = &[
+    "2dsphereIndexVersion",
+    "bits",
+    "bucketSize",
+    "coarsestIndexedLevel",
+    "finestIndexedLevel",
+    "max",
+    "min",
+    "textIndexVersion",
+];
 
 /// What the options of every kind say.
 #[derive(Default)]
@@ -91,13 +108,25 @@ impl Options {
                 self.show_if(name, self.prepares_unique);
             }
             // Of no effect since MongoDB 3.0, and not listed. Source: MongoDB issue SERVER-14710.
-            "dropDups" => {}
+            "dropDups" => drop(truth(name, value)?),
+            // Of no effect, and not listed.
+            "_id" => {}
+            "clustered" => {
+                if !truth(name, value)? {
+                    return Err(Failure::new(ErrorCode(6_492_800), "Value 'false' for field 'clustered' is invalid"));
+                }
+                return Err(unsupported(name));
+            }
+            "bucketSize" => {
+                check_type_of_kinds(name, value)?;
+                self.shown.append(name, value);
+            }
             // The kind reads it.
-            _ if of_kind.contains(&name) => {}
+            _ if of_kind.contains(&name) => check_type_of_kinds(name, value)?,
             "wildcardProjection" => {
                 return Err(Failure::bad_value(format!("The field '{name}' is only allowed in an 'wildcard' index")));
             }
-            _ if is_option(name) => return Err(unsupported(name)),
+            _ if is_option(name) => self.read_of_other_kind(name, value)?,
             _ => {
                 return Err(Failure::new(
                     ErrorCode::INVALID_INDEX_SPECIFICATION_OPTION,
@@ -107,6 +136,19 @@ impl Options {
                     ),
                 ));
             }
+        }
+        Ok(())
+    }
+
+    /// An option that another kind of index has: its type is checked, and it is without effect.
+    /// Source: MongoDB issue SERVER-76108.
+    fn read_of_other_kind(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
+        check_type_of_kinds(name, value)?;
+        if name == "weights" {
+            return Err(cannot_create(format!("the field '{name}' can only be specified with text indexes")));
+        }
+        if STRINGS.contains(&name) {
+            self.shown.append(name, value);
         }
         Ok(())
     }
@@ -137,6 +179,23 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// Checks the type of an option of some kinds, as is done whatever the kind is.
+/// # Errors
+/// `TypeMismatch`.
+fn check_type_of_kinds(name: &str, value: ValueRef<'_>) -> Result<()> {
+    let is_weights = matches!(value, ValueRef::Document(_) | ValueRef::Array(_) | ValueRef::String(_));
+    if STRINGS.contains(&name) && value.as_str().is_none() {
+        return Err(wrong_type(name, "a string", value));
+    }
+    if NUMBERS.contains(&name) && !value.is_number() {
+        return Err(wrong_type(name, "a number", value));
+    }
+    if name == "weights" && !is_weights {
+        return Err(wrong_type(name, "an object", value));
+    }
+    Ok(())
 }
 
 pub(super) fn is_option(name: &str) -> bool {

@@ -11,10 +11,18 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_geometry::{Cell, Stored, covering_of_shape, values_at};
 use std::sync::Arc;
 
-pub(super) const ENTRY: KindEntry = KindEntry { name: NAME, options: &[VERSION], read };
+pub(super) const ENTRY: KindEntry = KindEntry { name: NAME, options: &[VERSION, COARSEST, FINEST], read };
 
 const NAME: &str = "2dsphere";
 const VERSION: &str = "2dsphereIndexVersion";
+/// The sizes of the cells that cover a shape, which make no difference here.
+const COARSEST: &str = "coarsestIndexedLevel";
+const FINEST: &str = "finestIndexedLevel";
+/// Levels that stand for cells of 100 km and of 500 m. Source: MongoDB manual, "2dsphere Index Properties".
+const COARSEST_DEFAULT: i64 = 6;
+const FINEST_DEFAULT: i64 = 14;
+/// The level of the smallest cells.
+const LEVEL_MAX: i64 = 30;
 
 /// Which fields are geospatial ones.
 #[derive(Debug)]
@@ -35,9 +43,28 @@ fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
     if !(1..=3).contains(&version) {
         return Err(wrong_version(ValueRef::Int64(version)));
     }
-    let options = DocumentBuf::new().with(VERSION, version as i32);
+    let level = |name: &str, default| spec.get(name).and_then(number::clamp_to_i64).unwrap_or(default);
+    check_levels(level(COARSEST, COARSEST_DEFAULT), level(FINEST, FINEST_DEFAULT))?;
+    let mut options = DocumentBuf::new().with(VERSION, version as i32);
+    for name in [COARSEST, FINEST] {
+        if let Some(level) = spec.get(name) {
+            options.append(name, level);
+        }
+    }
     let is_geo = key.iter().map(|field| field.value.as_str() == Some(NAME)).collect();
     Ok(ReadKind { kind: Arc::new(Sphere { is_geo }), fields, key: None, options })
+}
+
+/// # Errors
+/// 16747, 16748 and 16749 for levels that do not exist, or the wrong way round.
+fn check_levels(coarsest: i64, finest: i64) -> Result<()> {
+    let (code, message) = match () {
+        () if coarsest < 0 => (16747, "coarsestIndexedLevel must be >= 0"),
+        () if finest > LEVEL_MAX => (16748, "finestIndexedLevel must be <= 30"),
+        () if finest < coarsest => (16749, "finestIndexedLevel must be >= coarsestIndexedLevel"),
+        () => return Ok(()),
+    };
+    Err(Failure::new(ErrorCode(code), message))
 }
 
 fn wrong_version(value: ValueRef<'_>) -> Failure {

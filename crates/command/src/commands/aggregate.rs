@@ -11,6 +11,7 @@ use crate::collection_uuid;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
 use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::each_stage;
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
@@ -21,7 +22,7 @@ use crate::source_stages::{SourcedPipeline, Subject, subject_of};
 use crate::time_series;
 use aggregation::Aggregated;
 use bunko_aggregate::{DocumentStream, Documents, Environment, Pipeline, WriteStage, involved_collections};
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::OperationContext;
@@ -64,8 +65,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         check_uuid(&invocation.service.catalog, invocation, &named)?;
     }
     check_needs_no_collection(invocation, invocation)?;
-    let sourced = stages.map(SourcedPipeline::take_off).transpose()?.flatten();
     let namespace = namespace(invocation)?;
+    let sourced = stages.map(|stages| take_off_source(invocation, invocation, &namespace, stages));
+    let sourced = sourced.transpose()?.flatten();
     let batch_size = batch_size(invocation)?;
     if invocation.boolean("explain", false)? {
         return explain::run_pipeline(invocation, namespace, reply);
@@ -207,9 +209,24 @@ pub(super) fn named<'n>(fields: &Fields<'_>, namespace: &'n Namespace) -> Option
     fields.body.first().is_some_and(|first| first.value.as_str().is_some()).then_some(namespace)
 }
 
+/// Takes the source stage off a pipeline, if it has one.
+/// # Errors
+/// Those of the stages, and then 40602 where a source stage is not the first.
+pub(super) fn take_off_source<'a>(
+    invocation: &Invocation<'_>,
+    fields: &Fields<'_>,
+    namespace: &Namespace,
+    stages: ArrayRef<'a>,
+) -> Result<Option<SourcedPipeline<'a>>, Failure> {
+    SourcedPipeline::take_off(stages).or_else(|misplaced| {
+        each_stage::check(invocation, fields, namespace, stages)?;
+        Err(misplaced)
+    })
+}
+
 /// Refuses `{aggregate: 1}` where the first stage needs a collection.
 /// # Errors
-/// 40323 for a first stage without exactly one field, `InvalidNamespace`.
+/// Those of the stages, and then `InvalidNamespace`.
 pub(super) fn check_needs_no_collection(invocation: &Invocation<'_>, fields: &Fields<'_>) -> Result<(), Failure> {
     if fields.body.first().and_then(|first| number::as_i64_exact(first.value)) != Some(1) {
         return Ok(());
@@ -228,13 +245,8 @@ pub(super) fn check_needs_no_collection(invocation: &Invocation<'_>, fields: &Fi
     if needs_none {
         return Ok(());
     }
-    if stage.name == "$facet" {
-        // What must not stand in a facet is refused before the facet is.
-        let scope = invocation.scope_without_collection(invocation)?;
-        let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope);
-        let alone: ArrayBuf = std::iter::once(first).collect();
-        Pipeline::parse(alone.as_ref(), Environment::new(scope).with_sources(sources))?;
-    }
+    let namespace = Namespace::of_cursor(invocation.request.database, "$cmd.aggregate")?;
+    each_stage::check(invocation, fields, &namespace, pipeline)?;
     invalid(format!("{{aggregate: 1}} is not valid for '{}'; a collection is required.", stage.name))
 }
 

@@ -211,7 +211,7 @@ fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
         let stages = change_stream::explain(invocation, &subject.fields, &subject.namespace, sent, subject.verbosity)?;
         return Ok(of_stages(&stages));
     }
-    if let Some(sourced) = SourcedPipeline::take_off(sent)? {
+    if let Some(sourced) = aggregate::take_off_source(invocation, &subject.fields, &subject.namespace, sent)? {
         sourced.check_subject(&invocation.service.catalog, &subject.namespace)?;
         return explain_sourced(invocation, subject, sent, &sourced);
     }

@@ -8,6 +8,7 @@ use crate::collation_option;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
+use bunko_bson::number::Number;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -101,8 +102,10 @@ pub(super) fn scope(
     let asked = collation_option::asked(fields)?;
     let strings = collation_option::of_command(&invocation.service.catalog, asked, namespace)?;
     let scope = Arc::new(invocation.scope().with_strings(&strings));
-    if let Some(variables) = fields.document("scope")? {
-        scope.scripts.define(variables);
+    match fields.field("scope") {
+        None => {}
+        Some(ValueRef::Document(variables)) => scope.scripts.define(variables),
+        Some(_) => return Err(Failure::bad_value("'scope' must be an object")),
     }
     Ok(scope)
 }
@@ -119,19 +122,28 @@ pub(super) fn stages(fields: &Fields<'_>) -> Result<ArrayBuf> {
     let mut add = |name: &str, value: ValueRef<'_>| {
         stages.push(&DocumentBuf::new().with(name, value));
     };
-    for (option, stage) in [("query", "$match"), ("sort", "$sort")] {
-        if let Some(value) = fields.document(option)?.filter(|value| !value.is_empty()) {
-            add(stage, ValueRef::Document(value));
+    if let Some(query) = fields.document("query")?.filter(|query| !query.is_empty()) {
+        add("$match", ValueRef::Document(query));
+    }
+    if let Some(sort) = fields.document("sort")? {
+        if sort.is_empty() {
+            let message = "The mapReduce sort option must have at least one sort key";
+            return Err(Failure::new(ErrorCode(15976), message));
         }
+        add("$sort", ValueRef::Document(sort));
     }
-    if let Some(limit) = fields.size("limit")?.filter(|limit| *limit > 0) {
-        add("$limit", ValueRef::Int64(i64::try_from(limit).unwrap_or(i64::MAX)));
+    if let Some(limit) = fields.integer("limit")? {
+        if limit <= 0 {
+            return Err(Failure::new(ErrorCode(15958), "The limit specified to mapReduce must be positive"));
+        }
+        add("$limit", ValueRef::Int64(limit));
     }
-    let emit = DocumentBuf::new().with("this", "$$ROOT").with("eval", map);
+    let (map, reduction_script) = (literal(map), literal(reduce));
+    let emit = DocumentBuf::new().with("this", "$$ROOT").with("eval", &map);
     let emits = DocumentBuf::new().with("$_internalJsEmit", &emit);
     add("$project", ValueRef::from(&DocumentBuf::new().with("emits", &emits).with("_id", 0_i32)));
     add("$unwind", ValueRef::from(&DocumentBuf::new().with("path", "$emits")));
-    let reduction = DocumentBuf::new().with("data", "$emits").with("eval", reduce);
+    let reduction = DocumentBuf::new().with("data", "$emits").with("eval", &reduction_script);
     let reduction = DocumentBuf::new().with("$_internalJsReduce", &reduction);
     add("$group", ValueRef::from(&DocumentBuf::new().with("_id", "$emits.k").with("value", &reduction)));
     let finalize = finalize.map(|finalize| function(finalize, &["$_id", "$value"].into_iter().collect()));
@@ -150,9 +162,14 @@ pub(super) fn stages(fields: &Fields<'_>) -> Result<ArrayBuf> {
     Ok(stages)
 }
 
+/// A script as an expression, even where it looks like the path of a field.
+fn literal(script: &str) -> DocumentBuf {
+    DocumentBuf::new().with("$literal", script)
+}
+
 /// `$function` of a script.
 fn function(body: &str, arguments: &ArrayBuf) -> DocumentBuf {
-    let function = DocumentBuf::new().with("body", body).with("args", arguments).with("lang", "js");
+    let function = DocumentBuf::new().with("body", &literal(body)).with("args", arguments).with("lang", "js");
     DocumentBuf::new().with("$function", &function)
 }
 
@@ -174,7 +191,8 @@ fn merge(target: ValueRef<'_>, mode: Mode, reduce: &str, finalize: Option<&Docum
 }
 
 fn required_script<'a>(fields: &Fields<'a>, name: &str) -> Result<&'a str> {
-    let value = fields.field(name).ok_or_else(|| missing(name))?;
+    // Null is no missing script: these fields are of any type for MongoDB's parser.
+    let value = fields.body.get(name).ok_or_else(|| missing(name))?;
     script(value, name)
 }
 
@@ -192,7 +210,7 @@ fn script<'a>(value: ValueRef<'a>, name: &str) -> Result<&'a str> {
 
 /// Reads `out`.
 fn output<'a>(fields: &Fields<'a>) -> Result<Output<'a>> {
-    match fields.field("out") {
+    match fields.body.get("out") {
         None => Err(missing("out")),
         Some(ValueRef::String(name)) => Ok(Output::Collection { mode: Mode::Replace, database: None, name }),
         Some(ValueRef::Document(output)) => read_output(output),
@@ -201,36 +219,54 @@ fn output<'a>(fields: &Fields<'a>) -> Result<Output<'a>> {
 }
 
 fn read_output(output: DocumentRef<'_>) -> Result<Output<'_>> {
-    let mut kinds = Vec::new();
-    let mut database = None;
-    for element in output {
-        let text = || {
-            let message = format!("'{}' of 'out' must be a string", element.name);
-            element.value.as_str().ok_or_else(|| Failure::bad_value(message))
-        };
-        match element.name {
-            "replace" => kinds.push((Mode::Replace, Some(text()?))),
-            "merge" => kinds.push((Mode::Merge, Some(text()?))),
-            "reduce" => kinds.push((Mode::Reduce, Some(text()?))),
-            "inline" => kinds.push((Mode::Replace, None)),
-            "db" if database.is_some() => {
-                let message = "BSON field 'mapReduce.out.db' is a duplicate field";
-                return Err(Failure::new(ErrorCode::IDL_DUPLICATE_FIELD, message));
-            }
-            "db" => database = Some(text()?),
-            // The deprecated options of sharded clusters and of locks that there are none of.
-            "sharded" | "nonAtomic" => {
-                if !matches!(element.value, ValueRef::Boolean(_)) {
-                    let message = format!("'{}' of 'out' must be a boolean", element.name);
-                    return Err(Failure::bad_value(message));
-                }
-            }
-            other => return Err(Failure::bad_value(format!("unknown field '{other}' of 'out'"))),
+    if let Some(inline) = output.get("inline") {
+        if output.count() != 1 {
+            return Err(invalid_options("'inline' must be specified alone"));
         }
+        let is_one = Number::of(inline).is_some_and(|number| number.compare(Number::Integer(1)).is_eq());
+        return if is_one { Ok(Output::Inline) } else { Err(Failure::bad_value("'inline' takes only numeric '1'")) };
     }
-    match (kinds.pop(), kinds.is_empty()) {
-        (Some((mode, Some(name))), true) => Ok(Output::Collection { mode, database, name }),
-        (Some((_, None)), true) => Ok(Output::Inline),
-        _ => Err(Failure::bad_value("'out' must name one of 'replace', 'merge', 'reduce' and 'inline'")),
+    let is_sharded = given_and_true(output, "sharded")?;
+    let (field, mode) = [("replace", Mode::Replace), ("merge", Mode::Merge), ("reduce", Mode::Reduce)]
+        .into_iter()
+        .find(|(field, _)| output.get(field).is_some())
+        .ok_or_else(|| Failure::bad_value("'out' requires 'replace', 'merge' or 'reduce'"))?;
+    let name = output.get(field).and_then(ValueRef::as_str).ok_or_else(|| {
+        Failure::bad_value(format!("'{field}' supports only string consisting of output collection name"))
+    })?;
+    let database = match output.get("db") {
+        None => None,
+        Some(ValueRef::String("admin" | "config" | "local")) => {
+            let message = "cannot target internal database as output";
+            return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
+        }
+        Some(ValueRef::String(database)) => Some(database),
+        Some(_) => return Err(Failure::bad_value("db field value must be string")),
+    };
+    let is_non_atomic = given_and_true(output, "nonAtomic")?;
+    let known = [true, is_sharded, database.is_some(), is_non_atomic];
+    if output.count() != known.into_iter().filter(|known| *known).count() {
+        let message = "'out' supports only output type with collection name, optional 'sharded' and optional 'db'";
+        return Err(Failure::bad_value(message));
     }
+    if is_sharded {
+        let message = "Cannot use mapReduce to create a new sharded collection. Please create and shard the target \
+                       collection before proceeding.";
+        return Err(invalid_options(message));
+    }
+    Ok(Output::Collection { mode, database, name })
+}
+
+/// A deprecated option, which may only be true.
+fn given_and_true(output: DocumentRef<'_>, name: &str) -> Result<bool> {
+    match output.get(name) {
+        None => Ok(false),
+        Some(ValueRef::Boolean(true)) => Ok(true),
+        Some(ValueRef::Boolean(false)) => Err(Failure::bad_value(format!("{name} field value must be true"))),
+        Some(_) => Err(Failure::bad_value(format!("{name} field value must be boolean"))),
+    }
+}
+
+fn invalid_options(message: &str) -> Failure {
+    Failure::new(ErrorCode::INVALID_OPTIONS, message)
 }

@@ -202,18 +202,24 @@ fn without_collation(described: Described<'_>) -> QueryShape {
 }
 
 /// The collection, if it exists, and what describes the shape that is to be cleared; all shapes without a query.
+/// # Errors
+/// Those of [`Described::parse`]; `BadValue` for other parts of a shape without its query.
 fn cleared<'a>(invocation: &mut Invocation<'a>) -> Result<(Option<Arc<Collection>>, Option<Described<'a>>)> {
     let namespace = invocation.namespace()?;
-    let shape = match invocation.field("query") {
-        None => None,
-        Some(query) => {
-            let query = object("query", query)?;
-            // Whatever else these are, they are no part of a shape that was set.
-            let part =
-                |name: &str| invocation.field(name).and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
-            let (sort, projection, collation) = (part("sort"), part("projection"), part("collation"));
-            Some(Described { query, sort, projection, collation })
+    // Only where there is something to clear is looked at what describes it.
+    if let Some(collection) = invocation.collection(&namespace) {
+        let body = invocation.request.body;
+        if body.get("query").is_some() {
+            return Ok((Some(collection), Some(Described::parse(invocation)?)));
         }
-    };
-    Ok((invocation.collection(&namespace), shape))
+        if ["sort", "projection", "collation"].iter().any(|part| body.get(part).is_some()) {
+            return Err(Failure::bad_value("sort, projection, or collation provided without query"));
+        }
+        return Ok((Some(collection), None));
+    }
+    match invocation.field("query") {
+        None => {}
+        Some(query) => drop(object("query", query)?),
+    }
+    Ok((None, None))
 }

@@ -35,10 +35,20 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
     let replace = if invocation.boolean("dropTarget", false)? { RenameTarget::Drop } else { RenameTarget::Keep };
     let from = parse("source", from)?;
     let to = parse("target", to)?;
+    check_oplog(invocation, &from, &to)?;
     check_allowed("source", &from)?;
     check_allowed("target", &to)?;
     check_removable("rename", &from)?;
     check_removable("replace", &to)?;
+    if [&from, &to].iter().any(|side| side.collection() == "system.js") {
+        let message = "renaming system.js collection or renaming to system.js is not allowed";
+        return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
+    }
+    let is_local = |side: &Namespace| side.database() == Namespace::OPLOG_DATABASE;
+    if invocation.service.replica_set.is_some() && is_local(&from) != is_local(&to) {
+        let message = "Cannot rename collections between a replicated and an unreplicated database";
+        return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
+    }
     collection_uuid::check(&invocation.service.catalog, &from, uuid)?;
     for side in [&from, &to] {
         if invocation.collection(side).is_some_and(|collection| collection.encrypted_fields().is_some()) {
@@ -72,6 +82,20 @@ fn parse(side: &str, name: &str) -> Result<Namespace, Failure> {
         let code = if is_sound { ErrorCode::ILLEGAL_OPERATION } else { ErrorCode::INVALID_NAMESPACE };
         Failure::new(code, format!("Invalid {side} namespace: {name}: {}", failure.message()))
     })
+}
+
+/// Refuses to take the oplog away, or to make another collection one.
+fn check_oplog(invocation: &Invocation<'_>, from: &Namespace, to: &Namespace) -> Result<(), Failure> {
+    let is_oplog =
+        |side: &Namespace| side.database() == Namespace::OPLOG_DATABASE && side.collection().starts_with("oplog.");
+    let message = match (is_oplog(from), is_oplog(to)) {
+        (false, false) => return Ok(()),
+        (true, _) if invocation.service.replica_set.is_some() => "can't rename live oplog while replicating",
+        (_, true) if invocation.service.replica_set.is_some() => "can't rename to live oplog while replicating",
+        (true, true) => return Ok(()),
+        _ => "If either the source or target of a rename is an oplog name, both must be",
+    };
+    Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
 }
 
 fn check_allowed(side: &str, namespace: &Namespace) -> Result<(), Failure> {

@@ -18,6 +18,8 @@ pub(crate) type Digest = [u8; 32];
 pub(crate) struct NamedSession {
     id: SessionUuid,
     user: Option<Digest>,
+    /// Whether it has the number of a transaction and not the UUID that goes with it.
+    has_bare_number: bool,
 }
 
 impl NamedSession {
@@ -28,8 +30,13 @@ impl NamedSession {
 
     /// The session that is meant: the asker's own unless it is said to be another's.
     /// # Errors
-    /// `Unauthorized` where it is said to be another's and `reach` is not all sessions.
+    /// `InvalidOptions` for a `txnNumber` without a `txnUUID`; `Unauthorized` where it is said to be another's and `reach` is
+    /// not all sessions.
     pub(crate) fn of(self, asker: Digest, reach: Reach) -> Result<SessionId> {
+        if self.has_bare_number {
+            let message = "Cannot specify txnNumber in lsid without specifying txnUUID";
+            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+        }
         let user = self.user.unwrap_or(asker);
         if user != asker && reach == Reach::Own {
             let message = "Unauthorized to set user digest in LogicalSessionId";
@@ -69,17 +76,20 @@ pub(crate) fn text(session: SessionId) -> String {
 pub(crate) fn parse(place: &str, value: ValueRef<'_>) -> Result<NamedSession> {
     let lsid = value.as_document().ok_or_else(|| wrong_type(place, value, "object"))?;
     if let Some(id) = usual(lsid) {
-        return Ok(NamedSession { id, user: None });
+        return Ok(NamedSession { id, user: None, has_bare_number: false });
     }
     let (mut id, mut user) = (None, None);
+    let (mut has_number, mut has_uuid) = (false, false);
     for element in lsid {
         match element.name {
             "id" | "uid" | "txnNumber" | "txnUUID" if element.value.is_nullish() => {}
             "id" => id = Some(element.value),
             "uid" => user = Some(parse_user(&format!("{place}.uid"), element.value)?),
-            "txnNumber" if matches!(element.value, ValueRef::Int64(_)) => {}
+            "txnNumber" if matches!(element.value, ValueRef::Int64(_)) => has_number = true,
             "txnNumber" => return Err(wrong_type(&format!("{place}.txnNumber"), element.value, "long")),
-            "txnUUID" if matches!(element.value, ValueRef::Binary { subtype: BinarySubtype::UUID, .. }) => {}
+            "txnUUID" if matches!(element.value, ValueRef::Binary { subtype: BinarySubtype::UUID, .. }) => {
+                has_uuid = true
+            }
             "txnUUID" => return Err(wrong_type(&format!("{place}.txnUUID"), element.value, "binData")),
             other => {
                 return Err(Failure::new(
@@ -98,7 +108,7 @@ pub(crate) fn parse(place: &str, value: ValueRef<'_>) -> Result<NamedSession> {
         }),
         _ => Err(wrong_type(&format!("{place}.id"), id, "binData")),
     };
-    Ok(NamedSession { id: id?, user })
+    Ok(NamedSession { id: id?, user, has_bare_number: has_number && !has_uuid })
 }
 
 /// The UUID of `{id: UUID}`, as all drivers send it with every command.

@@ -67,7 +67,7 @@ impl SessionPattern {
 
 /// The names in a list of documents of two strings; `None` where there is no list.
 /// # Errors
-/// `TypeMismatch`, `IDLFailedToParse`.
+/// `TypeMismatch`, `IDLFailedToParse`, `IDLUnknownField`.
 fn names(fields: &Fields<'_>, list: &str, part: &str) -> Result<Option<Vec<Name>>> {
     let Some(value) = fields.field(list) else { return Ok(None) };
     let place = format!("{PLACE}.{list}");
@@ -75,6 +75,10 @@ fn names(fields: &Fields<'_>, list: &str, part: &str) -> Result<Option<Vec<Name>
     let name = |(index, value): (usize, ValueRef<'_>)| {
         let place = format!("{place}.{index}");
         let name = value.as_document().ok_or_else(|| wrong_type(&place, value, "object"))?;
+        if let Some(unknown) = name.iter().find(|field| field.name != part && field.name != "db") {
+            let message = format!("BSON field '{place}.{}' is an unknown field.", unknown.name);
+            return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+        }
         let text = |field: &str| match name.get(field) {
             Some(ValueRef::String(text)) => Ok(text),
             Some(other) if !other.is_nullish() => Err(wrong_type(&format!("{place}.{field}"), other, "string")),
@@ -85,5 +89,7 @@ fn names(fields: &Fields<'_>, list: &str, part: &str) -> Result<Option<Vec<Name>
         };
         Ok(Name::new(text(part)?, text("db")?))
     };
-    values.iter().enumerate().map(name).collect::<Result<_>>().map(Some)
+    // A null is no name.
+    let given = values.iter().enumerate().filter(|(_, value)| !value.is_nullish());
+    given.map(name).collect::<Result<_>>().map(Some)
 }

@@ -19,6 +19,7 @@ fn documents(
     namespace: &Namespace,
     specification: ValueRef<'_>,
 ) -> Result<Vec<DocumentBuf>> {
+    Shown::check_users(specification)?;
     // What the cursors of `{aggregate: 1}` are called there; no collection is.
     if namespace.as_str() != "admin.$cmd.aggregate" {
         let message = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
@@ -86,6 +87,16 @@ struct Shown {
 }
 
 impl Shown {
+    /// Looks at what MongoDB asks for before it looks what the stage is over: whose operations are meant, and of which server.
+    fn check_users(specification: ValueRef<'_>) -> Result<()> {
+        let options = specification.as_document().ok_or_else(|| wrong_type("$currentOp", specification, "object"))?;
+        let mut asked = options.iter().filter(|option| matches!(option.name, "allUsers" | "localOps"));
+        match asked.find(|option| !matches!(option.value, ValueRef::Boolean(_))) {
+            Some(option) => Err(wrong_type(&format!("$currentOp.{}", option.name), option.value, "bool")),
+            None => Ok(()),
+        }
+    }
+
     /// Reads the options. Others make no difference: without users every operation is the asker's own.
     fn parse(specification: ValueRef<'_>) -> Result<Self> {
         let options = specification.as_document().ok_or_else(|| wrong_type("$currentOp", specification, "object"))?;

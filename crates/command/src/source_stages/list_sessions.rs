@@ -22,7 +22,12 @@ pub(super) const ALL: SourceStage =
     SourceStage { name: "$listSessions", subject: Subject::Collection, source: Source::Command(of_collection) };
 
 fn local(invocation: &Invocation<'_>, _: &Namespace, specification: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
-    documents("$listLocalSessions", invocation, specification)
+    let (options, users) = read("$listLocalSessions", specification)?;
+    if invocation.argument().as_str().is_some() {
+        let message = "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection";
+        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
+    }
+    Ok(documents(invocation, options, &users))
 }
 
 fn of_collection(
@@ -30,20 +35,22 @@ fn of_collection(
     namespace: &Namespace,
     specification: ValueRef<'_>,
 ) -> Result<Vec<DocumentBuf>> {
+    let (options, users) = read("$listSessions", specification)?;
     if namespace.as_str() != "config.system.sessions" {
         let message = "$listSessions may only be run against config.system.sessions";
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
     }
-    documents("$listSessions", invocation, specification)
+    Ok(documents(invocation, options, &users))
 }
 
-fn documents(
-    stage: &'static str,
-    invocation: &Invocation<'_>,
-    specification: ValueRef<'_>,
-) -> Result<Vec<DocumentBuf>> {
+/// The options, and whose sessions are asked for, where that is said. MongoDB reads them before it looks what the stage is
+/// over.
+fn read<'s>(stage: &'static str, specification: ValueRef<'s>) -> Result<(DocumentRef<'s>, Vec<Digest>)> {
     let options = specification.as_document().ok_or_else(|| wrong_type(stage, specification, "object"))?;
-    let users = named_users(stage, options)?;
+    Ok((options, named_users(stage, options)?))
+}
+
+fn documents(invocation: &Invocation<'_>, options: DocumentRef<'_>, users: &[Digest]) -> Vec<DocumentBuf> {
     let service = invocation.service;
     let describe = |(session, last_use): (SessionId, Duration)| {
         describe_session(&session.to_document(), service.started_at_ms, last_use)
@@ -52,14 +59,13 @@ fn documents(
         Some(_) if !has_on(options, "allUsers") => Reach::own(invocation),
         _ => Reach::All,
     };
-    let is_shown = |session: SessionId| match &users[..] {
+    let is_shown = |session: SessionId| match users {
         [] => reach.includes(invocation, session),
         users => users.contains(&session.user),
     };
-    Ok(service.sessions.all().into_iter().filter(|(session, _)| is_shown(*session)).map(describe).collect())
+    service.sessions.all().into_iter().filter(|(session, _)| is_shown(*session)).map(describe).collect()
 }
 
-/// Whose sessions are asked for, where that is said.
 fn named_users(stage: &'static str, options: DocumentRef<'_>) -> Result<Vec<Digest>> {
     check_known(stage, options, &["users", "allUsers"])?;
     let fields = Fields::new(stage, options);

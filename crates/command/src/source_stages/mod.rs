@@ -91,6 +91,11 @@ impl<'a> SourcedPipeline<'a> {
         Ok(first.map(|(stage, specification)| Self { stage, specification, rest: pipeline.iter().skip(1).collect() }))
     }
 
+    /// Whether a stage of that name is one.
+    pub(crate) fn is_source_stage(name: &str) -> bool {
+        STAGES.iter().any(|entry| entry.name == name)
+    }
+
     /// Refuses a stage that speaks of a collection as it is stored where it is one of sessions, which is not.
     /// # Errors
     /// `CommandNotSupported`.

@@ -18,10 +18,6 @@ fn documents(
     namespace: &Namespace,
     specification: ValueRef<'_>,
 ) -> Result<Vec<DocumentBuf>> {
-    if invocation.argument().as_str().is_some() {
-        let message = format!("$querySettings is not valid on a collection ({namespace}), only with {{aggregate: 1}}");
-        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
-    }
     let Some(options) = specification.as_document() else {
         let kind = specification.kind().alias();
         let message = format!("$querySettings stage expects a document as argument, found: {kind}");
@@ -37,6 +33,10 @@ fn documents(
             return Err(wrong_type("$querySettings.showDebugQueryShape", option.value, "bool"));
         };
         shows_shapes = shows;
+    }
+    if invocation.argument().as_str().is_some() {
+        let message = format!("$querySettings is not valid on a collection ({namespace}), only with {{aggregate: 1}}");
+        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
     }
     let all = invocation.service.query_settings.all();
     let shown = all.iter().map(|(hash, set)| {

@@ -18,10 +18,6 @@ pub(super) const STAGE: SourceStage =
 const ALGORITHM: &str = "hmac-sha-256";
 
 fn documents(invocation: &Invocation<'_>, _: &Namespace, specification: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
-    if invocation.request.database != "admin" || invocation.argument().as_str().is_some() {
-        let message = "$queryStats must be run against the 'admin' database with {aggregate: 1}";
-        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
-    }
     let Some(options) = specification.as_document() else {
         let kind = specification.kind().alias();
         let message = format!("$queryStats value must be an object. Found: {kind}");
@@ -32,6 +28,10 @@ fn documents(invocation: &Invocation<'_>, _: &Namespace, specification: ValueRef
         None => {}
         Some(ValueRef::Document(transformation)) => check_transformation(transformation)?,
         Some(other) => return Err(wrong_type("$queryStats.transformIdentifiers", other, "object")),
+    }
+    if invocation.request.database != "admin" || invocation.argument().as_str().is_some() {
+        let message = "$queryStats must be run against the 'admin' database with {aggregate: 1}";
+        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
     }
     Ok(Vec::new())
 }

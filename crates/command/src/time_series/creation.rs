@@ -4,28 +4,32 @@ use super::buckets_of;
 use crate::collation_option;
 use crate::expiry_option::Expiry;
 use crate::invocation::Invocation;
-use bunko_bson::{ArrayBuf, Collator, DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{ArrayBuf, Collator, DocumentBuf, DocumentRef};
 use bunko_catalog::{Catalog, CreateOptions, IndexSpec, Namespace, ViewDefinition};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_timeseries::TimeSeries;
+use bunko_timeseries::{BUCKETS_PREFIX, TimeSeries};
 
-/// Options that a time series cannot have.
-const REFUSED: &[&str] =
-    &["capped", "viewOn", "validator", "clusteredIndex", "changeStreamPreAndPostImages", "idIndex"];
+/// Options that a time series cannot have, whatever they say.
+const REFUSED: &[&str] = &[
+    "autoIndexId",
+    "changeStreamPreAndPostImages",
+    "clusteredIndex",
+    "idIndex",
+    "max",
+    "pipeline",
+    "size",
+    "validationAction",
+    "validationLevel",
+    "validator",
+    "viewOn",
+];
 
 /// Creates a time series collection, or finds it there with the same options.
 /// # Errors
 /// Those of [`TimeSeries::parse`]; `InvalidOptions` beside options that it cannot have; `NamespaceExists`.
 pub(crate) fn create(invocation: &mut Invocation<'_>, namespace: &Namespace, option: DocumentRef<'_>) -> Result<()> {
     let series = TimeSeries::parse(option, "create.timeseries")?;
-    if let Some(option) = REFUSED.iter().find(|option| invocation.field(option).is_some_and(|value| !is_off(value))) {
-        let message = format!("time-series collection options are not compatible with the option '{option}'");
-        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
-    }
-    if invocation.field("encryptedFields").is_some() {
-        let message = "'encryptedFields' is not allowed with 'timeseries'";
-        return Err(Failure::new(ErrorCode(6_346_401), message));
-    }
+    check_options(invocation, &series)?;
     let strings = collation_option::of_collection(invocation)?;
     let collation = strings.collator().map(Collator::specification);
     let expiry = Expiry::parse(invocation)?;
@@ -58,6 +62,33 @@ pub(crate) fn create(invocation: &mut Invocation<'_>, namespace: &Namespace, opt
     create_view(invocation, namespace, &series, collation)
 }
 
+/// # Errors
+/// 6346401 beside `encryptedFields`, `InvalidOptions` beside other options that it cannot have and for a source in a field that
+/// has another meaning.
+fn check_options(invocation: &Invocation<'_>, series: &TimeSeries) -> Result<()> {
+    if invocation.field("encryptedFields").is_some() {
+        let message = "'encryptedFields' is not allowed with 'timeseries'";
+        return Err(Failure::new(ErrorCode(6_346_401), message));
+    }
+    // Whoever restores buckets gives the options that they have.
+    let is_restored = invocation.argument().as_str().is_some_and(|name| name.starts_with(BUCKETS_PREFIX));
+    let of_buckets: &[&str] = if is_restored { &["clusteredIndex", "validator"] } else { &[] };
+    let refused = REFUSED.iter().find(|option| !of_buckets.contains(option) && invocation.field(option).is_some());
+    let capped = invocation.boolean("capped", false)?.then_some(&"capped");
+    if let Some(option) = refused.or(capped) {
+        let message = format!("time-series collection options are not compatible with the option '{option}'");
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+    }
+    // `$out` makes such collections all the same.
+    match &series.meta_field {
+        Some(meta) if meta == "_id" => Err(Failure::new(ErrorCode::INVALID_OPTIONS, "'metaField' cannot be \"_id\"")),
+        Some(meta) if *meta == series.time_field => {
+            Err(Failure::new(ErrorCode::INVALID_OPTIONS, "'metaField' cannot be the same as 'timeField'"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Makes the view that unpacks the buckets of that name.
 /// # Errors
 /// `InvalidNamespace`, `NamespaceExists`; those of the storage.
@@ -77,10 +108,6 @@ pub(crate) fn create_view(
 /// The options of the collection of buckets.
 pub(crate) fn bucket_options(series: &TimeSeries) -> DocumentBuf {
     DocumentBuf::new().with("timeseries", &series.document())
-}
-
-fn is_off(value: ValueRef<'_>) -> bool {
-    matches!(value, ValueRef::Boolean(false))
 }
 
 /// Buckets are found by their source and time.

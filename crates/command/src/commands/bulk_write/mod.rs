@@ -118,7 +118,7 @@ impl<'i> BulkWrite<'i> {
             operations: operations.collect::<Result<_>>()?,
             namespaces,
             order: if invocation.strict_boolean("ordered", true)? { Order::Ordered } else { Order::Unordered },
-            told: if invocation.boolean("errorsOnly", false)? { Told::Errors } else { Told::All },
+            told: if invocation.strict_boolean("errorsOnly", false)? { Told::Errors } else { Told::All },
             empty: bypasses(invocation)?,
             scope: update::scope(invocation)?,
             totals: Totals::default(),

@@ -1,9 +1,12 @@
 //! One entry of `ops`.
 
 use crate::fields::Fields;
-use crate::write_statement::{required, required_document, statement};
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use crate::write_statement::{
+    array_filters, check_modification, required, required_document, statement, strict_boolean,
+};
+use bunko_bson::{DocumentBuf, DocumentRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::Hint;
 
 const INSERT_FIELDS: &[&str] = &["insert", "document"];
 const UPDATE_FIELDS: &[&str] = &[
@@ -40,8 +43,8 @@ pub(super) enum Action<'a> {
 
 impl<'a> Operation<'a> {
     /// # Errors
-    /// `IDLUnknownField` for an unknown operation or field, 40414 for a missing one, `BadValue` for a namespace that is
-    /// not among the `namespaces` of `nsInfo`.
+    /// `IDLUnknownField` for an unknown operation or field, 40414 for a missing one, `TypeMismatch` and `FailedToParse` for one
+    /// of the wrong type, `BadValue` for a namespace that is not among the `namespaces` of `nsInfo`.
     pub fn parse(operation: DocumentRef<'a>, namespaces: usize) -> Result<Self> {
         let (name, known) = match operation.first().map_or("", |first| first.name) {
             "insert" => ("insert", INSERT_FIELDS),
@@ -65,8 +68,8 @@ impl<'a> Operation<'a> {
 
 fn namespace(fields: &Fields<'_>, name: &str, namespaces: usize) -> Result<usize> {
     let value = required(fields, name)?;
-    let Some(position) = number::as_i64_exact(value) else {
-        return Err(fields.mismatch(name, value, "type 'int'"));
+    let Some(position) = number::clamp_to_i64(value) else {
+        return Err(fields.mismatch(name, value, "types '[long, int, decimal, double]'"));
     };
     usize::try_from(position).ok().filter(|position| *position < namespaces).ok_or_else(|| {
         Failure::bad_value(format!(
@@ -75,9 +78,19 @@ fn namespace(fields: &Fields<'_>, name: &str, namespaces: usize) -> Result<usize
     })
 }
 
+/// What has a wrong type is refused with the whole command; what it says is looked at when its turn comes.
 fn update(fields: &Fields<'_>) -> Result<DocumentBuf> {
     let filter = required_document(fields, "filter")?;
-    let mut update = DocumentBuf::new().with("q", filter).with("u", required(fields, "updateMods")?);
+    let modification = check_modification(required(fields, "updateMods")?)?;
+    for flag in ["multi", "upsert", "upsertSupplied"] {
+        strict_boolean(fields, flag)?;
+    }
+    for document in ["constants", "collation", "sort"] {
+        fields.document(document)?;
+    }
+    array_filters(fields)?;
+    fields.field("hint").map(Hint::parse).transpose()?;
+    let mut update = DocumentBuf::new().with("q", filter).with("u", modification);
     let others = [
         ("multi", "multi"),
         ("upsert", "upsert"),
@@ -98,11 +111,9 @@ fn update(fields: &Fields<'_>) -> Result<DocumentBuf> {
 
 fn delete(fields: &Fields<'_>) -> Result<DocumentBuf> {
     let filter = required_document(fields, "filter")?;
-    let limit = match fields.field("multi") {
-        None | Some(ValueRef::Boolean(false)) => 1,
-        Some(ValueRef::Boolean(true)) => 0,
-        Some(value) => return Err(fields.mismatch("multi", value, "type 'bool'")),
-    };
+    let limit = if strict_boolean(fields, "multi")? { 0 } else { 1 };
+    fields.document("collation")?;
+    fields.field("hint").map(Hint::parse).transpose()?;
     let mut delete = DocumentBuf::new().with("q", filter).with("limit", limit);
     for name in ["hint", "collation"] {
         if let Some(value) = fields.field(name) {
