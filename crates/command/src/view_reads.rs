@@ -131,9 +131,10 @@ pub(crate) fn distinct(invocation: &Invocation<'_>, namespace: &Namespace, key: 
     Ok(values.into_found())
 }
 
-/// A view in the list of collections; a time series is a kind of view, and a collection of sessions is listed like one.
+/// A view in the list of collections; a time series is a kind of view that is written to, and a collection of sessions is
+/// listed like one that is not.
 pub(crate) fn describe(namespace: &Namespace, kind: &str, options: &DocumentBuf) -> DocumentBuf {
-    let info = DocumentBuf::new().with("readOnly", ValueRef::Boolean(true));
+    let info = DocumentBuf::new().with("readOnly", ValueRef::Boolean(kind != "timeseries"));
     DocumentBuf::new()
         .with("name", namespace.collection())
         .with("type", kind)

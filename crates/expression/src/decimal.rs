@@ -1,7 +1,9 @@
-//! Decimal functions that need more than the four operations: roots, powers, logarithms, at 34 digits, half to even.
+//! Decimal functions that need more than the four operations: roots, the cases of powers, rounding to places.
 
+use crate::decimal_powers;
 use bunko_bson::Decimal128;
 use dec::{Context, Decimal, Rounding};
+use std::cmp::Ordering;
 
 /// Room for 36 digits, of which 34 are used.
 pub(crate) type Wide = Decimal<12>;
@@ -48,13 +50,34 @@ pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
     if exponent.is_zero() || base.compare(one).is_eq() {
         return one;
     }
-    let mut context = arithmetic();
-    let mut wide = widen(&mut context, base);
-    let exponent = widen(&mut context, exponent);
-    context.pow(&mut wide, &exponent);
-    let power = narrow(&wide);
+    let power = special_power(base, exponent).unwrap_or_else(|| decimal_powers::power(base, exponent));
     let zero = zero_of_exponent(ZERO_EXPONENT_MIN);
     if power.is_zero() { zero } else { power.add(zero) }
+}
+
+/// The power of what is NaN, infinite or zero, or to what is NaN or infinite.
+fn special_power(base: Decimal128, exponent: Decimal128) -> Option<Decimal128> {
+    let zero_or_infinity = |is_zero: bool| if is_zero { Decimal128::ZERO } else { Decimal128::from_f64(f64::INFINITY) };
+    if base.is_nan() || exponent.is_nan() {
+        return Some(Decimal128::NAN);
+    }
+    if exponent.is_infinite() {
+        return Some(match base.abs().compare(Decimal128::from_i64(1)) {
+            Ordering::Equal => Decimal128::from_i64(1),
+            Ordering::Less => zero_or_infinity(!exponent.is_negative()),
+            Ordering::Greater => zero_or_infinity(exponent.is_negative()),
+        });
+    }
+    if base.is_infinite() {
+        let power = zero_or_infinity(exponent.is_negative());
+        return Some(if base.is_negative() && is_odd(exponent) { power.negate() } else { power });
+    }
+    base.is_zero().then(|| zero_or_infinity(!exponent.is_negative()))
+}
+
+pub(crate) fn is_odd(number: Decimal128) -> bool {
+    let rest = number.remainder(Decimal128::from_i64(2));
+    rest.abs().compare(Decimal128::from_i64(1)).is_eq()
 }
 
 /// The next integer in a direction. What has more digits before the point than a decimal holds, is none.

@@ -1,15 +1,18 @@
-//! Trigonometric and hyperbolic functions of decimals, right to the last of 34 digits but for rare ties.
+//! Trigonometric and hyperbolic functions of decimals.
 //!
 //! All is computed with 90 digits and rounded once. Series converge because their arguments are made small first.
+//! Where MongoDB's library only rounds argument and value to binary128, that is done here too, and the last digit agrees.
 
 use crate::decimal::{DIGITS, EXPONENT_MAX, EXPONENT_MIN};
 use bunko_bson::Decimal128;
 use dec::{Context, Decimal, Rounding};
 
 /// Room for 90 digits.
-type Long = Decimal<30>;
+pub(crate) type Long = Decimal<30>;
 
 const WORKING_DIGITS: usize = 90;
+/// Digits of an IEEE 754 binary128.
+const BINARY_DIGITS: i32 = 113;
 const PI: &str =
     "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798214808651";
 /// An angle beyond that would leave less than 34 of 90 digits behind a reduction by pi.
@@ -24,15 +27,22 @@ pub(crate) struct Working(Context<Long>);
 /// The value of `function` at `number`, rounded to 34 digits.
 pub(crate) fn apply(number: Decimal128, function: Function) -> Decimal128 {
     let mut working = Working::new();
-    let argument = working.parse(&number.to_string());
+    let argument = working.number(number);
     let value = function(&mut working, argument);
     Working::narrow(value)
+}
+
+/// The value of `function`, with argument and value rounded to binary128.
+fn in_binary(working: &mut Working, number: Long, function: Function) -> Long {
+    let argument = working.binary(number);
+    let value = function(working, argument);
+    working.binary(value)
 }
 
 /// The angle of the point `(x, y)`.
 pub(crate) fn atan2(y: Decimal128, x: Decimal128) -> Decimal128 {
     let mut working = Working::new();
-    let (y, x) = (working.parse(&y.to_string()), working.parse(&x.to_string()));
+    let (y, x) = (working.number(y), working.number(x));
     let value = working.angle(y, x);
     Working::narrow(value)
 }
@@ -77,7 +87,7 @@ pub(crate) fn acos(working: &mut Working, number: Long) -> Long {
 }
 
 pub(crate) fn atan(working: &mut Working, number: Long) -> Long {
-    working.angle(number, Long::from(1))
+    in_binary(working, number, |working, number| working.angle(number, Long::from(1)))
 }
 
 pub(crate) fn sinh(working: &mut Working, number: Long) -> Long {
@@ -96,6 +106,10 @@ pub(crate) fn cosh(working: &mut Working, number: Long) -> Long {
 }
 
 pub(crate) fn tanh(working: &mut Working, number: Long) -> Long {
+    in_binary(working, number, exact_tanh)
+}
+
+fn exact_tanh(working: &mut Working, number: Long) -> Long {
     // From there on it is 1 to 34 digits, long before the exponentials overflow.
     if number.is_infinite() || number.exponent() + number.digits() as i32 > 3 {
         return if number.is_negative() { Long::from(-1) } else { Long::from(1) };
@@ -105,6 +119,10 @@ pub(crate) fn tanh(working: &mut Working, number: Long) -> Long {
 }
 
 pub(crate) fn asinh(working: &mut Working, number: Long) -> Long {
+    in_binary(working, number, exact_asinh)
+}
+
+fn exact_asinh(working: &mut Working, number: Long) -> Long {
     let square = working.times(number, number);
     let below_root = working.plus(square, Long::from(1));
     let root = working.root(below_root);
@@ -120,6 +138,10 @@ pub(crate) fn asinh(working: &mut Working, number: Long) -> Long {
 }
 
 pub(crate) fn acosh(working: &mut Working, number: Long) -> Long {
+    in_binary(working, number, exact_acosh)
+}
+
+fn exact_acosh(working: &mut Working, number: Long) -> Long {
     let square = working.times(number, number);
     let below_root = working.minus(square, Long::from(1));
     let root = working.root(below_root);
@@ -145,7 +167,7 @@ enum Signs {
 }
 
 impl Working {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut context = Context::<Long>::default();
         context.set_rounding(Rounding::HalfEven);
         // All three are within the library's limits.
@@ -155,11 +177,11 @@ impl Working {
         Self(context)
     }
 
-    fn parse(&mut self, text: &str) -> Long {
+    pub(crate) fn parse(&mut self, text: &str) -> Long {
         self.0.parse(text).unwrap_or_else(|_| Long::nan())
     }
 
-    fn narrow(mut number: Long) -> Decimal128 {
+    pub(crate) fn narrow(mut number: Long) -> Decimal128 {
         let mut context = Context::<Long>::default();
         context.set_rounding(Rounding::HalfEven);
         context.set_precision(DIGITS).expect("34 digits fit");
@@ -169,26 +191,30 @@ impl Working {
         Decimal128::parse(&number.to_string()).unwrap_or(Decimal128::NAN)
     }
 
+    pub(crate) fn number(&mut self, number: Decimal128) -> Long {
+        self.parse(&number.to_string())
+    }
+
     fn pi(&mut self) -> Long {
         self.parse(PI)
     }
 
-    fn plus(&mut self, mut left: Long, right: Long) -> Long {
+    pub(crate) fn plus(&mut self, mut left: Long, right: Long) -> Long {
         self.0.add(&mut left, &right);
         left
     }
 
-    fn minus(&mut self, mut left: Long, right: Long) -> Long {
+    pub(crate) fn minus(&mut self, mut left: Long, right: Long) -> Long {
         self.0.sub(&mut left, &right);
         left
     }
 
-    fn times(&mut self, mut left: Long, right: Long) -> Long {
+    pub(crate) fn times(&mut self, mut left: Long, right: Long) -> Long {
         self.0.mul(&mut left, &right);
         left
     }
 
-    fn over(&mut self, mut left: Long, right: Long) -> Long {
+    pub(crate) fn over(&mut self, mut left: Long, right: Long) -> Long {
         self.0.div(&mut left, &right);
         left
     }
@@ -198,21 +224,65 @@ impl Working {
         number
     }
 
-    fn logarithm(&mut self, mut number: Long) -> Long {
+    pub(crate) fn logarithm(&mut self, mut number: Long) -> Long {
         self.0.ln(&mut number);
         number
     }
 
-    fn size(&mut self, mut number: Long) -> Long {
+    pub(crate) fn size(&mut self, mut number: Long) -> Long {
         self.0.abs(&mut number);
         number
     }
 
     /// `e^x` and `e^-x`.
     fn exponentials(&mut self, number: Long) -> (Long, Long) {
-        let mut grown = number;
-        self.0.exp(&mut grown);
+        let grown = self.grown(number);
         (grown, self.over(Long::from(1), grown))
+    }
+
+    /// `e^x`.
+    pub(crate) fn grown(&mut self, mut number: Long) -> Long {
+        self.0.exp(&mut number);
+        number
+    }
+
+    /// The next integer in a direction.
+    pub(crate) fn integer(&mut self, mut number: Long, rounding: Rounding) -> Long {
+        self.0.set_rounding(rounding);
+        self.0.round(&mut number);
+        self.0.set_rounding(Rounding::HalfEven);
+        number
+    }
+
+    /// The nearest number of IEEE 754 binary128, but for its range of exponents.
+    pub(crate) fn binary(&mut self, number: Long) -> Long {
+        self.binary_towards(number, Rounding::HalfEven)
+    }
+
+    /// The same in another direction.
+    pub(crate) fn binary_towards(&mut self, number: Long, rounding: Rounding) -> Long {
+        if number.is_zero() || !number.is_finite() {
+            return number;
+        }
+        // The power of ten below tells the power of two but for 4 bits.
+        let magnitude = number.exponent() + number.digits() as i32 - 1;
+        let mut shift = BINARY_DIGITS - 1 - (f64::from(magnitude) * std::f64::consts::LOG2_10).floor() as i32;
+        let limit = self.power_of_two(BINARY_DIGITS);
+        let mut factor = self.power_of_two(shift);
+        let mut scaled = self.times(number, factor);
+        while self.size(scaled) >= limit {
+            shift -= 1;
+            factor = self.power_of_two(shift);
+            scaled = self.times(number, factor);
+        }
+        let integer = self.integer(scaled, rounding);
+        self.over(integer, factor)
+    }
+
+    fn power_of_two(&mut self, exponent: i32) -> Long {
+        let mut power = Long::from(2);
+        self.0.pow(&mut power, &Long::from(exponent));
+        power
     }
 
     /// Whether a series in its powers converges soon, and a difference of near numbers would lose digits.

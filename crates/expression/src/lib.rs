@@ -15,6 +15,7 @@ mod conversion;
 mod date_part;
 mod decimal;
 mod decimal_functions;
+mod decimal_powers;
 mod dependencies;
 mod element_order;
 mod evaluated;

@@ -118,12 +118,15 @@ impl FailPoints {
 
     /// Does to a command that begins what is asked for.
     /// # Errors
-    /// What it is to fail with; [`Halt::TooLong`] where it is to be held up, on a thread that serves others.
+    /// What it is to fail with; [`Halt::TooLong`] on a thread that serves others.
     pub(crate) fn meet_command(&self, invocation: &mut Invocation<'_>) -> Result<(), Halt> {
         // A point is always switched off by a command that it cannot hit.
         if invocation.command.name == "configureFailPoint" {
             return Ok(());
         }
+        // What turns out to be long on a thread that serves others begins anew on its own one, and would meet the points
+        // twice.
+        invocation.refuse_if_long(true)?;
         self.meet_time_limit(invocation, invocation.options.max_time.is_some())?;
         let trouble = {
             let slots = self.slots.lock();
@@ -131,7 +134,6 @@ impl FailPoints {
             if *mode == Mode::Off || !trouble.concerns(invocation) {
                 return Ok(());
             }
-            invocation.refuse_if_long(trouble.holds_up())?;
             drop(slots);
             self.take(FailPoint::Command, &invocation.service.world)
         };

@@ -129,11 +129,6 @@ impl Trouble {
         StatementTrouble { closes_connection: self.closes_connection, failure: self.error.map(failure) }
     }
 
-    /// Whether the command waits.
-    pub(super) fn holds_up(&self) -> bool {
-        self.block.is_some()
-    }
-
     /// Lets it happen.
     /// # Errors
     /// What the command is to fail with, if it is.

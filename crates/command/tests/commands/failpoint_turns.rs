@@ -1,4 +1,4 @@
-//! Failpoints of statements beside the threads that commands run on.
+//! Failpoints of commands and statements beside the threads that commands run on.
 
 use crate::server::Server;
 use bunko_command::{ClientConnection, Halt, Peer, Request, RunOn};
@@ -33,4 +33,18 @@ fn a_command_that_begins_anew_has_met_no_failpoint() {
     assert!(matches!(first, Some(Halt::TooLong)), "{first:?}");
     let again = run(&server, &mut connection, "test", insert, RunOn::OwnThread);
     assert!(matches!(again, Some(Halt::ClosesConnection)), "the reply is lost: {again:?}");
+}
+
+#[test]
+fn a_point_for_commands_waits_for_a_thread_of_their_own() {
+    let server = Server::start_for_tests(&ENGINES[0], &EngineOptions::default(), LogOptions::default());
+    let mut connection = ClientConnection::new(1, Peer::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 50_001))));
+    let once = "{configureFailPoint: 'failCommand', mode: {times: 1}, data: {failCommands: ['aggregate'], \
+                closeConnection: true}}";
+    assert!(run(&server, &mut connection, "admin", once, RunOn::OwnThread).is_none());
+    let aggregate = "{aggregate: 's', pipeline: [{$out: 't'}], cursor: {}}";
+    let first = run(&server, &mut connection, "test", aggregate, RunOn::SharedThread);
+    assert!(matches!(first, Some(Halt::TooLong)), "{first:?}");
+    let again = run(&server, &mut connection, "test", aggregate, RunOn::OwnThread);
+    assert!(matches!(again, Some(Halt::ClosesConnection)), "{again:?}");
 }

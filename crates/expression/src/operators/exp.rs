@@ -1,7 +1,7 @@
 //! `$exp`: e to a power.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use crate::decimal;
+use crate::decimal_powers;
 use crate::number::{Number, single};
 
 pub(super) const OPERATOR: Operator = Operator { name: "$exp", form: Form::Positional(Arity::Exactly(1)), evaluate };
@@ -9,7 +9,7 @@ pub(super) const OPERATOR: Operator = Operator { name: "$exp", form: Form::Posit
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };
     Ok(match number {
-        Number::Decimal(n) => Number::Decimal(decimal::unary(n, decimal::Arithmetic::exp)).into(),
+        Number::Decimal(n) => Number::Decimal(decimal_powers::exp(n)).into(),
         other => other.to_f64().exp().into(),
     })
 }

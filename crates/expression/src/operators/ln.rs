@@ -1,7 +1,7 @@
 //! `$ln`: the natural logarithm.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use crate::decimal;
+use crate::decimal_powers;
 use crate::number::{Number, single};
 use crate::printed::printed;
 use std::cmp::Ordering;
@@ -16,7 +16,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     }
     Ok(match number {
         // The logarithm of a decimal NaN is a double's in MongoDB.
-        Number::Decimal(n) if !n.is_nan() => Number::Decimal(decimal::unary(n, decimal::Arithmetic::ln)).into(),
+        Number::Decimal(n) if !n.is_nan() => Number::Decimal(decimal_powers::ln(n)).into(),
         other => other.to_f64().ln().into(),
     })
 }

@@ -1,7 +1,7 @@
 //! `$log`: the logarithm to a base.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use crate::decimal;
+use crate::decimal_powers;
 use crate::number::Number;
 use crate::printed::printed;
 use std::cmp::Ordering;
@@ -29,7 +29,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     }
     let is_nan = number_of_argument.is_nan() || number_of_base.is_nan();
     if !is_nan && (number_of_argument.is_decimal() || number_of_base.is_decimal()) {
-        let logarithm = |number: Number| decimal::unary(number.to_decimal(), decimal::Arithmetic::ln);
+        let logarithm = |number: Number| decimal_powers::ln(number.to_decimal());
         return Ok(Number::Decimal(logarithm(number_of_argument).divide(logarithm(number_of_base))).into());
     }
     Ok((number_of_argument.to_f64().ln() / number_of_base.to_f64().ln()).into())

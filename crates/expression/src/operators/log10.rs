@@ -1,10 +1,9 @@
 //! `$log10`: the logarithm to base 10.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
-use crate::decimal;
+use crate::decimal_powers;
 use crate::number::{Number, single};
 use crate::printed::printed;
-use bunko_bson::Rounding;
 use std::cmp::Ordering;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$log10", form: Form::Positional(Arity::Exactly(1)), evaluate };
@@ -17,12 +16,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     }
     Ok(match number {
         // The logarithm of a decimal NaN is a double's in MongoDB.
-        Number::Decimal(n) if !n.is_nan() => {
-            let logarithm = decimal::unary(n, decimal::Arithmetic::log10);
-            // An integer is written without zeros behind the point.
-            let integer = decimal::integer(logarithm, Rounding::HalfEven);
-            Number::Decimal(if integer.compare(logarithm).is_eq() { integer } else { logarithm }).into()
-        }
+        Number::Decimal(n) if !n.is_nan() => Number::Decimal(decimal_powers::log10(n)).into(),
         other => other.to_f64().log10().into(),
     })
 }

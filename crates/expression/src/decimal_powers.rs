@@ -1,0 +1,205 @@
+//! Exponentials, logarithms and powers of decimals, to the last digit as MongoDB gives them.
+//!
+//! MongoDB's library computes these in IEEE 754 binary128, whose 113 bits are hardly more than 34 decimal digits. So the
+//! last digit is often not that of the exact value: the sixth power of two has the logarithm 5.999... to base 2. Here
+//! each step is computed with 90 digits and rounded to 113 bits where that library rounds.
+
+use crate::decimal::is_odd;
+use crate::decimal_functions::{Long, Working};
+use bunko_bson::Decimal128;
+use dec::Rounding;
+
+/// The binary format's range: numbers beyond `10^4464` or `10^-4464` are scaled before their logarithm is taken.
+const SCALED_FROM: i32 = 4464;
+/// The same for exponents: beyond, the exponential is a product of two.
+const EXPONENT_SCALED_FROM: i32 = 11_000;
+/// No decimal holds the exponential of a larger number.
+const EXPONENT_MAX: i32 = 15_000;
+/// Digits behind the point that a power keeps of the logarithm; what is behind them becomes a correction.
+const LOGARITHM_PLACES: i32 = 28;
+/// Logarithms below that keep their leading digits instead.
+const LOGARITHM_SMALL: &str = "3.6893488147419103232E-9";
+
+/// `e^number`.
+pub(crate) fn exp(number: Decimal128) -> Decimal128 {
+    if number.is_nan() {
+        return number;
+    }
+    if number.is_zero() {
+        return Decimal128::from_i64(1);
+    }
+    if number.is_infinite() {
+        return if number.is_negative() { Decimal128::ZERO } else { number };
+    }
+    let mut working = Working::new();
+    let argument = working.number(number);
+    working.exponential(argument)
+}
+
+/// The natural logarithm of a positive number.
+pub(crate) fn ln(number: Decimal128) -> Decimal128 {
+    logarithm(number, |working, logarithm| {
+        let ten = working.natural_logarithm(10);
+        let shift = working.times(ten, Long::from(SCALED_FROM));
+        (logarithm, working.binary(shift))
+    })
+}
+
+/// The logarithm of a positive number to base 10.
+pub(crate) fn log10(number: Decimal128) -> Decimal128 {
+    logarithm(number, |working, logarithm| {
+        let ten = working.natural_logarithm(10);
+        let inverse = working.over(Long::from(1), ten);
+        let inverse = working.binary(inverse);
+        let product = working.times(logarithm, inverse);
+        (working.binary(product), Long::from(SCALED_FROM))
+    })
+}
+
+/// The logarithm to a base: `in_base` makes it of the natural one, and tells that of `10^SCALED_FROM`.
+fn logarithm(number: Decimal128, in_base: fn(&mut Working, Long) -> (Long, Long)) -> Decimal128 {
+    if number.is_nan() || number.is_infinite() {
+        return number;
+    }
+    let one = Decimal128::from_i64(1);
+    if number.compare(one).is_eq() {
+        return Decimal128::ZERO;
+    }
+    let mut working = Working::new();
+    let exact = working.number(number);
+    let magnitude = exact.exponent() + exact.digits() as i32 - 1;
+    // A power of ten itself is not beyond the limit.
+    let is_power = working.power_of_ten(magnitude) == exact;
+    if magnitude > SCALED_FROM || (magnitude == SCALED_FROM && !is_power) {
+        let scaled = working.scaled(exact, -SCALED_FROM);
+        let (natural, _) = working.natural_logarithm_in_binary(scaled);
+        let (logarithm, shift) = in_base(&mut working, natural);
+        let sum = working.plus(logarithm, shift);
+        let rounded = working.binary(sum);
+        return Working::narrow(rounded);
+    }
+    if magnitude < -SCALED_FROM {
+        let scaled = working.scaled(exact, SCALED_FROM);
+        let (natural, _) = working.natural_logarithm_in_binary(scaled);
+        let (logarithm, shift) = in_base(&mut working, natural);
+        let difference = working.minus(logarithm, shift);
+        let rounded = working.binary(difference);
+        return Working::narrow(rounded);
+    }
+    let (mut natural, rounded) = working.natural_logarithm_in_binary(exact);
+    let distance = working.minus(rounded, Long::from(1));
+    let distance = working.binary(distance);
+    if working.size(distance) < working.half() {
+        // Near 1 the logarithm is about the distance from it, which the decimal has exactly.
+        let exact_distance = working.number(number.subtract(one));
+        let exact_distance = working.binary(exact_distance);
+        let lost = working.minus(distance, exact_distance);
+        let lost = working.binary(lost);
+        let ratio = working.over(lost, rounded);
+        let ratio = working.binary(ratio);
+        let corrected = working.minus(natural, ratio);
+        natural = working.binary(corrected);
+    }
+    let (logarithm, _) = in_base(&mut working, natural);
+    Working::narrow(logarithm)
+}
+
+/// A power of numbers of which neither is NaN or infinite, the base not zero.
+/// The power of a negative number to one that is no integer is NaN.
+pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
+    let mut working = Working::new();
+    let exact_exponent = working.number(exponent);
+    let is_odd = match (base.is_negative(), exponent.round_to_integral().compare(exponent).is_eq()) {
+        (true, false) => return Decimal128::NAN,
+        (true, true) => is_odd(exponent),
+        (false, _) => false,
+    };
+    let exact_base = working.number(base.abs());
+    let logarithm = working.logarithm(exact_base);
+    let kept = working.leading_part(logarithm);
+    let product = working.times(exact_exponent, kept);
+    let dominant = Working::narrow(product);
+    let exact_product = working.times(exact_exponent, logarithm);
+    let exact_dominant = working.number(dominant);
+    let rest = working.minus(exact_product, exact_dominant);
+    let exponential = if dominant.is_zero() { Decimal128::from_i64(1) } else { exp(dominant) };
+    // That library returns zero and infinity without looking at the sign.
+    if exponential.is_zero() || exponential.is_infinite() {
+        return exponential;
+    }
+    let exact_exponential = working.number(exponential);
+    let correction = working.times(exact_exponential, rest);
+    let power = working.plus(exact_exponential, correction);
+    let power = Working::narrow(power);
+    if is_odd { power.negate() } else { power }
+}
+
+impl Working {
+    /// `e^number` of a number that is not zero.
+    fn exponential(&mut self, number: Long) -> Decimal128 {
+        if number > Long::from(EXPONENT_MAX) {
+            return Decimal128::parse("Infinity").unwrap_or(Decimal128::NAN);
+        }
+        if number < Long::from(-EXPONENT_MAX) {
+            return Decimal128::parse("0E-6176").unwrap_or(Decimal128::ZERO);
+        }
+        let high = self.binary_towards(number, Rounding::Down);
+        let low = self.minus(number, high);
+        let low = self.binary(low);
+        let shift = Long::from(EXPONENT_SCALED_FROM);
+        let (reduced, factor) = if high > shift {
+            (self.minus(high, shift), Some(shift))
+        } else if high < -shift {
+            (self.plus(high, shift), Some(-shift))
+        } else {
+            (high, None)
+        };
+        let reduced = self.binary(reduced);
+        let exponential = self.grown(reduced);
+        let exponential = self.binary(exponential);
+        let correction = self.times(exponential, low);
+        let correction = self.binary(correction);
+        let sum = self.plus(exponential, correction);
+        let sum = self.binary(sum);
+        let narrow = Self::narrow(sum);
+        let Some(factor) = factor else { return narrow };
+        let factor = self.grown(factor);
+        narrow.multiply(Self::narrow(factor))
+    }
+
+    /// The logarithm of a number rounded to binary, and that number.
+    fn natural_logarithm_in_binary(&mut self, number: Long) -> (Long, Long) {
+        let rounded = self.binary(number);
+        let logarithm = self.logarithm(rounded);
+        (self.binary(logarithm), rounded)
+    }
+
+    fn natural_logarithm(&mut self, number: i32) -> Long {
+        self.logarithm(Long::from(number))
+    }
+
+    /// What a power takes of a logarithm before it corrects.
+    fn leading_part(&mut self, logarithm: Long) -> Long {
+        let small = self.parse(LOGARITHM_SMALL);
+        if self.size(logarithm) < small {
+            let narrow = Self::narrow(logarithm);
+            return self.number(narrow);
+        }
+        let shifted = self.scaled(logarithm, LOGARITHM_PLACES);
+        let integer = self.integer(shifted, Rounding::Down);
+        self.scaled(integer, -LOGARITHM_PLACES)
+    }
+
+    fn half(&mut self) -> Long {
+        self.over(Long::from(1), Long::from(2))
+    }
+
+    fn power_of_ten(&mut self, exponent: i32) -> Long {
+        self.parse(&format!("1E{exponent}"))
+    }
+
+    fn scaled(&mut self, number: Long, exponent: i32) -> Long {
+        let factor = self.power_of_ten(exponent);
+        self.times(number, factor)
+    }
+}
