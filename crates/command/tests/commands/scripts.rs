@@ -24,6 +24,7 @@ use std::fmt::Write as _;
 const LINE_CHARACTERS_MAX: usize = 120;
 /// Fields whose values differ from run to run or from machine to machine.
 const VOLATILE: &[&str] = &[
+    "clusterParameterTime",
     "cpuArch",
     "cpuFeatures",
     "cpuFrequencyMHz",
