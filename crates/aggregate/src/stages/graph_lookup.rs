@@ -215,7 +215,8 @@ impl Searched {
             while let Some(one) = reached.next()? {
                 self.environment.operation().work(1 + one.len_bytes() / 64)?;
                 let Some(id) = one.as_ref().get("_id") else {
-                    let message = "Documents in the namespace of 'from' must contain an _id for de-duplication in $graphLookup";
+                    let message =
+                        "Documents in the namespace of 'from' must contain an _id for de-duplication in $graphLookup";
                     return Err(failure(40271, message.to_owned()));
                 };
                 if !search.visits(id) {

@@ -88,7 +88,7 @@ pub(crate) fn parse(place: &str, value: ValueRef<'_>) -> Result<NamedSession> {
             "txnNumber" if matches!(element.value, ValueRef::Int64(_)) => has_number = true,
             "txnNumber" => return Err(wrong_type(&format!("{place}.txnNumber"), element.value, "long")),
             "txnUUID" if matches!(element.value, ValueRef::Binary { subtype: BinarySubtype::UUID, .. }) => {
-                has_uuid = true
+                has_uuid = true;
             }
             "txnUUID" => return Err(wrong_type(&format!("{place}.txnUUID"), element.value, "binData")),
             other => {

@@ -111,7 +111,7 @@ fn update(fields: &Fields<'_>) -> Result<DocumentBuf> {
 
 fn delete(fields: &Fields<'_>) -> Result<DocumentBuf> {
     let filter = required_document(fields, "filter")?;
-    let limit = if strict_boolean(fields, "multi")? { 0 } else { 1 };
+    let limit = i32::from(!strict_boolean(fields, "multi")?);
     fields.document("collation")?;
     fields.field("hint").map(Hint::parse).transpose()?;
     let mut delete = DocumentBuf::new().with("q", filter).with("limit", limit);
