@@ -24,7 +24,7 @@ mod write_stage;
 pub use environment::{Environment, Rewrites, SUB_PIPELINE_DEPTH_MAX};
 pub use involved::involved_collections;
 pub use metadata::Carried;
-pub use pipeline::{Pipeline, PlannerPart};
+pub use pipeline::{Pipeline, PlannerPart, stage_field};
 pub use sources::{
     Access, LookupVisitor, Lookups, NoSources, ScoredDocuments, Searched, SourceName, SourceStage, Sources,
 };

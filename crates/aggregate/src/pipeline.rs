@@ -4,7 +4,7 @@ use crate::metadata::{Carried, Holding, Releasing, TellingSortKeys};
 use crate::stage_run::Counted;
 use crate::stages::{self, Plannable, position};
 use crate::{DocumentStream, Environment, Flow, Rewrites, Stage, StageRun, WriteStage};
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Engine, Offered, SortPattern, check_document_bytes};
 use bunko_query::Distinct;
@@ -42,6 +42,20 @@ pub struct PlannerPart {
     pub limit: Option<u64>,
 }
 
+/// The one field of a stage: its name, and what it is told.
+/// # Errors
+/// `TypeMismatch` for a stage that is no document, 40323 for one without exactly one field.
+pub fn stage_field(stage: ValueRef<'_>) -> Result<Element<'_>> {
+    let ValueRef::Document(specification) = stage else {
+        return Err(Failure::type_mismatch("Each element of the 'pipeline' array must be an object"));
+    };
+    let (Some(element), 1) = (specification.first(), specification.count()) else {
+        let message = "A pipeline stage specification object must contain exactly one field.";
+        return Err(Failure::new(ErrorCode(40323), message));
+    };
+    Ok(element)
+}
+
 impl Pipeline {
     /// Reads a pipeline. Expressions may name the environment's variables.
     /// # Errors
@@ -53,13 +67,7 @@ impl Pipeline {
         let (mut names, mut ends) = (Vec::new(), Vec::new());
         let mut leads = environment.depth == 0;
         for stage in pipeline.iter() {
-            let ValueRef::Document(specification) = stage else {
-                return Err(Failure::type_mismatch("Each element of the 'pipeline' array must be an object"));
-            };
-            let (Some(element), 1) = (specification.first(), specification.count()) else {
-                let message = "A pipeline stage specification object must contain exactly one field.";
-                return Err(Failure::new(ErrorCode(40323), message));
-            };
+            let element = stage_field(stage)?;
             names.push(element.name);
             leads &= SLOT_BASED.contains(&element.name) || GROUPING.contains(&element.name);
             let engine = if leads { Engine::SlotBased } else { Engine::Classic };

@@ -7,7 +7,7 @@ use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::pipeline_sources::PipelineSources;
 use crate::source_stages::SourcedPipeline;
-use bunko_aggregate::{Environment, Pipeline, is_known_stage};
+use bunko_aggregate::{Environment, Pipeline, is_known_stage, stage_field};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
@@ -39,14 +39,10 @@ pub(crate) fn check(
 }
 
 fn check_names(stages: ArrayRef<'_>) -> Result<(), Failure> {
-    if stages.iter().any(|stage| stage.as_document().is_none()) {
-        return Err(Failure::type_mismatch("Each element of the 'pipeline' array must be an object"));
-    }
-    for stage in stages.iter().filter_map(ValueRef::as_document) {
-        let Some(field) = stage.first().filter(|_| stage.count() == 1) else {
-            let message = "A pipeline stage specification object must contain exactly one field.";
-            return Err(Failure::new(ErrorCode(40323), message));
-        };
+    // What is no document is looked for first.
+    stages.iter().find(|stage| stage.as_document().is_none()).map(stage_field).transpose()?;
+    for stage in stages.iter() {
+        let field = stage_field(stage)?;
         if !is_known_stage(field.name) && !SourcedPipeline::is_source_stage(field.name) {
             let message = format!("Unrecognized pipeline stage name: '{}'", field.name);
             return Err(Failure::new(ErrorCode(40324), message));

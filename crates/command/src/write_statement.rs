@@ -60,15 +60,6 @@ pub(crate) fn required_document<'a>(fields: &Fields<'a>, name: &str) -> Result<D
     value.as_document().ok_or_else(|| fields.mismatch(name, value, "type 'object'"))
 }
 
-/// A boolean for which no number may stand; false where it is missing.
-pub(crate) fn strict_boolean(fields: &Fields<'_>, name: &str) -> Result<bool> {
-    match fields.field(name) {
-        None => Ok(false),
-        Some(ValueRef::Boolean(boolean)) => Ok(boolean),
-        Some(value) => Err(fields.mismatch(name, value, "type 'bool'")),
-    }
-}
-
 /// `u` of an update, or `update` of a findAndModify.
 /// # Errors
 /// `FailedToParse` for neither a document nor an array; `TypeMismatch` for a stage that is no document.

@@ -70,20 +70,20 @@ fn logarithm(number: Decimal128, in_base: fn(&mut Working, Long) -> (Long, Long)
     let magnitude = exact.exponent() + exact.digits() as i32 - 1;
     // A power of ten itself is not beyond the limit.
     let is_power = working.power_of_ten(magnitude) == exact;
-    if magnitude > SCALED_FROM || (magnitude == SCALED_FROM && !is_power) {
-        let scaled = working.scaled(exact, -SCALED_FROM);
+    let scale = if magnitude > SCALED_FROM || (magnitude == SCALED_FROM && !is_power) {
+        1
+    } else if magnitude < -SCALED_FROM {
+        -1
+    } else {
+        0
+    };
+    if scale != 0 {
+        let scaled = working.scaled(exact, -scale * SCALED_FROM);
         let (natural, _) = working.natural_logarithm_in_binary(scaled);
         let (logarithm, shift) = in_base(&mut working, natural);
-        let sum = working.plus(logarithm, shift);
+        let signed_shift = working.times(shift, Long::from(scale));
+        let sum = working.plus(logarithm, signed_shift);
         let rounded = working.binary(sum);
-        return Working::narrow(rounded);
-    }
-    if magnitude < -SCALED_FROM {
-        let scaled = working.scaled(exact, SCALED_FROM);
-        let (natural, _) = working.natural_logarithm_in_binary(scaled);
-        let (logarithm, shift) = in_base(&mut working, natural);
-        let difference = working.minus(logarithm, shift);
-        let rounded = working.binary(difference);
         return Working::narrow(rounded);
     }
     let (mut natural, rounded) = working.natural_logarithm_in_binary(exact);

@@ -12,7 +12,7 @@ use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use crate::write_statement::{
     array_filters, check_modification, refuse_long_batch, refuse_scripts, required, required_document, run_each,
-    statement, strict_boolean,
+    statement,
 };
 use bunko_aggregate::is_known_stage;
 use bunko_bson::{DocumentRef, Value, ValueRef, Writer};
@@ -132,12 +132,12 @@ pub(super) fn parse(document: DocumentRef<'_>) -> Result<UpdateStatement<'_>> {
     let filter = required_document(&fields, "q")?;
     let update = check_modification(required(&fields, "u")?)?;
     let constants = fields.document("c")?;
-    let targets = if strict_boolean(&fields, "multi")? { Targets::Many } else { Targets::One };
+    let targets = if fields.strict_boolean("multi", false)? { Targets::Many } else { Targets::One };
     let sort = fields.document("sort")?.filter(|sort| !sort.is_empty());
     if sort.is_some() && targets == Targets::Many {
         return Err(Failure::failed_to_parse("Cannot specify sort with multi=true"));
     }
-    let supplied = if strict_boolean(&fields, "upsertSupplied")? { Some(supplied(constants)?) } else { None };
+    let supplied = if fields.strict_boolean("upsertSupplied", false)? { Some(supplied(constants)?) } else { None };
     Ok(UpdateStatement {
         strings: collation_option::asked(&fields)?,
         filter,
@@ -146,7 +146,7 @@ pub(super) fn parse(document: DocumentRef<'_>) -> Result<UpdateStatement<'_>> {
         supplied,
         array_filters: array_filters(&fields)?,
         targets,
-        upsert: if strict_boolean(&fields, "upsert")? { Upsert::Yes } else { Upsert::No },
+        upsert: if fields.strict_boolean("upsert", false)? { Upsert::Yes } else { Upsert::No },
         hint: fields.field("hint").map_or(Ok(None), Hint::parse)?,
         sort,
     })

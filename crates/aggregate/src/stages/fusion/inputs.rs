@@ -2,7 +2,7 @@
 
 use crate::stage_fields::StageFields;
 use crate::stages::{self, facet, known};
-use crate::{Environment, Pipeline};
+use crate::{Environment, Pipeline, stage_field};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -80,13 +80,7 @@ fn check(rules: &Rules, name: &str, stages: ArrayRef<'_>) -> Result<()> {
         return Err(failure(9_834_300, format!("{} input pipeline cannot be empty: '{name}'", rules.stage)));
     }
     for (position, stage) in stages.iter().enumerate() {
-        let Some(stage) = stage.as_document() else {
-            return Err(Failure::type_mismatch("Each element of the 'pipeline' array must be an object"));
-        };
-        let (Some(stage), 1) = (stage.first(), stage.count()) else {
-            let message = "A pipeline stage specification object must contain exactly one field.";
-            return Err(failure(40323, message.to_owned()));
-        };
+        let stage = stage_field(stage)?;
         if !stages::is_stage(stage.name) && !known::is_known(stage.name) {
             let message = format!("Unrecognized pipeline stage name: '{}'", stage.name);
             return Err(failure(40324, message));

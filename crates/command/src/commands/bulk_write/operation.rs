@@ -1,9 +1,7 @@
 //! One entry of `ops`.
 
 use crate::fields::Fields;
-use crate::write_statement::{
-    array_filters, check_modification, required, required_document, statement, strict_boolean,
-};
+use crate::write_statement::{array_filters, check_modification, required, required_document, statement};
 use bunko_bson::{DocumentBuf, DocumentRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::Hint;
@@ -83,7 +81,7 @@ fn update(fields: &Fields<'_>) -> Result<DocumentBuf> {
     let filter = required_document(fields, "filter")?;
     let modification = check_modification(required(fields, "updateMods")?)?;
     for flag in ["multi", "upsert", "upsertSupplied"] {
-        strict_boolean(fields, flag)?;
+        fields.strict_boolean(flag, false)?;
     }
     for document in ["constants", "collation", "sort"] {
         fields.document(document)?;
@@ -111,7 +109,7 @@ fn update(fields: &Fields<'_>) -> Result<DocumentBuf> {
 
 fn delete(fields: &Fields<'_>) -> Result<DocumentBuf> {
     let filter = required_document(fields, "filter")?;
-    let limit = i32::from(!strict_boolean(fields, "multi")?);
+    let limit = i32::from(!fields.strict_boolean("multi", false)?);
     fields.document("collation")?;
     fields.field("hint").map(Hint::parse).transpose()?;
     let mut delete = DocumentBuf::new().with("q", filter).with("limit", limit);
