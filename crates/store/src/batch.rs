@@ -4,8 +4,8 @@
 //! documents, and an inserted document's bytes are copied only once on their way to the log.
 
 use crate::effects::{
-    ADOPT_FILE, CREATE_KEYSPACE, DELETE_KEY, DELETE_RECORD, DROP_KEYSPACE, Documents, MOVE_PRIMARY_KEY, NOTE,
-    PLACE_RECORD, PUT_KEY, PUT_PRIMARY_KEY, PUT_RECORD, REPLACE_RECORD, TAKE_KEY, TAKE_PRIMARY_KEY,
+    ADOPT_FILE, CREATE_KEYSPACE, DELETE_KEY, DELETE_RECORD, DROP_KEYSPACE, Documents, FORGET, MOVE_PRIMARY_KEY, NOTE,
+    PLACE_RECORD, PUT_KEY, PUT_PRIMARY_KEY, PUT_RECORD, REMEMBER, REPLACE_RECORD, TAKE_KEY, TAKE_PRIMARY_KEY,
 };
 use crate::{Effect, Effects, KeyspaceId, Location, Noted, Presence, RecordId, varint};
 use std::borrow::Cow;
@@ -25,6 +25,8 @@ pub struct Batch<'d> {
     last_document: Option<(usize, u32)>,
     /// Whether it creates or drops keyspaces.
     changes_keyspaces: bool,
+    /// Where the first value that it remembers or forgets stands among the effects.
+    remembered_from: Option<usize>,
 }
 
 impl<'d> Batch<'d> {
@@ -83,6 +85,7 @@ impl<'d> Batch<'d> {
     }
 
     fn document(&mut self, keyspace: KeyspaceId, record: RecordId, document: Cow<'d, [u8]>) {
+        debug_assert!(self.remembered_from.is_none(), "documents come before what is remembered");
         self.header(keyspace);
         varint::put(&mut self.effects, record.0);
         varint::put(&mut self.effects, document.len() as u64);
@@ -158,14 +161,45 @@ impl<'d> Batch<'d> {
         self.key(content);
     }
 
+    /// Has the store remember a small value by a key, in memory and through restarts, from now on; see
+    /// [`Store::remembered`](crate::Store::remembered). Documents are put before, and no other batch in flight has that key.
+    pub fn remember(&mut self, key: &[u8], value: &[u8]) {
+        self.begin_remembered(REMEMBER);
+        self.key(key);
+        self.key(value);
+    }
+
+    /// Has the store forget the value of a key, if there is one and it begins so; as [`Self::remember`], but that another batch
+    /// in flight may remember a value which begins in another way.
+    pub fn forget(&mut self, key: &[u8], start: &[u8]) {
+        self.begin_remembered(FORGET);
+        self.key(key);
+        self.key(start);
+    }
+
+    fn begin_remembered(&mut self, kind: u8) {
+        self.remembered_from.get_or_insert(self.effects.len());
+        self.effects.push(kind);
+    }
+
+    /// What it says from the first value on that it remembers or forgets; nothing where there is none.
+    pub(crate) fn remembered(&self) -> Noted<'_> {
+        let encoded = self.remembered_from.map_or(&[][..], |from| &self.effects[from..]);
+        // No document comes behind them.
+        Effects::new(encoded, Documents::InARow(&[]), 0).noted()
+    }
+
+    pub(crate) fn remembers(&self) -> bool {
+        self.remembered_from.is_some()
+    }
+
     fn header(&mut self, keyspace: KeyspaceId) {
         self.effects_count += 1;
         varint::put(&mut self.effects, u64::from(keyspace.0));
     }
 
     fn key(&mut self, key: &[u8]) {
-        varint::put(&mut self.effects, key.len() as u64);
-        self.effects.extend_from_slice(key);
+        varint::put_bytes(&mut self.effects, key);
     }
 
     /// All that it says, as the log's history shows it.

@@ -39,7 +39,7 @@ impl Store {
             self.engines.open_for(part.effects(0))?;
         }
         let nothing = Batch::new();
-        let lasting = |part| if self.engines.are_volatile(Batch::effects(part, 0)) { &nothing } else { part };
+        let lasting = |part| if self.is_volatile(part) { &nothing } else { part };
         let logged: Vec<&Batch<'_>> = parts.iter().map(lasting).collect();
         let in_order = |moment, last| self.watermark.appended_chain(moment, last);
         let mut places = self.journal.append_chain(&logged, (self.options.clock)(), in_order)?;
@@ -62,6 +62,7 @@ impl Store {
             self.engines.route(batch.effects(0));
             self.engines.note_drops(batch.effects(0));
         }
+        self.remembered.apply(batch.remembered());
         let (mut few, mut many) = ([Effect::EMPTY; EFFECTS_USUAL], Vec::new());
         let slots = match batch.effects_count() {
             ..=EFFECTS_USUAL => few.as_mut_slice(),

@@ -100,9 +100,9 @@ impl Store {
                 engine.begin_checkpoint(watermark)?;
             }
             let (keyspaces, routes) = (self.statistics.copy(), self.engines.routed());
-            (engines, (watermark, self.journal.last_time_ms(), keyspaces, routes))
+            (engines, (watermark, self.journal.last_time_ms(), keyspaces, routes, self.remembered.copy()))
         };
-        let (watermark, time_ms, keyspaces, routes) = marked;
+        let (watermark, time_ms, keyspaces, routes, remembered) = marked;
         let manifest = Manifest {
             watermark,
             time_ms,
@@ -110,6 +110,7 @@ impl Store {
             keyspaces: keyspaces.iter().map(|(keyspace, statistics)| (keyspace, *statistics)).collect(),
             engines: Vec::new(),
             routes: routes.names().into_iter().map(|(keyspace, name)| (keyspace, name.to_owned())).collect(),
+            remembered: remembered.encode(),
         };
         failpoint::pass(Failpoint::Marked);
         // A view must never point past the durable log.

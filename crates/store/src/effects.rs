@@ -18,6 +18,8 @@ pub(crate) const PLACE_RECORD: u8 = 11;
 pub(crate) const NOTE: u8 = 12;
 pub(crate) const TAKE_KEY: u8 = 13;
 pub(crate) const TAKE_PRIMARY_KEY: u8 = 14;
+pub(crate) const REMEMBER: u8 = 15;
+pub(crate) const FORGET: u8 = 16;
 
 /// One effect, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,7 +175,7 @@ pub struct Effects<'a> {
 #[derive(Clone)]
 enum Source<'a> {
     Encoded(Walk<'a>),
-    /// Without notes.
+    /// Effects alone.
     Decoded(std::slice::Iter<'a, Effect<'a>>),
 }
 
@@ -196,7 +198,7 @@ impl<'a> Effects<'a> {
     }
 
     /// The same, decoded into `slots` for those who walk them several times; as they are where there are more of them than
-    /// slots. The notes among them are shown no more.
+    /// slots. Notes and what is remembered are shown no more.
     pub(crate) fn decoded(self, slots: &'a mut [Effect<'a>]) -> Self {
         let mut count = 0;
         for effect in self.clone() {
@@ -234,10 +236,15 @@ impl<'a> Walk<'a> {
         let mut input = self.rest;
         let (&kind, rest) = input.split_first()?;
         input = rest;
-        if kind == NOTE {
-            let content = take_bytes(&mut input)?;
+        if matches!(kind, NOTE | REMEMBER | FORGET) {
+            let content = varint::take_bytes(&mut input)?;
+            let statement = match kind {
+                NOTE => Statement::Note(content),
+                REMEMBER => Statement::Remember { key: content, value: varint::take_bytes(&mut input)? },
+                _ => Statement::Forget { key: content, start: varint::take_bytes(&mut input)? },
+            };
             self.rest = input;
-            return Some(Statement::Note(content));
+            return Some(statement);
         }
         let known = if matches!(kind, REPLACE_RECORD | DELETE_RECORD | PLACE_RECORD) {
             let (encoded, rest) = input.split_at_checked(Location::ENCODED_BYTES)?;
@@ -273,7 +280,7 @@ impl<'a> Walk<'a> {
                 documents_bytes: varint::take(&mut input)?,
             },
             PUT_KEY | TAKE_KEY | DELETE_KEY | PUT_PRIMARY_KEY | MOVE_PRIMARY_KEY | TAKE_PRIMARY_KEY => {
-                let key = take_bytes(&mut input)?;
+                let key = varint::take_bytes(&mut input)?;
                 match kind {
                     DELETE_KEY => Effect::DeleteKey { keyspace, key },
                     PUT_KEY | TAKE_KEY => Effect::PutKey {
@@ -296,8 +303,8 @@ impl<'a> Walk<'a> {
                 }
             }
             CREATE_KEYSPACE => {
-                let engine = std::str::from_utf8(take_bytes(&mut input)?).ok()?;
-                Effect::CreateKeyspace { keyspace, engine, settings: take_bytes(&mut input)? }
+                let engine = std::str::from_utf8(varint::take_bytes(&mut input)?).ok()?;
+                Effect::CreateKeyspace { keyspace, engine, settings: varint::take_bytes(&mut input)? }
             }
             DROP_KEYSPACE => Effect::DropKeyspace { keyspace },
             _ => return None,
@@ -305,13 +312,6 @@ impl<'a> Walk<'a> {
         self.rest = input;
         Some(Statement::Effect(effect))
     }
-}
-
-fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = usize::try_from(varint::take(input)?).ok()?;
-    let (bytes, rest) = input.split_at_checked(length)?;
-    *input = rest;
-    Some(bytes)
 }
 
 impl<'a> Iterator for Effects<'a> {
@@ -323,7 +323,7 @@ impl<'a> Iterator for Effects<'a> {
                 Source::Decoded(effects) => *effects.next()?,
                 Source::Encoded(walk) => match walk.decode()? {
                     Statement::Effect(effect) => effect,
-                    Statement::Note(_) => continue,
+                    Statement::Note(_) | Statement::Remember { .. } | Statement::Forget { .. } => continue,
                 },
             };
             if self.part.as_ref().is_none_or(|part| part.contains(effect.keyspace())) {
@@ -340,6 +340,20 @@ pub enum Statement<'a> {
     Effect(Effect<'a>),
     /// What [`crate::Batch::note`] was given.
     Note(&'a [u8]),
+    /// What the store remembers from now on by that key.
+    Remember {
+        /// The key.
+        key: &'a [u8],
+        /// The value.
+        value: &'a [u8],
+    },
+    /// The store remembers nothing by that key any more, if it was a value that begins so.
+    Forget {
+        /// The key.
+        key: &'a [u8],
+        /// What the value begins with.
+        start: &'a [u8],
+    },
 }
 
 /// Walks all that a record says.

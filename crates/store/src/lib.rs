@@ -36,6 +36,7 @@ mod panics;
 pub mod planted;
 mod position;
 mod reclaim;
+mod remembered;
 mod snapshots;
 mod staged;
 mod statistics;

@@ -11,7 +11,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Raised whenever a program of another version could misread what this one writes.
-pub(crate) const FORMAT_VERSION: u32 = 4;
+pub(crate) const FORMAT_VERSION: u32 = 5;
+/// The oldest that this program reads: nothing is remembered there.
+const OLDEST_FORMAT: u32 = 4;
 
 const FILE_NAME: &str = "manifest.bson";
 /// Elements of a list that one document of the file holds.
@@ -32,12 +34,19 @@ pub(crate) struct Manifest {
     pub engines: Vec<(String, DocumentBuf)>,
     /// Keyspaces that are not in the store's own engine, and whose they are.
     pub routes: Vec<(KeyspaceId, String)>,
+    /// What the store remembers, as `Remembered` encodes it.
+    pub remembered: Vec<u8>,
 }
 
 impl Manifest {
     /// The manifest's file.
     pub fn path(directory: &Path) -> PathBuf {
         directory.join(FILE_NAME)
+    }
+
+    /// What it says cannot be.
+    pub fn corrupt(directory: &Path, found: &str) -> StorageError {
+        StorageError::Corrupt { file: Self::path(directory), offset_bytes: 0, found: found.to_owned() }
     }
 
     /// Reads the manifest; `None` where the directory is new.
@@ -52,7 +61,7 @@ impl Manifest {
         let header = parts.next()?;
         let found = number(header, "formatVersion").and_then(|number| u32::try_from(number).ok());
         let found = found.ok_or_else(|| parts.corrupt("has no format version"))?;
-        if found != FORMAT_VERSION {
+        if !(OLDEST_FORMAT..=FORMAT_VERSION).contains(&found) {
             return Err(StorageError::OtherFormat { path, found, supported: FORMAT_VERSION });
         }
         let mut manifest = Self {
@@ -89,6 +98,10 @@ impl Manifest {
                     Some((last, note)) if last == engine => note.extend_from_slice(bytes),
                     _ => notes.push((engine.to_owned(), bytes.to_owned())),
                 }
+            }
+            "remembered" => {
+                let Some(ValueRef::Binary { bytes, .. }) = part.get("remembered") else { return None };
+                self.remembered.extend_from_slice(bytes);
             }
             _ => return None,
         }
@@ -131,6 +144,11 @@ impl Manifest {
         parts.extend(list_parts("routes", &self.routes, |(keyspace, engine)| {
             DocumentBuf::new().with("id", i64::from(keyspace.0)).with("engine", engine.as_str())
         }));
+        parts.extend(
+            self.remembered
+                .chunks(PART_BYTES)
+                .map(|bytes| DocumentBuf::new().with("remembered", ValueRef::Binary { subtype: 0, bytes })),
+        );
         let mut header = DocumentBuf::new()
             .with("formatVersion", i64::from(FORMAT_VERSION))
             .with("watermark", self.watermark.0 as i64)
@@ -225,6 +243,7 @@ mod tests {
             keyspaces: vec![(KeyspaceId(4), KeyspaceStatistics { entries: 2, bytes: 30 })],
             engines: vec![("lsm".into(), DocumentBuf::new().with("extents", 3))],
             routes: vec![(KeyspaceId(5), "memory".into())],
+            remembered: vec![1, b'k', 1, b'v'],
         }
     }
 
@@ -248,6 +267,7 @@ mod tests {
             keyspaces: (0..20_000).map(|number| (KeyspaceId(number), statistics(number))).collect(),
             engines: vec![("lsm".into(), note), ("memory".into(), DocumentBuf::new())],
             routes: (0..20_001).map(|number| (KeyspaceId(number), "memory".into())).collect(),
+            remembered: vec![7; 2 * PART_BYTES + 1],
             ..manifest()
         };
         manifest.write(directory.path()).expect("written");

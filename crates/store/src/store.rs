@@ -11,6 +11,7 @@ use crate::log::{Log, LogOptions, recover};
 use crate::manifest::Manifest;
 use crate::merge::Merger;
 use crate::reclaim::Reclaimer;
+use crate::remembered::Remembered;
 use crate::snapshots::Snapshots;
 use crate::statistics::Statistics;
 use crate::watermark::Watermark;
@@ -77,6 +78,7 @@ pub struct Store {
     pub(crate) watermark: Watermark,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) statistics: Statistics,
+    pub(crate) remembered: Remembered,
     /// Shared by batches in flight, exclusive for the instant in which a checkpoint is marked.
     pub(crate) gate: RwLock<()>,
     pub(crate) options: StoreOptions,
@@ -125,7 +127,8 @@ impl Store {
                 }
                 let engines = Engines::open(table, path, &LogHandle::default(), None)?;
                 let journal = Journal::None(Mutex::new(Journal::FIRST));
-                Ok(Self::start(None, journal, None, engines, Statistics::default(), Journal::FIRST, options))
+                let contents = (engines, Statistics::default(), Remembered::new());
+                Ok(Self::start(None, journal, None, contents, Journal::FIRST, options))
             }
         }
     }
@@ -147,8 +150,11 @@ impl Store {
         engines.settle(&manifest.routes)?;
         let lasting = manifest.keyspaces.iter().copied().filter(|(keyspace, _)| !engines.is_volatile(*keyspace));
         let statistics = Statistics::restore(lasting);
+        let remembered = Remembered::restore(&manifest.remembered);
+        let remembered = remembered.ok_or_else(|| Manifest::corrupt(path, "remembers something malformed"))?;
         let (watermark, time_ms) = (manifest.watermark, manifest.time_ms);
         let recovered = recover(&path.join("log"), watermark, &mut |lsn, effects| {
+            remembered.apply(effects.clone().noted());
             engines.replay(lsn, &effects, &|effects| statistics.apply(effects))
         })?;
         for engine in engines.all() {
@@ -173,15 +179,15 @@ impl Store {
         }
         let kept = history_bytes_max.zip(noted_from);
         let kept = kept.map(|(bytes_max, from)| Kept::new(bytes_max, from, &log.segment_numbers(), end));
-        Ok(Self::start(Some(directory), Journal::Log(log), kept, engines, statistics, end, options))
+        let contents = (engines, statistics, remembered);
+        Ok(Self::start(Some(directory), Journal::Log(log), kept, contents, end, options))
     }
 
     fn start(
         directory: Option<DataDirectory>,
         journal: Journal,
         kept: Option<Kept>,
-        engines: Engines,
-        statistics: Statistics,
+        (engines, statistics, remembered): (Engines, Statistics, Remembered),
         end: Lsn,
         options: StoreOptions,
     ) -> Arc<Self> {
@@ -193,6 +199,7 @@ impl Store {
             watermark: Watermark::new(end),
             snapshots: Arc::default(),
             statistics,
+            remembered,
             gate: RwLock::new(()),
             options,
             checkpointer: Checkpointer::default(),
@@ -270,7 +277,13 @@ impl Store {
 
     /// Whether all that a batch changes is lost by a restart, while other keyspaces of the store are not.
     pub fn is_volatile(&self, batch: &Batch<'_>) -> bool {
-        self.engines.are_volatile(batch.effects(0))
+        !batch.remembers() && self.engines.are_volatile(batch.effects(0))
+    }
+
+    /// Shows all keys and values that batches so far have had the store remember, in no order. They are in memory, all of
+    /// them, and every checkpoint writes all of them.
+    pub fn remembered(&self, show: &mut dyn FnMut(&[u8], &[u8])) {
+        self.remembered.copy().iter().for_each(|(key, value)| show(key, value));
     }
 
     /// Lets the engine of a record store write documents ahead of the log; see [`Engine::stage`]. Where the log is to be
@@ -335,7 +348,7 @@ impl Store {
         }
         let now_ms = (self.options.clock)();
         let in_order = |moment| self.watermark.appended(moment);
-        let appended = if self.engines.are_volatile(batch.effects(0)) {
+        let appended = if self.is_volatile(batch) {
             // It has its place among the others, and leaves nothing but that in the log.
             self.journal.append(&Batch::new(), now_ms, in_order)?
         } else {

@@ -45,6 +45,20 @@ fn take_long(input: &mut &[u8]) -> Option<u64> {
     None
 }
 
+/// Appends bytes behind their number.
+pub fn put_bytes(buffer: &mut Vec<u8>, bytes: &[u8]) {
+    put(buffer, bytes.len() as u64);
+    buffer.extend_from_slice(bytes);
+}
+
+/// Takes what [`put_bytes`] appended off the front; `None` where it is cut.
+pub fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = usize::try_from(take(input)?).ok()?;
+    let (bytes, rest) = input.split_at_checked(length)?;
+    *input = rest;
+    Some(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
