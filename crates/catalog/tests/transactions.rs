@@ -4,6 +4,7 @@ mod bank;
 mod chain;
 mod opened;
 mod overlay;
+mod retries;
 mod world;
 
 use bunko_bson::{ArrayBuf, DocumentBuf};

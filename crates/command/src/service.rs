@@ -330,9 +330,9 @@ impl Service {
         let busy: LazyCell<HashSet<SessionId>, _> = LazyCell::new(|| self.operations.sessions_at_work());
         let ended = self.sessions.expire(now, timeout, &|session| busy.contains(&session));
         if !ended.is_empty() {
-            let (ended, histories): (HashSet<SessionId>, Vec<_>) = ended.into_iter().unzip();
-            self.cursors.end_sessions(|session| ended.contains(&session));
-            if let Err(failure) = self.catalog.forget_write_histories(histories) {
+            let ids: HashSet<SessionId> = ended.iter().map(|(session, _)| *session).collect();
+            self.cursors.end_sessions(|session| ids.contains(&session));
+            if let Err(failure) = self.catalog.forget_write_histories(ended) {
                 tracing::warn!(target: "CONTROL", error = %failure, "What ended sessions left stays until the next start");
             }
         }

@@ -174,10 +174,12 @@ pub(crate) fn tell(
                     }
                 }
             }
+            // What retryable writes leave.
+            Statement::Remember { .. } | Statement::Forget { .. } => {}
             Statement::Effect(effect) => {
                 // Records without a name are the catalog's own.
                 let Some((uuid, namespace)) = &collection else { continue };
-                // So is what retryable writes leave.
+                // So are those of retryable writes.
                 if effect.keyspace() == WRITE_HISTORIES {
                     continue;
                 }

@@ -1,14 +1,14 @@
 //! That a transaction was committed, for whoever asks for it again.
 
 use super::history::COMMIT;
-use super::record::{self, Ranges};
-use super::retryable_write::{commit_with, put};
+use super::record::Ranges;
+use super::retryable_write::{commit_with, tell};
 use super::{Outcome, SessionName, WriteHistory};
 use crate::Catalog;
 use bunko_store::planted::{self, Bug};
 use bunko_store::{Batch, Lsn};
 
-/// Commits the changes of a session's transaction, a batch or a chain of them, together with the record that it is committed.
+/// Commits the changes of a session's transaction, a batch or a chain of them, together with word that it is committed.
 /// # Errors
 /// As `Store::commit`.
 pub(crate) fn commit_transaction(
@@ -43,11 +43,9 @@ pub(crate) fn commit_transaction(
         return Ok(written);
     }
     let ranges = Ranges::one(COMMIT);
-    let document = record::encode(session, number, &ranges, &Outcome::One);
     let last = parts.last_mut().expect("a chain has two at least");
-    let (own, given_up) = put(catalog, history, document, last);
+    let word = tell(catalog, history, (session, number), (&ranges, &Outcome::One), last);
     let (lsn, location) = catalog.store.commit_chain(parts)?;
-    let location = location.expect("the record of the history is a document");
-    history.add(&ranges, own, location, lsn, given_up);
+    word.note(history, &ranges, location, lsn);
     Ok(lsn)
 }

@@ -1,6 +1,7 @@
 //! What a session has done under its present number.
 
-use super::record::{Range, Ranges};
+use super::Outcome;
+use super::record::{RANGES_REMEMBERED_MAX, Range, Ranges};
 use bunko_store::{Location, Lsn, RecordId};
 
 /// The number of a transaction's commit among statements; clients number theirs from 0 on.
@@ -15,16 +16,30 @@ pub struct WriteHistory {
     done: Vec<Done>,
     /// Records of earlier numbers, which later ones replace.
     outdated: Vec<(RecordId, Location)>,
+    /// By what the value is told from those of other sessions of the same name, where the store remembers one, be it of an
+    /// earlier number.
+    own: Option<u64>,
 }
 
 /// Statements that one record tells of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
     pub range: Range,
-    pub record: RecordId,
-    pub location: Location,
+    pub told: Told,
     /// The record of the log that has them; `None` where the server has been started since.
     pub lsn: Option<Lsn>,
+}
+
+/// Where it is told that statements were done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// In the value that the store remembers. Each had the usual outcome.
+    Remembered {
+        /// By what the value is told from those of other sessions of the same name.
+        own: u64,
+    },
+    /// In a record.
+    Record(RecordId, Location),
 }
 
 impl WriteHistory {
@@ -55,15 +70,22 @@ impl WriteHistory {
     }
 
     fn give_up_done(&mut self) {
-        if let [done] = self.done[..] {
-            self.done.clear();
-            self.outdated.push((done.record, done.location));
-            return;
-        }
+        let first = self.outdated.len();
+        self.outdated.extend(self.done.drain(..).filter_map(|done| match done.told {
+            Told::Remembered { .. } => None,
+            Told::Record(record, location) => Some((record, location)),
+        }));
         // A record may tell of several ranges.
-        self.done.sort_unstable_by_key(|done| done.record);
-        self.done.dedup_by_key(|done| done.record);
-        self.outdated.extend(self.done.drain(..).map(|done| (done.record, done.location)));
+        if self.outdated.len() > first + 1 {
+            self.outdated.sort_unstable_by_key(|(record, _)| *record);
+            self.outdated.dedup_by_key(|(record, _)| *record);
+        }
+    }
+
+    /// Whether the store is to remember these statements, and not a record to tell of them: no others of the number were done
+    /// before, and they are few.
+    pub(super) fn may_be_remembered(&self, ranges: &Ranges, outcome: &Outcome) -> bool {
+        matches!(outcome, Outcome::One) && self.done.is_empty() && ranges.len() <= RANGES_REMEMBERED_MAX
     }
 
     /// The record that has a statement's outcome.
@@ -76,21 +98,27 @@ impl WriteHistory {
         &self.outdated
     }
 
-    /// Notes what a record that is in the log now tells of, and that the last `given_up` outdated ones are gone.
-    pub(super) fn add(&mut self, ranges: &Ranges, record: RecordId, location: Location, lsn: Lsn, given_up: usize) {
+    /// Notes what is told of in the log now, and that the last `given_up` outdated records are gone.
+    pub(super) fn add(&mut self, ranges: &Ranges, told: Told, lsn: Lsn, given_up: usize) {
         self.outdated.truncate(self.outdated.len() - given_up);
-        self.add_done(ranges.iter(), record, location, Some(lsn));
+        self.note_own(told);
+        self.add_done(ranges.iter(), told, Some(lsn));
     }
 
-    fn add_done(
-        &mut self,
-        ranges: impl Iterator<Item = Range>,
-        record: RecordId,
-        location: Location,
-        lsn: Option<Lsn>,
-    ) {
+    fn note_own(&mut self, told: Told) {
+        if let Told::Remembered { own } = told {
+            self.own = Some(own);
+        }
+    }
+
+    /// By what the session's value is told from others, where there is one.
+    pub(super) fn own(&self) -> Option<u64> {
+        self.own
+    }
+
+    fn add_done(&mut self, ranges: impl Iterator<Item = Range>, told: Told, lsn: Option<Lsn>) {
         for range in ranges {
-            let done = Done { range, record, location, lsn };
+            let done = Done { range, told, lsn };
             // Statements come in their order as a rule.
             let place = match self.done.last() {
                 Some(last) if last.range.0 > range.0 => self.done.partition_point(|done| done.range.0 < range.0),
@@ -100,20 +128,23 @@ impl WriteHistory {
         }
     }
 
-    /// Notes a record that was found at the start; they come in any order of numbers.
-    pub(super) fn add_loaded(&mut self, number: i64, record: RecordId, location: Location, ranges: &[Range]) {
+    /// Notes what was found at the start; numbers come in any order.
+    pub(super) fn add_loaded(&mut self, number: i64, told: Told, ranges: &[Range]) {
+        self.note_own(told);
         if self.number.is_some_and(|last| number < last) {
-            self.outdated.push((record, location));
+            if let Told::Record(record, location) = told {
+                self.outdated.push((record, location));
+            }
             return;
         }
         if self.number != Some(number) {
             self.give_up_done();
             self.number = Some(number);
         }
-        self.add_done(ranges.iter().copied(), record, location, None);
+        self.add_done(ranges.iter().copied(), told, None);
     }
 
-    /// All records that it stands on.
+    /// All records that tell of it.
     pub(super) fn into_records(mut self) -> Vec<(RecordId, Location)> {
         self.give_up_done();
         self.outdated
@@ -124,26 +155,41 @@ impl WriteHistory {
 mod tests {
     use super::*;
 
-    fn at(position: u64) -> Location {
-        Location { position, length: 1, checksum: 0 }
+    fn record(number: u64) -> Told {
+        Told::Record(RecordId(number), Location { position: number * 10, length: 1, checksum: 0 })
     }
 
     #[test]
-    fn the_last_number_counts_in_whatever_order_records_are_found() {
+    fn the_last_number_counts_in_whatever_order_it_is_found() {
         let mut history = WriteHistory::default();
-        history.add_loaded(2, RecordId(1), at(10), &[(0, 3)]);
-        history.add_loaded(1, RecordId(2), at(20), &[(5, 5)]);
-        history.add_loaded(2, RecordId(3), at(30), &[(9, 9), (4, 4)]);
+        history.add_loaded(2, record(1), &[(0, 3)]);
+        history.add_loaded(1, record(2), &[(5, 5)]);
+        history.add_loaded(1, Told::Remembered { own: 5 }, &[(7, 7)]);
+        history.add_loaded(2, record(3), &[(9, 9), (4, 4)]);
         assert_eq!(history.number(), Some(2));
-        assert!(history.find(5).is_none() && history.find(-1).is_none() && history.find(10).is_none());
-        assert_eq!(
-            (history.find(3).expect("done").record, history.find(4).expect("done").record),
-            (RecordId(1), RecordId(3))
-        );
-        assert_eq!(history.find(9).expect("done").record, RecordId(3));
+        for missing in [5, 7, -1, 10] {
+            assert!(history.find(missing).is_none());
+        }
+        assert_eq!([3, 4, 9].map(|statement| history.find(statement).expect("done").told), [1, 3, 3].map(record));
         history.turn_to(3);
         assert!(history.find(0).is_none());
-        let records: Vec<u64> = history.into_records().into_iter().map(|(record, _)| record.0).collect();
-        assert_eq!(records, [2, 1, 3]);
+        assert_eq!(history.own(), Some(5));
+        let mut records: Vec<u64> = history.into_records().into_iter().map(|(record, _)| record.0).collect();
+        records.sort_unstable();
+        assert_eq!(records, [1, 2, 3]);
+    }
+
+    #[test]
+    fn the_first_statements_of_a_number_are_remembered() {
+        let mut history = WriteHistory::default();
+        let (few, many) = (Ranges::one(0), (0..10).map(|number| number * 2).collect::<Ranges>());
+        history.turn_to(1);
+        assert!(history.may_be_remembered(&few, &Outcome::One));
+        assert!(!history.may_be_remembered(&many, &Outcome::One));
+        assert!(!history.may_be_remembered(&few, &Outcome::Returned { value: None, upserted: None }));
+        history.add(&few, Told::Remembered { own: 5 }, Lsn(64), 0);
+        assert!(!history.may_be_remembered(&Ranges::one(1), &Outcome::One), "the value would hide the one before");
+        history.turn_to(2);
+        assert!(history.may_be_remembered(&few, &Outcome::One) && history.outdated().is_empty());
     }
 }

@@ -1,8 +1,9 @@
 //! Writes that a client may send again without having them done twice.
 //!
-//! A statement of such a write leaves a small document in a record store of the server's own, [`WRITE_HISTORIES`], and
-//! this document is in the same record of the log as what the statement changed: a crash keeps both or none. A session's
-//! documents of one number are replaced by those of the next, so that there are a few for each session.
+//! Such a write leaves word of which statements it did, in the same record of the log as what they changed: a crash keeps both or
+//! none. As a rule that is a value which the store remembers by the session; the next number's takes its place. What returned
+//! more than that it was done, or is not the first of its number, leaves a small document in a record store of the server's own,
+//! [`WRITE_HISTORIES`]; those of one number are replaced by those of the next, so that there are a few for each session.
 
 mod commit;
 mod history;
@@ -20,8 +21,9 @@ use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef};
 use bunko_errors::Result;
 use bunko_store::{Batch, Direction, KeyspaceId, RecordId, RecordRange, Store, View};
 use foldhash::fast::RandomState;
+use history::Told;
 use parking_lot::Mutex;
-use record::WriteRecord;
+use record::{SessionValue, WriteRecord};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -60,13 +62,13 @@ impl SessionName {
 /// Write histories by session.
 pub type WriteHistories = HashMap<SessionName, WriteHistory, RandomState>;
 
-/// Records that one batch deletes at most.
+/// Records and values that one batch gives up at most.
 const DELETES_MAX: usize = 1000;
 
 /// What the catalog knows of all write histories.
 #[derive(Default)]
 pub(crate) struct HistoryRecords {
-    /// The number of the next record, less one.
+    /// The number of the next record, or value, less one.
     last_record: AtomicU64,
     /// What was found at the start, until somebody takes it.
     loaded: Mutex<WriteHistories>,
@@ -81,9 +83,16 @@ impl HistoryRecords {
         let mut cursor = snapshot.records(WRITE_HISTORIES, RecordRange::ALL, Direction::Forward);
         while let Some((record, location, bytes)) = cursor.next().map_err(from_storage)? {
             let found = WriteRecord::decode(bytes)?;
-            loaded.entry(found.session).or_default().add_loaded(found.number, record, location, &found.ranges);
+            let told = Told::Record(record, location);
+            loaded.entry(found.session).or_default().add_loaded(found.number, told, &found.ranges);
             last = record.0;
         }
+        store.remembered(&mut |key, value| {
+            if let Some(SessionValue { session, own, number, ranges }) = record::remembered(key, value) {
+                loaded.entry(session).or_default().add_loaded(number, Told::Remembered { own }, &ranges);
+                last = last.max(own);
+            }
+        });
         Ok(Self { last_record: AtomicU64::new(last), loaded: Mutex::new(loaded) })
     }
 
@@ -101,15 +110,27 @@ impl Catalog {
     /// Deletes what sessions left that are over.
     /// # Errors
     /// Those of the storage.
-    pub fn forget_write_histories(&self, histories: impl IntoIterator<Item = WriteHistory>) -> Result<()> {
-        let mut records = histories.into_iter().flat_map(WriteHistory::into_records).peekable();
-        while records.peek().is_some() {
-            let mut batch = Batch::new();
-            for (record, location) in records.by_ref().take(DELETES_MAX) {
-                batch.delete_record(WRITE_HISTORIES, record, location);
+    pub fn forget_write_histories(
+        &self,
+        histories: impl IntoIterator<Item = (SessionName, WriteHistory)>,
+    ) -> Result<()> {
+        let mut batch = Batch::new();
+        let mut count = 0;
+        let commit = |batch: &Batch<'_>| self.store.commit(batch).map(drop).map_err(from_storage);
+        for (session, history) in histories {
+            if let Some(own) = history.own() {
+                record::forget(&mut batch, (session, own));
+                count += 1;
             }
-            self.store.commit(&batch).map_err(from_storage)?;
+            for (record, location) in history.into_records() {
+                batch.delete_record(WRITE_HISTORIES, record, location);
+                count += 1;
+            }
+            if count >= DELETES_MAX {
+                commit(&std::mem::take(&mut batch))?;
+                count = 0;
+            }
         }
-        Ok(())
+        if batch.is_empty() { Ok(()) } else { commit(&batch) }
     }
 }

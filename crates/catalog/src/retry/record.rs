@@ -1,15 +1,17 @@
-//! The document that a retryable write leaves.
+//! What a retryable write leaves: a value that the store remembers, or a document.
 //!
 //! ```text
+//! "s" session -> own, number, statements
 //! {s: session, n: number, i: statements, o: outcome}
 //! ```
-//! `s` is the session's UUID, and behind it the digest of its user, if it is somebody's.
-//! `i` has pairs of 32-bit integers, the first and the last of consecutive statements; `o` is missing where it is
-//! [`Outcome::One`].
+//! The session is its UUID, and behind it the digest of its user, if it is somebody's. `own` and the number have 8 bytes each:
+//! `own` is another one for a session that begins with the same UUID when this one is over. Statements are pairs of 32-bit
+//! integers, the first and the last of consecutive ones; `o` is missing where it is [`Outcome::One`].
 
 use super::{NOBODY, Outcome, SessionName};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_store::Batch;
 
 /// Consecutive statements: the first and the last.
 pub(super) type Range = (i32, i32);
@@ -28,6 +30,87 @@ const UUID: u8 = 4;
 /// Bytes of a record of one range and the usual outcome, of a session of nobody.
 const BYTES_USUAL: usize = 56;
 
+/// Ranges of a value that is remembered, at most: each checkpoint writes all of them.
+pub(super) const RANGES_REMEMBERED_MAX: usize = 4;
+/// What the key of a value begins with.
+const KEY_START: u8 = b's';
+const RANGE_BYTES: usize = size_of::<Range>();
+
+/// The key by which a session's value is remembered.
+struct SessionKey {
+    bytes: [u8; 1 + size_of::<SessionName>()],
+    length: usize,
+}
+
+impl SessionKey {
+    pub fn of(session: SessionName) -> Self {
+        let mut bytes = [KEY_START; _];
+        let mut length = 1;
+        // Where there are no users, nobody pays for them.
+        for part in [&session.id[..], if session.user == NOBODY { &[] } else { &session.user }] {
+            bytes[length..length + part.len()].copy_from_slice(part);
+            length += part.len();
+        }
+        Self { bytes, length }
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// What the store remembers of a session.
+#[derive(Debug, PartialEq)]
+pub(super) struct SessionValue {
+    pub session: SessionName,
+    pub own: u64,
+    pub number: i64,
+    pub ranges: Vec<Range>,
+}
+
+/// Has the store remember that statements were done, each with the usual outcome; there are [`RANGES_REMEMBERED_MAX`] ranges of
+/// them at most.
+pub(super) fn remember(
+    batch: &mut Batch<'_>,
+    (session, own): (SessionName, u64),
+    number: i64,
+    ranges: impl Iterator<Item = Range>,
+) {
+    let mut value = [0; 16 + RANGES_REMEMBERED_MAX * RANGE_BYTES];
+    value[..8].copy_from_slice(&own.to_le_bytes());
+    value[8..16].copy_from_slice(&number.to_le_bytes());
+    let mut length = 16;
+    for (first, last) in ranges {
+        value[length..length + 4].copy_from_slice(&first.to_le_bytes());
+        value[length + 4..length + 8].copy_from_slice(&last.to_le_bytes());
+        length += RANGE_BYTES;
+    }
+    batch.remember(SessionKey::of(session).as_bytes(), &value[..length]);
+}
+
+/// Has the store forget what it remembers of a session, unless that is of another one with the same name.
+pub(super) fn forget(batch: &mut Batch<'_>, (session, own): (SessionName, u64)) {
+    batch.forget(SessionKey::of(session).as_bytes(), &own.to_le_bytes());
+}
+
+/// Reads what [`remember`] wrote; `None` where it is nobody's.
+pub(super) fn remembered(key: &[u8], value: &[u8]) -> Option<SessionValue> {
+    let (&KEY_START, session) = key.split_first()? else { return None };
+    let (own, rest) = value.split_first_chunk()?;
+    let (number, ranges) = rest.split_first_chunk()?;
+    let (own, number) = (u64::from_le_bytes(*own), i64::from_le_bytes(*number));
+    Some(SessionValue { session: session_of(session)?, own, number, ranges: ranges_of(ranges) })
+}
+
+fn ranges_of(bytes: &[u8]) -> Vec<Range> {
+    let (pairs, _) = bytes.as_chunks::<RANGE_BYTES>();
+    let range = |pair: &[u8; RANGE_BYTES]| {
+        let pair = u64::from_le_bytes(*pair);
+        (pair as i32, (pair >> 32) as i32)
+    };
+    pairs.iter().map(range).collect()
+}
+
 pub(super) fn encode(session: SessionName, number: i64, ranges: &Ranges, outcome: &Outcome) -> DocumentBuf {
     let outcome = outcome.encode();
     // Where there are no users, nobody pays for them.
@@ -35,7 +118,7 @@ pub(super) fn encode(session: SessionName, number: i64, ranges: &Ranges, outcome
     let more = (ranges.len().saturating_sub(1)) * 8
         + user.len()
         + outcome.as_ref().map_or(0, |outcome| 3 + outcome.len_bytes());
-    // Every retryable write leaves one: it is put together in one piece, in memory of its size.
+    // It is put together in one piece, in memory of its size.
     let mut bytes = Vec::with_capacity(BYTES_USUAL + more);
     bytes.extend_from_slice(&((BYTES_USUAL + more) as i32).to_le_bytes());
     bytes.extend_from_slice(b"\x05s\0");
@@ -74,13 +157,8 @@ impl WriteRecord {
             let message = "a record of the write histories lacks 's', 'n' or 'i'";
             return Err(Failure::new(ErrorCode::INTERNAL_ERROR, message));
         };
-        let (pairs, _) = bytes.as_chunks::<8>();
-        let range = |pair: &[u8; 8]| {
-            let pair = u64::from_le_bytes(*pair);
-            (pair as i32, (pair >> 32) as i32)
-        };
         let outcome = Outcome::decode(document.get("o").and_then(ValueRef::as_document));
-        Ok(Self { session, number, ranges: pairs.iter().map(range).collect(), outcome })
+        Ok(Self { session, number, ranges: ranges_of(bytes), outcome })
     }
 }
 
@@ -123,7 +201,7 @@ impl Ranges {
         self.first.is_none()
     }
 
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.more.len()
     }
 
@@ -144,6 +222,7 @@ impl FromIterator<i32> for Ranges {
 mod tests {
     use super::*;
     use bunko_bson::Value;
+    use bunko_store::Statement;
 
     #[test]
     fn a_record_comes_back() {
@@ -165,6 +244,27 @@ mod tests {
                 record.outcome.encode().map(DocumentBuf::into_bytes),
                 outcome.encode().map(DocumentBuf::into_bytes)
             );
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_comes_back() {
+        for user in [NOBODY, [7; 32]] {
+            let session = SessionName { id: [9; 16], user };
+            let ranges: Ranges = [0, 1, 2, 7, i32::MAX, i32::MIN].into_iter().collect();
+            assert_eq!(ranges.len(), RANGES_REMEMBERED_MAX);
+            let mut batch = Batch::new();
+            remember(&mut batch, (session, 77), 1 << 40, ranges.iter());
+            forget(&mut batch, (session, 77));
+            let said: Vec<_> = batch.noted().collect();
+            let [Statement::Remember { key, value }, Statement::Forget { key: again, start }] = said[..] else {
+                panic!("{said:?}")
+            };
+            assert_eq!(again, key);
+            assert!(value.starts_with(start));
+            let ranges: Vec<_> = ranges.iter().collect();
+            assert_eq!(remembered(key, value), Some(SessionValue { session, own: 77, number: 1 << 40, ranges }));
+            assert_eq!((remembered(b"other", value), remembered(key, b"cut")), (None, None));
         }
     }
 

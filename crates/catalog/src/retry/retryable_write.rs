@@ -1,13 +1,12 @@
 //! One command's retryable write: the unit of work that its operation belongs to.
 
-use super::history::WriteHistory;
+use super::history::{Told, WriteHistory};
 use super::record::{self, Ranges, WriteRecord};
 use super::{Outcome, SessionName, WRITE_HISTORIES};
 use crate::{Catalog, from_storage};
-use bunko_bson::DocumentBuf;
 use bunko_errors::Result;
 use bunko_operation::OperationSource;
-use bunko_store::{Batch, Lsn, RecordId};
+use bunko_store::{Batch, Location, Lsn, RecordId};
 use parking_lot::Mutex;
 
 /// Outdated records that go with one write, besides the one that is replaced.
@@ -92,8 +91,9 @@ impl RetryableWrite {
     /// Those of the storage.
     pub fn outcome_of(&self, catalog: &Catalog, statement: i32) -> Result<Option<(Outcome, Option<Lsn>)>> {
         let Some(done) = self.turn.lock().history.find(statement) else { return Ok(None) };
+        let Told::Record(record, _) = done.told else { return Ok(Some((Outcome::One, done.lsn))) };
         let mut bytes = Vec::new();
-        let found = catalog.store.latest().record(WRITE_HISTORIES, done.record, &mut bytes).map_err(from_storage)?;
+        let found = catalog.store.latest().record(WRITE_HISTORIES, record, &mut bytes).map_err(from_storage)?;
         debug_assert!(found.is_some(), "a record stays until its session turns to another number");
         Ok(Some((WriteRecord::decode(&bytes)?.outcome, done.lsn)))
     }
@@ -148,7 +148,7 @@ impl RetryableWrite {
         }
     }
 
-    /// Commits a batch together with the record of what it does.
+    /// Commits a batch together with word of what it does.
     /// # Errors
     /// As `Store::commit`.
     pub(crate) fn commit(&self, catalog: &Catalog, batch: &mut Batch<'_>) -> bunko_store::Result<Lsn> {
@@ -170,7 +170,7 @@ impl RetryableWrite {
     }
 }
 
-/// Commits a batch together with the record that a session's statements are done, which the history notes too.
+/// Commits a batch together with word that a session's statements are done, which the history notes too.
 /// # Errors
 /// As `Store::commit`.
 pub(super) fn commit_with(
@@ -181,43 +181,86 @@ pub(super) fn commit_with(
     outcome: &Outcome,
     batch: &mut Batch<'_>,
 ) -> bunko_store::Result<Lsn> {
-    let document = record::encode(session, number, ranges, outcome);
-    let (lsn, placed) = if catalog.store.is_volatile(batch) {
+    let mut own = Batch::new();
+    let is_volatile = catalog.store.is_volatile(batch);
+    let batch = if is_volatile {
         // What outlives a restart may not stand among what does not. Nothing can be lost between the two: a restart
         // takes what was written too.
-        let written = catalog.store.commit(batch)?;
-        let mut own = Batch::new();
-        let (record, given_up) = put(catalog, history, document, &mut own);
-        let (_, location) = catalog.store.commit_placed(&own)?;
-        (written, (record, given_up, location))
+        catalog.store.commit(batch)?;
+        &mut own
     } else {
-        let (record, given_up) = put(catalog, history, document, batch);
-        let (lsn, location) = catalog.store.commit_placed(batch)?;
-        (lsn, (record, given_up, location))
+        batch
     };
-    let (record, given_up, location) = placed;
-    history.add(ranges, record, location, lsn, given_up);
+    let word = tell(catalog, history, (session, number), (ranges, outcome), batch);
+    let (lsn, location) = match word.told {
+        In::Record(_) => catalog.store.commit_placed(batch).map(|(lsn, location)| (lsn, Some(location)))?,
+        In::Memory(_) => (catalog.store.commit(batch)?, None),
+    };
+    word.note(history, ranges, location, lsn);
     Ok(lsn)
 }
 
-/// Puts a record into a batch, as its last document, in the place of an outdated one if there is any; which it is, and how
-/// many outdated ones the batch replaces or deletes.
-pub(super) fn put(
+/// That statements are done, as a batch has it.
+pub(super) struct Word {
+    told: In,
+    /// How many outdated records the batch replaces or deletes.
+    given_up: usize,
+}
+
+/// What tells of it.
+enum In {
+    /// A record.
+    Record(RecordId),
+    /// What the store remembers, and by what it is told from that of other sessions of the same name.
+    Memory(u64),
+}
+
+impl Word {
+    /// The batch is in the log, and its last document is there, if it has any.
+    pub fn note(self, history: &mut WriteHistory, ranges: &Ranges, location: Option<Location>, lsn: Lsn) {
+        let told = match self.told {
+            In::Record(record) => Told::Record(record, location.expect("the record of the history is a document")),
+            In::Memory(own) => Told::Remembered { own },
+        };
+        history.add(ranges, told, lsn, self.given_up);
+    }
+}
+
+/// Puts into a batch that statements are done, behind all else: as what the store remembers of the session, or as a record in the
+/// place of an outdated one if there is any. The batch deletes other outdated ones.
+pub(super) fn tell(
     catalog: &Catalog,
     history: &WriteHistory,
-    document: DocumentBuf,
+    (session, number): (SessionName, i64),
+    (ranges, outcome): (&Ranges, &Outcome),
     batch: &mut Batch<'_>,
-) -> (RecordId, usize) {
-    let document = document.into_bytes();
-    let Some(((record, location), rest)) = history.outdated().split_last() else {
-        let record = catalog.history_records.next_record();
-        batch.insert_record(WRITE_HISTORIES, record, document);
-        return (record, 0);
+) -> Word {
+    let is_remembered = history.may_be_remembered(ranges, outcome);
+    let (replaced, outdated) = match history.outdated() {
+        [rest @ .., last] if !is_remembered => (Some(*last), rest),
+        outdated => (None, outdated),
     };
-    let also = &rest[rest.len().saturating_sub(GIVEN_UP_MAX)..];
-    for (record, location) in also {
+    let deleted = &outdated[outdated.len().saturating_sub(GIVEN_UP_MAX)..];
+    for (record, location) in deleted {
         batch.delete_record(WRITE_HISTORIES, *record, *location);
     }
-    batch.replace_record(WRITE_HISTORIES, *record, document, *location);
-    (*record, 1 + also.len())
+    let given_up = deleted.len() + usize::from(replaced.is_some());
+    if is_remembered {
+        let own = history.own().unwrap_or_else(|| catalog.history_records.next_record().0);
+        record::remember(batch, (session, own), number, ranges.iter());
+        return Word { told: In::Memory(own), given_up };
+    }
+    let document = record::encode(session, number, ranges, outcome).into_bytes();
+    let record = match replaced {
+        Some((record, location)) => {
+            batch.replace_record(WRITE_HISTORIES, record, document, location);
+            record
+        }
+        None => {
+            let record = catalog.history_records.next_record();
+            batch.insert_record(WRITE_HISTORIES, record, document);
+            record
+        }
+    };
+    Word { told: In::Record(record), given_up }
 }

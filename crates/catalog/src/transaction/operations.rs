@@ -40,6 +40,7 @@ impl Operations {
                     Some(Note::Before(document)) => before = Some(document),
                     _ => {}
                 },
+                Statement::Remember { .. } | Statement::Forget { .. } => {}
                 Statement::Effect(effect) => {
                     let Some(collection) = collection else { continue };
                     match effect {

@@ -38,7 +38,7 @@ pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_mins(SESSION_TIMEOUT
 const ENDED_TIMEOUT: Duration = Duration::from_mins(1);
 /// Sessions that end at once at most, so that whoever looks after them is not held up.
 const EXPIRED_MAX: usize = 20_000;
-/// Most sessions at once; about 300 bytes each. A user may have as many as are left after that, so that whoever takes all that
+/// Most sessions at once; about 300 bytes each, and 120 of what the store remembers of its last write. A user may have as many as are left after that, so that whoever takes all that
 /// they can get, without any right, keeps nobody else out: drivers name a session in each command.
 /// Source: MongoDB manual, parameter `maxSessions`.
 pub(crate) const SESSIONS_MAX: usize = 1_000_000;
