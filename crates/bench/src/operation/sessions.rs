@@ -38,6 +38,7 @@ impl SessionUse {
             requests,
             are_retryable: self == Self::Retryable,
             sessions: SessionPool::default(),
+            fields: Fields::new(),
             open: Slab::new(),
         }))
     }
@@ -93,8 +94,40 @@ struct InSessions {
     requests: Box<dyn Requests>,
     are_retryable: bool,
     sessions: SessionPool,
+    fields: Fields,
     /// A place here is the tag or step.
     open: Slab<Open>,
+}
+
+/// What a request says of its session, encoded once and patched for each.
+struct Fields {
+    bytes: Vec<u8>,
+    id_at: usize,
+    /// Where the field with the number begins, and the number itself.
+    number_field_at: usize,
+    number_at: usize,
+}
+
+impl Fields {
+    fn new() -> Self {
+        let id = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &[0; SESSION_BYTES] };
+        let named = DocumentBuf::new().with("lsid", &DocumentBuf::new().with("id", id));
+        // Without the length in front and the byte at the end.
+        let number_field_at = named.len_bytes() - 4 - 1;
+        let numbered = named.with("txnNumber", 0i64).into_bytes();
+        let bytes = numbered[4..numbered.len() - 1].to_vec();
+        // Behind the id is the end of its document.
+        let id_at = number_field_at - 1 - SESSION_BYTES;
+        let number_at = bytes.len() - size_of::<i64>();
+        Self { bytes, id_at, number_field_at, number_at }
+    }
+
+    /// Those of a session, encoded without a document around them; with its number, where the request has one.
+    fn of(&mut self, session: &Session, has_number: bool) -> &[u8] {
+        self.bytes[self.id_at..self.id_at + SESSION_BYTES].copy_from_slice(&session.id);
+        self.bytes[self.number_at..].copy_from_slice(&session.number.to_le_bytes());
+        if has_number { &self.bytes } else { &self.bytes[..self.number_field_at] }
+    }
 }
 
 /// Where the first field's name begins in a document: behind its length and the field's type.
@@ -102,16 +135,12 @@ const NAME_START: usize = 4 + 1;
 
 impl InSessions {
     /// Puts the session into the request that begins at `start`, and the next number of it where the request writes.
-    fn put(&self, session: &mut Session, out: &mut Vec<u8>, start: usize) {
-        let id = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &session.id };
-        let mut fields = DocumentBuf::new().with("lsid", &DocumentBuf::new().with("id", id));
+    fn put(&mut self, session: &mut Session, out: &mut Vec<u8>, start: usize) {
         let name = &out[start + COMMAND_START + NAME_START..];
-        if self.are_retryable && (name.starts_with(b"insert\0") || name.starts_with(b"update\0")) {
-            session.number += 1;
-            fields.append("txnNumber", session.number);
-        }
-        let fields = fields.as_ref().as_bytes();
-        append_to_command(out, start, &fields[4..fields.len() - 1]).expect("room is left for a few fields");
+        let has_number = self.are_retryable && (name.starts_with(b"insert\0") || name.starts_with(b"update\0"));
+        session.number += i64::from(has_number);
+        let fields = self.fields.of(session, has_number);
+        append_to_command(out, start, fields).expect("room is left for a few fields");
     }
 }
 
@@ -164,5 +193,24 @@ impl Requests for InSessions {
         // Its session may be in any state: the next request has another one.
         let Open { own, .. } = self.open.remove(tag as usize);
         self.requests.on_failure(own);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_those_of_the_session() {
+        let session = Session { id: [7; SESSION_BYTES], number: 1 << 40 };
+        let id = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &[7; SESSION_BYTES] };
+        let named = DocumentBuf::new().with("lsid", &DocumentBuf::new().with("id", id));
+        let encoded = |document: DocumentBuf| {
+            let bytes = document.into_bytes();
+            bytes[4..bytes.len() - 1].to_vec()
+        };
+        let mut fields = Fields::new();
+        assert_eq!(fields.of(&session, false), encoded(named.clone()));
+        assert_eq!(fields.of(&session, true), encoded(named.with("txnNumber", session.number)));
     }
 }
