@@ -86,23 +86,23 @@ const WRITERS: &[&str] = &[
     "updateUser",
 ];
 
-/// Fields that any command may carry.
+/// Fields that any command may carry; what drivers send with each comes first, as names are looked for in this order.
 const GENERIC: &[&str] = &[
     "$db",
-    "$readPreference",
+    "lsid",
+    "txnNumber",
     "$clusterTime",
+    "$readPreference",
     "$configTime",
     "$topologyTime",
     "$audit",
     "$client",
     "mayBypassWriteBlocking",
     "rawData",
-    "lsid",
     "writeConcern",
     "readConcern",
     "maxTimeMS",
     "comment",
-    "txnNumber",
     "autocommit",
     "startTransaction",
     "apiVersion",
@@ -188,16 +188,18 @@ impl GenericOptions {
             self.met_generic |= 1 << place;
         }
         match name {
-            "$db" | "$configTime" | "$topologyTime" | "$audit" | "$client" | "mayBypassWriteBlocking" | "rawData" => {}
-            "$readPreference" => check_read_preference(object(name, value)?)?,
+            "$db" => {}
+            "lsid" | "txnNumber" if value.is_nullish() => {}
+            "lsid" => self.named_session = Some(id::parse("OperationSessionInfo.lsid", value)?),
+            "txnNumber" => self.transaction_number = Some(transaction_number(value)?),
             "$clusterTime" => {
                 let told = object(name, value)?;
                 if deployment == Deployment::SetMember {
                     self.cluster_time = Some(parse_cluster_time(told)?);
                 }
             }
-            "lsid" if value.is_nullish() => {}
-            "lsid" => self.named_session = Some(id::parse("OperationSessionInfo.lsid", value)?),
+            "$readPreference" => check_read_preference(object(name, value)?)?,
+            "$configTime" | "$topologyTime" | "$audit" | "$client" | "mayBypassWriteBlocking" | "rawData" => {}
             "writeConcern" | "readConcern" if value.is_nullish() => {}
             "writeConcern" => {
                 let (concern, unmet) = WriteConcern::parse(deployment, document(command, name, value)?)?;
@@ -216,8 +218,6 @@ impl GenericOptions {
             }
             "maxTimeMS" => self.max_time = max_time(value)?,
             "comment" => self.comment = Some(value.to_value()),
-            "txnNumber" if value.is_nullish() => {}
-            "txnNumber" => self.transaction_number = Some(transaction_number(value)?),
             "autocommit" | "startTransaction" => self.transaction.read(name, value)?,
             "apiVersion" | "apiStrict" | "apiDeprecationErrors" => self.api.read(name, value)?,
             _ if command.fields == ANY_FIELDS => {}
