@@ -2,6 +2,7 @@
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::decimal_functions as decimals;
+use crate::inverse_hyperbolic;
 use crate::number::{Number, single};
 use crate::printed::printed;
 use bunko_bson::{Decimal128, Value, ValueRef, order};
@@ -37,9 +38,9 @@ const FUNCTIONS: [Function; 12] = [
     Function { domain: Domain::All, double: f64::sinh, decimal: decimals::sinh },
     Function { domain: Domain::All, double: f64::cosh, decimal: decimals::cosh },
     Function { domain: Domain::All, double: f64::tanh, decimal: decimals::tanh },
-    Function { domain: Domain::All, double: f64::asinh, decimal: decimals::asinh },
-    Function { domain: Domain::FromOne, double: f64::acosh, decimal: decimals::acosh },
-    Function { domain: Domain::Unit, double: f64::atanh, decimal: decimals::atanh },
+    Function { domain: Domain::All, double: inverse_hyperbolic::asinh, decimal: decimals::asinh },
+    Function { domain: Domain::FromOne, double: inverse_hyperbolic::acosh, decimal: decimals::acosh },
+    Function { domain: Domain::Unit, double: inverse_hyperbolic::atanh, decimal: decimals::atanh },
 ];
 
 const fn operator<const FUNCTION: usize>(name: &'static str) -> Operator {
