@@ -200,7 +200,7 @@ fn to_decimal(value: ValueRef<'_>) -> Result<Option<Value>> {
         ValueRef::String(text) => {
             refuse_hexadecimal(text)?;
             let why = if text.is_empty() { "Empty string" } else { "Failed to parse string to decimal" };
-            Decimal128::parse(text).ok_or_else(|| bad_number(text, why))?
+            Decimal128::parse_truncating(text).ok_or_else(|| bad_number(text, why))?
         }
         _ => match Number::of(value) {
             Some(number) => number.to_decimal(),
