@@ -140,6 +140,9 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
 const NOT_WITH_VIEW: &[&str] = &["timeseries", "expireAfterSeconds", "changeStreamPreAndPostImages", "idIndex"];
 
 fn create_view(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result<(), Failure> {
+    if namespace.collection() == "system.profile" {
+        return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "Cannot create system.profile as a view"));
+    }
     if invocation.field("clusteredIndex").is_some() {
         let message = "The 'clusteredIndex' option is not supported with the 'viewOn' option";
         return Err(Failure::new(ErrorCode(6_026_500), message));

@@ -18,6 +18,7 @@ use crate::pipeline_writes::PipelineWrite;
 use crate::query_settings::{COMMANDS, ShapeHash, shape_of};
 use crate::session_collections::SessionCollection;
 use crate::source_stages::SourcedPipeline;
+use crate::time_series;
 use crate::vector_search;
 use crate::view_reads;
 use crate::write_statement::refuse_long_batch;
@@ -72,12 +73,29 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
         "count" => explain_counting(invocation, &subject)?,
         "aggregate" => explain_pipeline(invocation, &subject)?,
-        "mapReduce" => explain_map_reduce(invocation, &subject)?,
-        _ => explain_write(invocation, &subject)?,
+        "mapReduce" => {
+            refuse_view(invocation, &subject)?;
+            explain_map_reduce(invocation, &subject)?
+        }
+        _ => {
+            refuse_view(invocation, &subject)?;
+            explain_write(invocation, &subject)?
+        }
     };
     reply.extend(explained.as_ref());
     write_surroundings(invocation, reply, &subject.fields);
     Ok(())
+}
+
+/// What a command refuses to do with a view it does not explain either.
+/// # Errors
+/// `CommandNotSupportedOnView`.
+fn refuse_view(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<()> {
+    let catalog = &invocation.service.catalog;
+    if time_series::find(catalog, &subject.namespace)?.is_some() {
+        return Ok(());
+    }
+    catalog.refuse_view(&subject.namespace)
 }
 
 /// The same for `aggregate` with `explain: true`.
