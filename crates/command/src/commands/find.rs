@@ -107,7 +107,7 @@ impl CursorSource for Tailing {
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let namespace = invocation.namespace()?;
+    let namespace = invocation.namespace_or_uuid()?;
     collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
     let collection = invocation.collection(&namespace);
     if collection.is_none() {
