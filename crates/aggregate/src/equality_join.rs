@@ -95,6 +95,22 @@ impl EqualityJoin {
         environment.sources.open(&self.source, stages.as_ref(), environment)
     }
 
+    /// The same by `$in`, which takes regexes for patterns.
+    /// # Errors
+    /// As [`crate::Sources::open`].
+    pub fn open_with_patterns(
+        &self,
+        values: &[ValueRef<'_>],
+        pipeline: ArrayRef<'_>,
+        environment: &Environment,
+    ) -> Result<Box<dyn DocumentStream>> {
+        let any: ArrayBuf = values.iter().copied().collect();
+        let condition = DocumentBuf::new().with("$in", &any);
+        let filter = DocumentBuf::new().with("$match", &DocumentBuf::new().with(&self.path.dotted(), &condition));
+        let stages = behind(&[ValueRef::from(&filter)], pipeline);
+        environment.sources.open(&self.source, stages.as_ref(), environment)
+    }
+
     /// The documents of one value, where they are found without a plan. A pipeline behind may give an index more to choose by.
     fn look_up(
         &mut self,

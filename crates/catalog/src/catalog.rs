@@ -374,9 +374,7 @@ impl Catalog {
         persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
         match difference {
             Difference::Built(built, _) => {
-                for index in built {
-                    let mut command = DocumentBuf::new().with("createIndexes", name.collection());
-                    command.extend(index.document.as_ref());
+                for command in notes::built_commands(collection, built) {
                     notes::put_command(&mut batch, collection, &command);
                 }
             }

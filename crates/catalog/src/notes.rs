@@ -13,10 +13,11 @@
 //! ```
 
 use crate::delta;
-use crate::{Catalog, Collection, Namespace, from_storage};
-use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
+use crate::{Catalog, Collection, Index, Namespace, from_storage};
+use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
 use bunko_store::{Batch, Statement};
+use std::sync::Arc;
 
 const COLLECTION: u8 = 1;
 const DELETED: u8 = 2;
@@ -201,6 +202,22 @@ pub(crate) fn batch_of_dropped_database<'d>(database: &str) -> Batch<'d> {
     let o = DocumentBuf::new().with("dropDatabase", 1);
     put(&mut batch, COMMAND, &DocumentBuf::new().with("ns", namespace.as_str()).with("o", &o));
     batch
+}
+
+/// What tells of indexes that were built: MongoDB tells of each alone where there is nothing to index, and else of all that
+/// one build made at once.
+pub(crate) fn built_commands(collection: &Collection, built: &[Arc<Index>]) -> Vec<DocumentBuf> {
+    let name = collection.namespace();
+    if built.len() > 1 && collection.count() > 0 {
+        let indexes: ArrayBuf = built.iter().map(|index| &index.document).collect();
+        return vec![DocumentBuf::new().with("commitIndexBuild", name.collection()).with("indexes", &indexes)];
+    }
+    let command = |index: &Arc<Index>| {
+        let mut command = DocumentBuf::new().with("createIndexes", name.collection());
+        command.extend(index.document.as_ref());
+        command
+    };
+    built.iter().map(command).collect()
 }
 
 /// Notes a change of the catalog that concerns a collection, before it is made; `o` begins with the command's name.

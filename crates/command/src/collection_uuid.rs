@@ -11,17 +11,22 @@ pub(crate) const NAME: &str = "collectionUUID";
 /// # Errors
 /// `TypeMismatch`; `InvalidUUID` for one of another length.
 pub(crate) fn parse(fields: &Fields<'_>) -> Result<Option<[u8; 16]>> {
-    match fields.field(NAME) {
-        None => Ok(None),
-        Some(ValueRef::Binary { subtype: BinarySubtype::UUID, bytes }) => bytes.try_into().map(Some).map_err(|_| {
-            let length = bytes.len();
-            Failure::new(
-                ErrorCode::INVALID_UUID,
-                format!("uuid must be a 16-byte binary field with UUID (4) subtype, and has {length} bytes"),
-            )
-        }),
-        Some(other) => Err(fields.mismatch(NAME, other, "type 'UUID'")),
-    }
+    let Some(value) = fields.field(NAME) else { return Ok(None) };
+    of_value(value)?.map(Some).ok_or_else(|| fields.mismatch(NAME, value, "type 'UUID'"))
+}
+
+/// The identity that a value is, if it is one.
+/// # Errors
+/// `InvalidUUID` for one of another length.
+pub(crate) fn of_value(value: ValueRef<'_>) -> Result<Option<[u8; 16]>> {
+    let ValueRef::Binary { subtype: BinarySubtype::UUID, bytes } = value else { return Ok(None) };
+    bytes.try_into().map(Some).map_err(|_| {
+        let length = bytes.len();
+        Failure::new(
+            ErrorCode::INVALID_UUID,
+            format!("uuid must be a 16-byte binary field with UUID (4) subtype, and has {length} bytes"),
+        )
+    })
 }
 
 /// Reads the field, and refuses a name that another collection has.

@@ -1,5 +1,6 @@
-//! The stages of a pipeline that cannot run, each read by itself: MongoDB reads all stages before it looks whether the
-//! first needs a collection, and before it looks where they stand.
+//! Stages before the pipeline is read. MongoDB looks up the names of all stages, those of pipelines inside too, before it
+//! reads the first. Where a pipeline cannot run, it reads all stages before it looks whether the first needs a collection,
+//! and before it looks where they stand.
 
 use crate::change_stream;
 use crate::fields::Fields;
@@ -38,8 +39,11 @@ pub(crate) fn check(
     Ok(())
 }
 
-fn check_names(stages: ArrayRef<'_>) -> Result<(), Failure> {
-    // What is no document is looked for first.
+/// Looks up the names of all stages, in order.
+/// # Errors
+/// `TypeMismatch` where a stage is no document, 40323 for one without exactly one field, 40324 for an unknown one.
+pub(crate) fn check_names(stages: ArrayRef<'_>) -> Result<(), Failure> {
+    // MongoDB looks whether all stages are documents before it looks at the first.
     stages.iter().find(|stage| stage.as_document().is_none()).map(stage_field).transpose()?;
     for stage in stages.iter() {
         let field = stage_field(stage)?;
@@ -47,8 +51,38 @@ fn check_names(stages: ArrayRef<'_>) -> Result<(), Failure> {
             let message = format!("Unrecognized pipeline stage name: '{}'", field.name);
             return Err(Failure::new(ErrorCode(40324), message));
         }
+        for inside in pipelines_inside(field) {
+            check_names(inside)?;
+        }
     }
     Ok(())
+}
+
+/// The pipelines inside a stage, unless the stage is malformed and has an error of its own.
+fn pipelines_inside(stage: Element<'_>) -> Vec<ArrayRef<'_>> {
+    let Some(specification) = stage.value.as_document() else { return Vec::new() };
+    match stage.name {
+        "$lookup" => {
+            joined_pipeline(specification, "from", &["from", "let", "pipeline", "localField", "foreignField", "as"])
+        }
+        "$unionWith" => joined_pipeline(specification, "coll", &["coll", "pipeline"]),
+        "$facet" => facets(specification),
+        _ => Vec::new(),
+    }
+}
+
+fn joined_pipeline<'a>(specification: DocumentRef<'a>, collection: &str, known: &[&str]) -> Vec<ArrayRef<'a>> {
+    let is_named = specification.get(collection).is_none_or(|name| name.as_str().is_some());
+    if !is_named || specification.iter().any(|field| !known.contains(&field.name)) {
+        return Vec::new();
+    }
+    specification.get("pipeline").and_then(ValueRef::as_array).into_iter().collect()
+}
+
+fn facets(specification: DocumentRef<'_>) -> Vec<ArrayRef<'_>> {
+    let is_facet = |facet: ArrayRef<'_>| facet.iter().all(|stage| stage.as_document().is_some());
+    let facets = specification.iter().map(|facet| facet.value.as_array().filter(|facet| is_facet(*facet)));
+    facets.collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
 /// Whether only its place is wrong with a stage that never stands alone.

@@ -1,20 +1,23 @@
-//! `idIndex` of `create`, which changes nothing: the index on `_id` is always made, and always the same.
+//! `idIndex` and `autoIndexId` of `create`, which change nothing: the index on `_id` is always made, and always the same.
 
 use crate::invocation::Invocation;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, StringOrder, ValueRef, number, order};
-use bunko_catalog::IndexSpec;
+use bunko_catalog::{IndexSpec, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Checks that it asks for no other index. `strings` is the order of the collection's strings.
 /// # Errors
 /// `FailedToParse` where key or name are missing, `TypeMismatch`; `BadValue` for another key or collation,
-/// `CannotCreateIndex` for an empty name or another version, `InvalidIndexSpecificationOption` for other options.
-pub(crate) fn check(invocation: &Invocation<'_>, strings: &StringOrder) -> Result<()> {
-    if !invocation.boolean("autoIndexId", true)? {
-        return Err(invocation.unsupported("autoIndexId: false"));
-    }
+/// `CannotCreateIndex` for an empty name or another version, `InvalidIndexSpecificationOption` for other options;
+/// `InvalidOptions` for both options, 50001 where no index is asked for.
+pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace, strings: &StringOrder) -> Result<()> {
+    check_is_wanted(invocation, namespace)?;
     let Some(spec) = invocation.document("idIndex")? else { return Ok(()) };
+    if invocation.field("autoIndexId").is_some() {
+        let message = format!("'idIndex' is not allowed with 'autoIndexId': {}", ValueText(spec.into()));
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+    }
     let key = required(spec, "key")?;
     let Some(pattern) = key.as_document() else { return Err(wrong_type(spec, "key", "object", key)) };
     let own = IndexSpec::id();
@@ -31,6 +34,18 @@ pub(crate) fn check(invocation: &Invocation<'_>, strings: &StringOrder) -> Resul
         Some(_) => {}
     }
     spec.iter().try_for_each(|element| check_option(spec, element.name, element.value, strings))
+}
+
+/// Only collections that are not replicated can do without the index.
+fn check_is_wanted(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<()> {
+    if invocation.boolean("autoIndexId", true)? {
+        return Ok(());
+    }
+    if namespace.database() == "local" {
+        return Err(invocation.unsupported("autoIndexId: false"));
+    }
+    let message = format!("autoIndexId: false is not allowed for {namespace}, which can be replicated");
+    Err(Failure::new(ErrorCode(50001), message))
 }
 
 fn required<'a>(spec: DocumentRef<'a>, field: &str) -> Result<ValueRef<'a>> {

@@ -7,6 +7,7 @@ pub(crate) use transaction::Conflict;
 use crate::authorization::Asker;
 use crate::awaiting::{Heartbeat, ParkedCursor};
 use crate::collation_option;
+use crate::collection_uuid;
 use crate::connection::ClientConnection;
 use crate::dispatch::{Command, FollowUp, Halt, Request, RunOn};
 use crate::fail_points::InjectedError;
@@ -174,6 +175,23 @@ impl<'a> Invocation<'a> {
         made_while_read::check(self, &namespace, self.command)?;
         self.note_collection(name);
         Ok(namespace)
+    }
+
+    /// The collection that the command is over, for the commands that MongoDB also takes an identity of one for.
+    /// # Errors
+    /// As [`Self::namespace`]; `NamespaceNotFound` for an identity that no collection of the database has, `InvalidUUID`;
+    /// `CommandNotSupported` for one that a collection has.
+    pub fn namespace_or_uuid(&mut self) -> Result<Namespace> {
+        if let Some(uuid) = collection_uuid::of_value(self.argument())? {
+            let database = self.request.database;
+            let collection = self.service.catalog.collection_by_uuid(uuid);
+            if collection.is_none_or(|collection| collection.namespace().database() != database) {
+                let message = format!("no collection of the database {database} has that UUID");
+                return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message));
+            }
+            return Err(Failure::not_supported_yet("a collection that is named by its UUID"));
+        }
+        self.namespace()
     }
 
     /// Says which collection `top` counts the command under, where its first value does not name it.

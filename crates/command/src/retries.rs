@@ -5,7 +5,7 @@
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::service::Service;
-use bunko_bson::{ValueRef, Writer, number};
+use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::{Outcome, RetryableWrite, StatementNumbers};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::Lsn;
@@ -26,15 +26,16 @@ pub(crate) struct Retries<'i> {
 impl<'i> Retries<'i> {
     /// Of a command with so many statements.
     /// # Errors
-    /// `InvalidOptions` for other numbers of statements than there are statements; `TypeMismatch`.
+    /// `InvalidLength` for other numbers of statements than there are statements; `InvalidOptions`, `TypeMismatch`.
     pub(crate) fn of(invocation: &Invocation<'i>, count: usize) -> Result<Self> {
         let write = invocation.retryable_write().cloned();
         if write.is_some() && invocation.service.fail_points.is_any_on() {
             // A command that began anew would meet the failpoint of each statement twice.
             invocation.operation().leave_shared_thread()?;
         }
-        // Without a number that of a statement means nothing, as in MongoDB.
-        let ids = if write.is_some() { parse(invocation, count)? } else { StatementNumbers::From(0) };
+        // Statements have numbers only in a write that has one, but MongoDB reads them wherever they are sent.
+        let ids = parse(invocation, count)?;
+        let ids = if write.is_some() { ids } else { StatementNumbers::From(0) };
         let (retried, closes_connection) = (Vec::new(), Cell::new(false));
         Ok(Self { write, service: invocation.service, ids, retried, lsn: None, closes_connection })
     }
@@ -146,9 +147,9 @@ fn push(numbers: &mut StatementNumbers, count: usize, id: i32) {
 }
 
 fn parse(invocation: &Invocation<'_>, count: usize) -> Result<StatementNumbers> {
-    let whole = |name: &str, value: ValueRef<'_>| {
-        let id = number::as_i64_exact(value).and_then(|id| i32::try_from(id).ok());
-        id.ok_or_else(|| invocation.mismatch(name, value, "type 'int'"))
+    let whole = |name: &str, value: ValueRef<'_>| match value {
+        ValueRef::Int32(id) => Ok(id),
+        other => Err(invocation.mismatch(name, other, "type 'int'")),
     };
     let first = invocation.field("stmtId").map(|id| whole("stmtId", id)).transpose()?;
     let Some(each) = invocation.array("stmtIds")? else { return Ok(StatementNumbers::From(first.unwrap_or(0))) };
@@ -163,7 +164,7 @@ fn parse(invocation: &Invocation<'_>, count: usize) -> Result<StatementNumbers> 
              entries.",
             each.len()
         );
-        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+        return Err(Failure::new(ErrorCode::INVALID_LENGTH, message));
     }
     Ok(StatementNumbers::Each(each))
 }

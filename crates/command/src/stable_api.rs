@@ -42,7 +42,10 @@ const COMMANDS: &[&str] = &[
 /// Source: MongoDB manual, "Stable API".
 const FIELDS_OUTSIDE: &[(&str, &[&str])] = &[
     ("aggregate", &["explain"]),
-    ("create", &["autoIndexId", "changeStreamPreAndPostImages", "indexOptionDefaults", "max", "size", "storageEngine"]),
+    (
+        "create",
+        &["autoIndexId", "changeStreamPreAndPostImages", "indexOptionDefaults", "max", "size", "storageEngine", "temp"],
+    ),
     ("find", &["awaitData", "max", "min", "noCursorTimeout", "oplogReplay", "returnKey", "showRecordId", "tailable"]),
 ];
 

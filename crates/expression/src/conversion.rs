@@ -98,9 +98,25 @@ fn bad_number(text: &str, why: &str) -> Failure {
     failure(format!("Failed to parse number '{text}' {NO_ON_ERROR}: {why}"))
 }
 
-fn why_not_a_number(text: &str) -> &'static str {
+/// Which texts are no numbers before anything reads them.
+/// # Errors
+/// `ConversionFailure` for a small `0x` in front; a sign before it or a capital `0X` are let through.
+fn refuse_hexadecimal(text: &str) -> Result<()> {
+    if text.starts_with("0x") {
+        return Err(failure(format!("Illegal hexadecimal input {NO_ON_ERROR}: {text}")));
+    }
+    Ok(())
+}
+
+fn why_not_an_integer(text: &str) -> &'static str {
+    if matches!(text, "" | "+" | "-") { "No digits" } else { "Did not consume whole string." }
+}
+
+fn why_not_a_double(text: &str) -> &'static str {
     if text.is_empty() {
         "Empty string"
+    } else if text.starts_with(|c: char| c.is_ascii_whitespace()) {
+        "Leading whitespace"
     } else if text.starts_with(|c: char| c.is_ascii_digit()) {
         "Did not consume whole string."
     } else {
@@ -113,10 +129,11 @@ fn to_double(value: ValueRef<'_>) -> Result<Option<Value>> {
         ValueRef::Boolean(boolean) => f64::from(u8::from(boolean)),
         ValueRef::DateTime(ms) => ms as f64,
         ValueRef::String(text) => {
+            refuse_hexadecimal(text)?;
             // Rust reads `inf`, `nan` and a sign in front of them as MongoDB does, but trims nothing.
             let number = match hexadecimal(text) {
                 Some(number) => number,
-                None => text.parse::<f64>().map_err(|_| bad_number(text, why_not_a_number(text)))?,
+                None => text.parse::<f64>().map_err(|_| bad_number(text, why_not_a_double(text)))?,
             };
             let is_written_zero = || {
                 !text.split(['e', 'E', 'p', 'P', 'x', 'X']).any(|part| part.contains(|c: char| matches!(c, '1'..='9')))
@@ -131,7 +148,8 @@ fn to_double(value: ValueRef<'_>) -> Result<Option<Value>> {
         }
         ValueRef::Decimal128(number) => {
             let double = number.to_f64();
-            if double.is_infinite() && !number.is_infinite() {
+            let is_lost = if double.is_infinite() { !number.is_infinite() } else { is_below_doubles(number) };
+            if is_lost {
                 return Err(overflow(&number.to_string()));
             }
             double
@@ -142,6 +160,15 @@ fn to_double(value: ValueRef<'_>) -> Result<Option<Value>> {
         },
     };
     Ok(Some(Value::Double(number)))
+}
+
+/// Whether the decimal is not zero, and rounds to a double that has lost digits because it is so small. It does as well
+/// where rounding would make it the least double that has all of them.
+fn is_below_doubles(number: Decimal128) -> bool {
+    /// Below this, a quarter of the smallest double short of the least normal one.
+    const LEAST: &str = "2.225073858507201259573821257020769E-308";
+    let least = Decimal128::parse(LEAST).unwrap_or(Decimal128::ZERO);
+    !number.is_nan() && !number.is_zero() && number.abs().compare(least).is_lt()
 }
 
 /// Reads C's hexadecimal floating point: `0x1.8p1`, with a sign in front if there is one.
@@ -171,7 +198,9 @@ fn to_decimal(value: ValueRef<'_>) -> Result<Option<Value>> {
         ValueRef::Boolean(boolean) => Decimal128::from_i64(i64::from(boolean)),
         ValueRef::DateTime(ms) => Decimal128::from_i64(ms),
         ValueRef::String(text) => {
-            Decimal128::parse(text).ok_or_else(|| bad_number(text, "Failed to parse string to decimal"))?
+            refuse_hexadecimal(text)?;
+            let why = if text.is_empty() { "Empty string" } else { "Failed to parse string to decimal" };
+            Decimal128::parse_truncating(text).ok_or_else(|| bad_number(text, why))?
         }
         _ => match Number::of(value) {
             Some(number) => number.to_decimal(),
@@ -191,11 +220,12 @@ fn to_integer(value: ValueRef<'_>, range: std::ops::RangeInclusive<i64>) -> Resu
         // A date has milliseconds, which only a long can hold.
         ValueRef::DateTime(ms) if *range.end() == i64::MAX => ms,
         ValueRef::String(text) => {
+            refuse_hexadecimal(text)?;
             let integer = text.parse::<i64>().map_err(|error| match error.kind() {
                 std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
                     bad_number(text, "Overflow")
                 }
-                _ => bad_number(text, why_not_a_number(text)),
+                _ => bad_number(text, why_not_an_integer(text)),
             })?;
             if !range.contains(&integer) {
                 return Err(bad_number(text, "Overflow"));
@@ -208,7 +238,12 @@ fn to_integer(value: ValueRef<'_>, range: std::ops::RangeInclusive<i64>) -> Resu
             None => return Ok(None),
         },
     };
-    if range.contains(&integer) { Ok(Some(integer)) } else { Err(overflow(&integer.to_string())) }
+    if range.contains(&integer) {
+        return Ok(Some(integer));
+    }
+    // MongoDB does not name a long here.
+    let found = if matches!(value, ValueRef::Int64(_)) { String::new() } else { crate::printed::printed_value(value) };
+    Err(overflow(&found))
 }
 
 fn truncated(value: ValueRef<'_>) -> Result<i64> {
@@ -263,12 +298,13 @@ fn to_date(value: ValueRef<'_>) -> Result<Option<Value>> {
 
 fn to_object_id(value: ValueRef<'_>) -> Result<Option<Value>> {
     let Some(text) = value.as_str() else { return Ok(None) };
-    let why = if text.len() == 24 {
-        "Invalid character found in hex string"
-    } else {
-        "Invalid string length for parsing to OID, expected 24"
+    let refusal = || {
+        let why = match text.chars().find(|c| !c.is_ascii_hexdigit()) {
+            Some(bad) if text.len() == 24 => format!("Invalid character found in hex string: {bad}"),
+            _ => format!("Invalid string length for parsing to OID, expected 24 but found {}", text.len()),
+        };
+        failure(format!("Failed to parse objectId '{text}' {NO_ON_ERROR}: {why}"))
     };
-    let refusal = || failure(format!("Failed to parse objectId '{text}' {NO_ON_ERROR}: {why}"));
     ObjectId::parse_hex(text).map(|id| Some(Value::ObjectId(id))).ok_or_else(refusal)
 }
 

@@ -7,13 +7,14 @@ use crate::printed::printed_value;
 use crate::time_zone::Zone;
 use crate::variables::EvaluationContext;
 use crate::{Expression, ParseScope, conversion};
+use bunko_bson::text::ValueText;
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Reads a date, or `{date, timezone}`; the arguments are the date and the zone.
 pub(crate) fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
     let named =
-        value.as_document().filter(|document| document.first().is_some_and(|element| !element.name.starts_with('$')));
+        value.as_document().filter(|document| document.first().is_none_or(|element| !element.name.starts_with('$')));
     let Some(document) = named else {
         let mut arguments = positional(value, scope)?;
         if arguments.len() != 1 {
@@ -37,8 +38,8 @@ pub(crate) fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &Pa
         arguments[index] = Expression::parse(element.value, scope)?;
     }
     if arguments[0].is_absent() {
-        let found = crate::printed::printed_document(document);
-        let message = format!("missing 'date' argument to {}, provided: {found}", operator.name);
+        let found = ValueText(value);
+        let message = format!("missing 'date' argument to {}, provided: {}: {found}", operator.name, operator.name);
         return Err(Failure::new(ErrorCode(40539), message));
     }
     Ok(Call::new(operator, arguments))
@@ -156,7 +157,7 @@ impl Unit {
 
     /// How many may be moved by, either way: as many as there are between two dates.
     /// Source: MongoDB manual, "$dateAdd", and the range of dates in 64 bits of milliseconds.
-    fn amount_max(self) -> Option<u64> {
+    pub(crate) fn amount_max(self) -> Option<u64> {
         const YEARS: u64 = 584_942_417;
         match self {
             Self::Months(months) => Some(YEARS * 12 / months.unsigned_abs()),

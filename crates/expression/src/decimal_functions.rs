@@ -47,20 +47,6 @@ pub(crate) fn atan2(y: Decimal128, x: Decimal128) -> Decimal128 {
     Working::narrow(value)
 }
 
-/// `number * pi / 180`.
-pub(crate) fn radians(working: &mut Working, number: Long) -> Long {
-    let pi = working.pi();
-    let product = working.times(number, pi);
-    working.over(product, Long::from(180))
-}
-
-/// `number * 180 / pi`.
-pub(crate) fn degrees(working: &mut Working, number: Long) -> Long {
-    let pi = working.pi();
-    let product = working.times(number, Long::from(180));
-    working.over(product, pi)
-}
-
 pub(crate) fn sin(working: &mut Working, number: Long) -> Long {
     let (quarter, rest) = working.reduced(number);
     working.sine_in_quarter(quarter, rest)
@@ -442,14 +428,13 @@ mod tests {
     fn doubles_agree() {
         for number in ["-7.5", "-1", "-0.01", "0", "0.5", "1", "3.14159", "22", "100000"] {
             let double: f64 = number.parse().expect("a number");
-            let functions: [(Function, Binary); 7] = [
+            let functions: [(Function, Binary); 6] = [
                 (sin, f64::sin),
                 (cos, f64::cos),
                 (tan, f64::tan),
                 (atan, f64::atan),
                 (asinh, f64::asinh),
                 (tanh, f64::tanh),
-                (radians, f64::to_radians),
             ];
             for (position, (decimal, binary)) in functions.into_iter().enumerate() {
                 let found: f64 = at(decimal, number).parse().expect("a number");

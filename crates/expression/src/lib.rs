@@ -24,6 +24,7 @@ mod field_path;
 mod folding;
 mod formatted_date;
 mod gathering;
+mod inverse_hyperbolic;
 mod made;
 mod meta;
 mod metadata;

@@ -128,6 +128,13 @@ impl Number {
         }
     }
 
+    /// A power of 2 as `$pow` gives it for an exponent that is a decimal.
+    #[must_use]
+    pub fn decimal_power_of_2(exponent: i32) -> Self {
+        let exponent = Decimal128::from_i64(i64::from(exponent));
+        Self::Decimal(decimal::power(Decimal128::from_i64(2), exponent))
+    }
+
     /// Whether it is neither infinite nor NaN.
     pub fn is_finite(self) -> bool {
         match self {

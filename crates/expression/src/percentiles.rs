@@ -3,6 +3,7 @@
 
 use crate::number::Number;
 use crate::{Expression, ParseScope};
+use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
@@ -76,8 +77,7 @@ impl Place {
 /// method.
 pub(crate) fn parse_median(value: ValueRef<'_>, scope: &ParseScope, place: Place) -> Result<Expression> {
     let Some(arguments) = value.as_document() else {
-        let found = value.kind().alias();
-        let message = format!("specification must be an object; found $median: {found}");
+        let message = format!("specification must be an object; found $median: {}", ValueText(value));
         return Err(Failure::new(place.code(7_436_100, 7_436_201), message));
     };
     check_fields("$median", arguments, &["input", "method"])?;
@@ -95,8 +95,7 @@ pub(crate) fn parse_percentile(
     place: Place,
 ) -> Result<(Expression, Arc<[f64]>)> {
     let Some(arguments) = value.as_document() else {
-        let found = value.kind().alias();
-        let message = format!("specification must be an object; found $percentile: {found}");
+        let message = format!("specification must be an object; found $percentile: {}", ValueText(value));
         return Err(Failure::new(place.code(7_429_703, 7_436_200), message));
     };
     check_fields("$percentile", arguments, &["input", "p", "method"])?;
@@ -108,28 +107,22 @@ pub(crate) fn parse_percentile(
 }
 
 fn read_wanted(wanted: &Expression) -> Result<Arc<[f64]>> {
-    let refusal = |code, message: &str| Failure::new(ErrorCode(code), message.to_owned());
     let Some(value) = wanted.as_literal() else {
-        return Err(refusal(7_750_300, "The $percentile 'p' field must be an array of constant values"));
+        let message = "The $percentile 'p' field must be an array of constant values".to_owned();
+        return Err(Failure::new(ErrorCode(7_750_300), message));
     };
-    let array = value.as_array().filter(|array| !array.is_empty()).ok_or_else(|| {
-        refusal(7_750_301, "The $percentile 'p' field must be a non-empty array of numbers from [0.0, 1.0]")
-    })?;
+    let refusal = |code, found: ValueRef<'_>| {
+        let found = crate::printed::printed_value(found);
+        let message =
+            format!("The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: {found}");
+        Failure::new(ErrorCode(code), message)
+    };
+    let array = value.as_array().filter(|array| !array.is_empty()).ok_or_else(|| refusal(7_750_301, value))?;
     array
         .iter()
         .map(|value| {
-            let number = Number::of(value).map(Number::to_f64).ok_or_else(|| {
-                let found = crate::printed::printed_value(value);
-                let message =
-                    format!("The $percentile 'p' field must be an array of numbers from [0.0, 1.0], found: {found}");
-                refusal(7_750_302, &message)
-            })?;
-            if (0.0..=1.0).contains(&number) {
-                return Ok(number);
-            }
-            let message =
-                format!("The $percentile 'p' field must be an array of numbers from [0.0, 1.0], found: {number}");
-            Err(refusal(7_750_303, &message))
+            let number = Number::of(value).map(Number::to_f64).ok_or_else(|| refusal(7_750_302, value))?;
+            if (0.0..=1.0).contains(&number) { Ok(number) } else { Err(refusal(7_750_303, value)) }
         })
         .collect()
 }

@@ -1,7 +1,7 @@
 //! Values as the messages of expressions print them: `{a: 1, b: [2]}`, unlike those of commands and updates.
 
 use crate::Evaluated;
-use crate::text::double_text;
+use crate::text::short_text;
 use bunko_bson::text::{ValueText, cut};
 use bunko_bson::{DocumentRef, ValueRef};
 use std::fmt::{self, Write};
@@ -27,7 +27,7 @@ pub(crate) fn printed_value(value: ValueRef<'_>) -> String {
 fn write_value(f: &mut dyn Write, value: ValueRef<'_>) -> fmt::Result {
     match value {
         ValueRef::String(text) => write!(f, "\"{text}\""),
-        ValueRef::Double(number) => f.write_str(&double_text(number)),
+        ValueRef::Double(number) => f.write_str(&short_text(number)),
         ValueRef::Document(document) => {
             f.write_char('{')?;
             for (index, element) in document.iter().enumerate() {

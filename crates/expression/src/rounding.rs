@@ -54,13 +54,13 @@ pub(crate) fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>, mode
 
 fn read_places(call: &Call, places: &Evaluated<'_>) -> Result<i32> {
     if !places.get().is_some_and(ValueRef::is_number) {
-        let message = format!("can't convert from BSON type {} to int", places.type_name());
+        let message = format!("can't convert from BSON type {} to long", places.type_name());
         return Err(Failure::new(ErrorCode(16004), message));
     }
     if let Some(ValueRef::Double(number)) = places.get()
         && !number.is_finite()
     {
-        let message = format!("Can't coerce out of range value {} to int", printed(places));
+        let message = format!("Can't coerce out of range value {} to long", printed(places));
         return Err(Failure::new(ErrorCode(31109), message));
     }
     let Some(number) = places.get().and_then(as_i32) else {

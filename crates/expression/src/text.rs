@@ -25,7 +25,7 @@ pub(crate) fn double_text(number: f64) -> String {
 }
 
 /// A double in six digits, as C's `%g` prints it: `1e+06`, `0.1`, `nan`.
-fn short_text(number: f64) -> String {
+pub(crate) fn short_text(number: f64) -> String {
     const DIGITS: i32 = 6;
     if !number.is_finite() {
         return double_text(number).to_ascii_lowercase().replace("infinity", "inf");

@@ -184,10 +184,10 @@ impl BucketAuto {
                 bucket.add(&next)?;
                 (last, taken) = (next, taken + 1);
             }
-            let mut greatest = last.value;
+            let Placed { key: last_key, value: mut greatest, .. } = last;
             match self.granularity {
                 None => {
-                    while let Some(next) = placed.next_if(|next| next.key == last.key, operation)? {
+                    while let Some(next) = placed.next_if(|next| next.key == last_key, operation)? {
                         bucket.add(&next)?;
                     }
                     if let Some(next) = placed.peek() {
@@ -196,7 +196,10 @@ impl BucketAuto {
                 }
                 Some(granularity) => {
                     let bound = granularity.above(greatest.as_ref());
-                    let is_below = |next: &Placed| order::compare(bound.as_ref(), next.value.as_ref()).is_gt();
+                    // Equal zeros stay together though their bound is not above them.
+                    let is_below = |next: &Placed| {
+                        next.key == last_key || order::compare(bound.as_ref(), next.value.as_ref()).is_gt()
+                    };
                     while let Some(next) = placed.next_if(is_below, operation)? {
                         bucket.add(&next)?;
                     }

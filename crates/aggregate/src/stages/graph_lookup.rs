@@ -211,7 +211,12 @@ impl Searched {
             let values: Vec<_> = frontier.iter().map(Value::as_ref).collect();
             let mut next = Vec::new();
             let restriction = stage.restriction_for(&values);
-            let mut reached = self.join.open(&values, restriction.as_ref(), &stage.inside)?;
+            // Unlike a $lookup, a search takes regexes for patterns.
+            let mut reached = if values.iter().any(|value| matches!(value, ValueRef::Regex { .. })) {
+                self.join.open_with_patterns(&values, restriction.as_ref(), &stage.inside)?
+            } else {
+                self.join.open(&values, restriction.as_ref(), &stage.inside)?
+            };
             while let Some(one) = reached.next()? {
                 self.environment.operation().work(1 + one.len_bytes() / 64)?;
                 let Some(id) = one.as_ref().get("_id") else {

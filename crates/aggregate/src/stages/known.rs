@@ -9,6 +9,7 @@ const NAMES: &[&str] = &[
     "$collStats",
     "$currentOp",
     "$indexStats",
+    "$listCatalog",
     "$listLocalSessions",
     "$listSampledQueries",
     "$listSearchIndexes",
@@ -16,6 +17,7 @@ const NAMES: &[&str] = &[
     "$planCacheStats",
     "$querySettings",
     "$queryStats",
+    "$searchBeta",
     "$shardedDataDistribution",
 ];
 

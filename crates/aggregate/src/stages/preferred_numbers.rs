@@ -1,8 +1,9 @@
 //! The series of numbers that `$bucketAuto` rounds its boundaries to.
 //! Source: MongoDB manual, "$bucketAuto", "Granularity"; ISO 3 (Renard) and IEC 60063 (E series).
 
-use bunko_bson::{Value, ValueRef, number};
+use bunko_bson::{Decimal128, Value, ValueRef, number, order};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_expression::Number;
 
 /// One series.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,17 +20,28 @@ pub(super) struct Series {
     step: usize,
 }
 
+// The tables have the scale that MongoDB's have: it decides how products with powers of ten are rounded.
 const ONE_TWO_FIVE: &[f64] = &[10.0, 20.0, 50.0];
 const E24: &[f64] = &[
     10.0, 11.0, 12.0, 13.0, 15.0, 16.0, 18.0, 20.0, 22.0, 24.0, 27.0, 30.0, 33.0, 36.0, 39.0, 43.0, 47.0, 51.0, 56.0,
     62.0, 68.0, 75.0, 82.0, 91.0,
 ];
+const R5: &[f64] = &[10.0, 16.0, 25.0, 40.0, 63.0];
+const R10: &[f64] = &[100.0, 125.0, 160.0, 200.0, 250.0, 315.0, 400.0, 500.0, 630.0, 800.0];
+const R20: &[f64] = &[
+    100.0, 112.0, 125.0, 140.0, 160.0, 180.0, 200.0, 224.0, 250.0, 280.0, 315.0, 355.0, 400.0, 450.0, 500.0, 560.0,
+    630.0, 710.0, 800.0, 900.0,
+];
+// MongoDB leaves out 335, and has of R80 only what is not in R40.
+const R40: &[f64] = &[
+    100.0, 106.0, 112.0, 118.0, 125.0, 132.0, 140.0, 150.0, 160.0, 170.0, 180.0, 190.0, 200.0, 212.0, 224.0, 236.0,
+    250.0, 265.0, 280.0, 300.0, 315.0, 355.0, 375.0, 400.0, 425.0, 450.0, 475.0, 500.0, 530.0, 560.0, 600.0, 630.0,
+    670.0, 710.0, 750.0, 800.0, 850.0, 900.0, 950.0,
+];
 const R80: &[f64] = &[
-    1.00, 1.03, 1.06, 1.09, 1.12, 1.15, 1.18, 1.22, 1.25, 1.28, 1.32, 1.36, 1.40, 1.45, 1.50, 1.55, 1.60, 1.65, 1.70,
-    1.75, 1.80, 1.85, 1.90, 1.95, 2.00, 2.06, 2.12, 2.18, 2.24, 2.30, 2.36, 2.43, 2.50, 2.58, 2.65, 2.72, 2.80, 2.90,
-    3.00, 3.07, 3.15, 3.25, 3.35, 3.45, 3.55, 3.65, 3.75, 3.87, 4.00, 4.12, 4.25, 4.37, 4.50, 4.62, 4.75, 4.87, 5.00,
-    5.15, 5.30, 5.45, 5.60, 5.80, 6.00, 6.15, 6.30, 6.50, 6.70, 6.90, 7.10, 7.30, 7.50, 7.75, 8.00, 8.25, 8.50, 8.75,
-    9.00, 9.25, 9.50, 9.75,
+    103.0, 109.0, 115.0, 122.0, 128.0, 136.0, 145.0, 155.0, 165.0, 175.0, 185.0, 195.0, 206.0, 218.0, 230.0, 243.0,
+    258.0, 272.0, 290.0, 307.0, 325.0, 345.0, 365.0, 387.0, 412.0, 437.0, 462.0, 487.0, 515.0, 545.0, 575.0, 615.0,
+    650.0, 690.0, 730.0, 775.0, 825.0, 875.0, 925.0, 975.0,
 ];
 const E192: &[f64] = &[
     100.0, 101.0, 102.0, 104.0, 105.0, 106.0, 107.0, 109.0, 110.0, 111.0, 113.0, 114.0, 115.0, 117.0, 118.0, 120.0,
@@ -53,10 +65,10 @@ impl Granularity {
         let (table, step) = match name {
             "POWERSOF2" => return Ok(Self::PowersOf2),
             "1-2-5" => (ONE_TWO_FIVE, 1),
-            "R5" => (R80, 16),
-            "R10" => (R80, 8),
-            "R20" => (R80, 4),
-            "R40" => (R80, 2),
+            "R5" => (R5, 1),
+            "R10" => (R10, 1),
+            "R20" => (R20, 1),
+            "R40" => (R40, 1),
             "R80" => (R80, 1),
             "E6" => (E24, 4),
             "E12" => (E24, 2),
@@ -88,63 +100,181 @@ impl Granularity {
         }
     }
 
-    /// The least number of the series above this one; 0 of 0.
+    /// The least number of the series above this one; what is 0 or infinite stays as it is.
     pub(super) fn above(self, value: ValueRef<'_>) -> Value {
-        let number = number::as_f64(value).unwrap_or(0.0);
-        Value::Double(match self {
-            _ if number == 0.0 || number.is_infinite() => number,
-            Self::PowersOf2 => 2.0_f64.powf(number.log2().floor() + 1.0),
-            Self::Series(series) => {
-                let found = series.around(number).find(|candidate| *candidate > number);
-                found.unwrap_or(f64::INFINITY)
-            }
-        })
+        self.rounded(value, Series::above, power_above)
     }
 
-    /// The greatest number of the series below this one; 0 of 0.
+    /// The greatest number of the series below this one; what is 0 or infinite stays as it is.
     pub(super) fn below(self, value: ValueRef<'_>) -> Value {
-        let number = number::as_f64(value).unwrap_or(0.0);
-        Value::Double(match self {
-            _ if number == 0.0 || number.is_infinite() => number,
-            Self::PowersOf2 => 2.0_f64.powf(number.log2().ceil() - 1.0),
-            Self::Series(series) => {
-                series.around(number).take_while(|candidate| *candidate < number).last().unwrap_or(0.0)
+        self.rounded(value, Series::below, power_below)
+    }
+
+    /// Numbers of a series are decimals beside a decimal, else doubles; powers of 2 have the type that `$pow` gives them.
+    fn rounded(
+        self,
+        value: ValueRef<'_>,
+        in_series: fn(Series, Number, Number) -> Number,
+        in_powers: fn(Number) -> Value,
+    ) -> Value {
+        let number = match Number::of(value) {
+            Some(number) if number.is_finite() && number.to_f64() != 0.0 => number,
+            _ => return value.into(),
+        };
+        match (self, number) {
+            (Self::Series(series), Number::Decimal(_)) => {
+                in_series(series, number, Number::Decimal(Decimal128::from_i64(1))).into()
             }
-        })
+            (Self::Series(series), _) => in_series(series, Number::Double(number.to_f64()), Number::Double(1.0)).into(),
+            (Self::PowersOf2, _) => in_powers(number),
+        }
     }
 }
 
 impl Series {
-    /// Its numbers from below a number to above it.
-    fn around(self, number: f64) -> impl Iterator<Item = f64> {
-        let decade = (number / self.table[0]).log10().floor() as i32;
-        (decade - 1..=decade + 1).flat_map(move |decade| {
-            let scaled = move |number: &f64| {
-                if decade < 0 { number / 10.0_f64.powi(-decade) } else { number * 10.0_f64.powi(decade) }
-            };
-            self.table.iter().step_by(self.step).map(scaled)
-        })
+    fn numbers(self) -> impl DoubleEndedIterator<Item = Number> {
+        self.table.iter().step_by(self.step).map(|number| Number::Double(*number))
+    }
+
+    /// The least and the greatest number of the table.
+    fn ends(self) -> (Number, Number) {
+        let mut numbers = self.numbers();
+        let first = numbers.next().unwrap_or(Number::Double(1.0));
+        (first, numbers.next_back().unwrap_or(first))
+    }
+
+    fn above(self, number: Number, one: Number) -> Number {
+        let (first, last) = self.ends();
+        let mut scale = one;
+        while !is_less(number, last.times(scale)) {
+            scale = scale.times(Number::Int32(10));
+        }
+        while is_less(number, first.times(scale)) {
+            let smaller = scale.over(10);
+            if !is_less(number, last.times(smaller)) {
+                return first.times(scale);
+            }
+            scale = smaller;
+        }
+        let mut scaled = self.numbers().map(|candidate| candidate.times(scale));
+        scaled.find(|candidate| is_less(number, *candidate)).unwrap_or(last.times(scale))
+    }
+
+    fn below(self, number: Number, one: Number) -> Number {
+        let (first, last) = self.ends();
+        let mut scale = one;
+        while !is_less(first.times(scale), number) {
+            scale = scale.over(10);
+        }
+        while is_less(last.times(scale), number) {
+            let larger = scale.times(Number::Int32(10));
+            // Below the least numbers that a type has the scale is 0 and stays so.
+            if !is_less(scale, larger) || !is_less(first.times(larger), number) {
+                return last.times(scale);
+            }
+            scale = larger;
+        }
+        let mut scaled = self.numbers().rev().map(|candidate| candidate.times(scale));
+        scaled.find(|candidate| is_less(*candidate, number)).unwrap_or(first.times(scale))
+    }
+}
+
+fn is_less(left: Number, right: Number) -> bool {
+    order::compare(Value::from(left).as_ref(), Value::from(right).as_ref()).is_lt()
+}
+
+/// The least power of 2 above a positive number.
+fn power_above(number: Number) -> Value {
+    match number {
+        Number::Int32(number) => power_of_2(bits(i64::from(number))),
+        Number::Int64(number) => power_of_2(bits(number)),
+        Number::Double(number) => power_of_2(number.log2().floor() as i32 + 1),
+        Number::Decimal(_) => {
+            let (mut power, mut exponent) = (Number::Decimal(Decimal128::from_i64(1)), 0);
+            while !is_less(number, power) {
+                (power, exponent) = (power.times(Number::Int32(2)), exponent + 1);
+            }
+            while is_less(number, power.over(2)) {
+                (power, exponent) = (power.over(2), exponent - 1);
+            }
+            Number::decimal_power_of_2(exponent).into()
+        }
+    }
+}
+
+/// The greatest power of 2 below a positive number.
+fn power_below(number: Number) -> Value {
+    match number {
+        Number::Int32(number) => power_of_2(bits(i64::from(number) - 1) - 1),
+        Number::Int64(number) => power_of_2(bits(number - 1) - 1),
+        Number::Double(number) => power_of_2(number.log2().ceil() as i32 - 1),
+        Number::Decimal(_) => {
+            let (mut power, mut exponent) = (Number::Decimal(Decimal128::from_i64(1)), 0);
+            while is_less(power.times(Number::Int32(2)), number) {
+                (power, exponent) = (power.times(Number::Int32(2)), exponent + 1);
+            }
+            while !is_less(power, number) {
+                (power, exponent) = (power.over(2), exponent - 1);
+            }
+            Number::decimal_power_of_2(exponent).into()
+        }
+    }
+}
+
+/// How many bits a number takes that is not negative.
+fn bits(number: i64) -> i32 {
+    64 - number.leading_zeros() as i32
+}
+
+/// Of the type that `$pow` gives it.
+fn power_of_2(exponent: i32) -> Value {
+    match exponent {
+        0..=30 => Value::Int32(1 << exponent),
+        31..=62 => Value::Int64(1 << exponent),
+        _ => Value::Double(2.0_f64.powf(f64::from(exponent))),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bunko_bson::order;
 
     #[test]
     fn numbers_are_rounded_away_from_themselves() {
         for (name, below, number, above) in [
-            ("1-2-5", 0.5, 1.0, 2.0),
-            ("R5", 16.0, 20.0, 25.0),
-            ("E6", 680.0, 700.0, 1000.0),
-            ("E192", 9.88, 9.9, 10.0),
-            ("POWERSOF2", 4.0, 8.0, 16.0),
+            ("1-2-5", "0.5", "1.0", "2.0"),
+            ("R5", "16.0", "20.0", "25.0"),
+            ("R40", "315.0", "335.0", "355.0"),
+            ("R80", "0.975", "1.0", "1.03"),
+            ("E6", "680.0", "700.0", "1000.0"),
+            ("E192", "9.88", "9.9", "10.0"),
+            ("POWERSOF2", "4", "8.0", "16"),
+            ("POWERSOF2", "0.5", "1.0", "2"),
         ] {
             let series = Granularity::parse(name).expect("a series");
-            let value = ValueRef::Double(number);
-            assert!(order::equal(series.below(value).as_ref(), below.into()), "{name}");
-            assert!(order::equal(series.above(value).as_ref(), above.into()), "{name}");
+            let value = ValueRef::Double(number.parse().expect("a number"));
+            assert_eq!(written(series.below(value)), below, "{name}");
+            assert_eq!(written(series.above(value)), above, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_least_and_greatest_numbers_end_the_search() {
+        for name in ["R5", "E192", "POWERSOF2"] {
+            let series = Granularity::parse(name).expect("a series");
+            for number in [f64::MIN_POSITIVE, 5e-324, f64::MAX] {
+                let (below, above) = (series.below(number.into()), series.above(number.into()));
+                assert!(order::compare(below.as_ref(), number.into()).is_le(), "{name}");
+                assert!(order::compare(above.as_ref(), number.into()).is_ge(), "{name}");
+            }
+        }
+    }
+
+    fn written(value: Value) -> String {
+        match value {
+            Value::Int32(number) => number.to_string(),
+            Value::Double(number) => format!("{number:?}"),
+            other => format!("{other:?}"),
         }
     }
 }

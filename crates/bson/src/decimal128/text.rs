@@ -13,6 +13,15 @@ impl Decimal128 {
     /// `None` for anything else, and for numbers that would become infinite or zero.
     /// Source: BSON decimal128 specification, "From String Representation".
     pub fn parse(text: &str) -> Option<Self> {
+        Self::read(text, |digits| digits)
+    }
+
+    /// As [`Self::parse`], but digits beyond 34 are dropped.
+    pub fn parse_truncating(text: &str) -> Option<Self> {
+        Self::read(text, Digits::truncated)
+    }
+
+    fn read(text: &str, kept: fn(Digits) -> Digits) -> Option<Self> {
         let (sign, magnitude) = match text.as_bytes().first()? {
             b'-' => (Sign::Negative, &text[1..]),
             b'+' => (Sign::Positive, &text[1..]),
@@ -28,7 +37,7 @@ impl Decimal128 {
             Some(at) => (&magnitude[..at], parse_exponent(&magnitude[at + 1..])?),
             None => (magnitude, 0),
         };
-        let digits = parse_digits(number)?;
+        let digits = kept(parse_digits(number)?);
         let parsed =
             round(sign, Wide::from_u128(digits.coefficient), power.saturating_add(digits.exponent), digits.tail);
         let lost = parsed.is_infinite() || (parsed.is_zero() && digits.coefficient != 0);
@@ -54,6 +63,14 @@ struct Digits {
     coefficient: u128,
     exponent: i32,
     tail: Tail,
+}
+
+impl Digits {
+    fn truncated(self) -> Self {
+        let drop = super::digits(self.coefficient).saturating_sub(super::DIGITS);
+        let coefficient = self.coefficient / 10_u128.pow(drop);
+        Self { coefficient, exponent: self.exponent + drop as i32, tail: Tail::Zero }
+    }
 }
 
 /// Reads digits with at most one point; `None` without any digit.

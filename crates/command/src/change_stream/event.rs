@@ -283,6 +283,7 @@ impl Events<'_> {
             "create" => ("create", rest()),
             "collMod" => ("modify", rest()),
             "createIndexes" => ("createIndexes", indexes(rest())),
+            "commitIndexBuild" => ("createIndexes", rest()),
             "dropIndexes" => {
                 // Entries that older versions wrote have the name alone.
                 let name = || DocumentBuf::new().with("name", o.get("index").unwrap_or(ValueRef::Null));

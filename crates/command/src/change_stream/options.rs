@@ -10,11 +10,14 @@ use bunko_errors::{ErrorCode, Failure, Result};
 /// All fields of a specification; nulls are as if they were not there.
 const FIELDS: &[&str] = &[
     "allChangesForCluster",
+    "allowToRunOnConfigDB",
+    "allowToRunOnSystemNS",
     "fullDocument",
     "fullDocumentBeforeChange",
     "matchCollectionUUIDForUpdateLookup",
     "resumeAfter",
     "showExpandedEvents",
+    "showMigrationEvents",
     "showRawUpdateDescription",
     "showSystemEvents",
     "startAfter",
@@ -98,7 +101,9 @@ impl<'c> Specification<'c> {
                     parsed.start_at = Some(time);
                 }
                 "matchCollectionUUIDForUpdateLookup" => parsed.matches_uuid = switch(&place(), value)?,
-                "showSystemEvents" | "showRawUpdateDescription" => {
+                // Without shards nothing migrates, so there is nothing to show.
+                "showMigrationEvents" => _ = switch(&place(), value)?,
+                "showSystemEvents" | "showRawUpdateDescription" | "allowToRunOnConfigDB" | "allowToRunOnSystemNS" => {
                     if switch(&place(), value)? {
                         return Err(Failure::not_supported_yet(&format!("the option '{name}' of $changeStream")));
                     }

@@ -21,7 +21,9 @@ use crate::pipeline_writes::PipelineWrite;
 use crate::source_stages::{SourcedPipeline, Subject, subject_of};
 use crate::time_series;
 use aggregation::Aggregated;
-use bunko_aggregate::{DocumentStream, Documents, Environment, Pipeline, WriteStage, involved_collections};
+use bunko_aggregate::{
+    DocumentStream, Documents, Environment, Pipeline, WriteStage, involved_collections, stage_field,
+};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure};
@@ -54,10 +56,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         invocation.operation().bypass_validation();
     }
     let stages = invocation.array("pipeline")?;
-    if let Some(stages) = stages
-        && change_stream::begins(stages)?
-    {
-        return watch(invocation, reply, stages);
+    if let Some(stages) = stages {
+        check_names(invocation, stages)?;
+        if change_stream::begins(stages)? {
+            return watch(invocation, reply, stages);
+        }
     }
     refuse_nulls(invocation)?;
     if invocation.field(collection_uuid::NAME).is_some() {
@@ -97,6 +100,15 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let batch = FirstBatch { documents: batch_size, is_only: false, is_long, has_no_timeout: false };
     write_first_batch(invocation, reply, namespace, source, &batch)
         .map_err(|failure| failure.with_prefix("PlanExecutor error during aggregation :: caused by :: ").into())
+}
+
+/// Looks up the names of all stages. MongoDB looks at the fields of the command before, as far as their types go.
+fn check_names(invocation: &Invocation<'_>, stages: ArrayRef<'_>) -> Result<(), Failure> {
+    take_options(invocation, invocation.operation())?;
+    if batch_size(invocation)?.is_none() && !invocation.boolean("explain", false)? {
+        return Err(no_cursor_option());
+    }
+    each_stage::check_names(stages)
 }
 
 /// Opens a change stream: of the collection that is named, else of the database, or of all.
@@ -236,10 +248,7 @@ pub(super) fn check_needs_no_collection(invocation: &Invocation<'_>, fields: &Fi
     let Some(first) = pipeline.iter().next() else {
         return invalid("{aggregate: 1} is not valid for an empty pipeline.".to_owned());
     };
-    let Some(stage) = first.as_document().filter(|stage| stage.count() == 1).and_then(DocumentRef::first) else {
-        let message = "A pipeline stage specification object must contain exactly one field.";
-        return Err(Failure::new(ErrorCode(40323), message));
-    };
+    let stage = stage_field(first)?;
     let needs_none = matches!(stage.name, "$documents" | change_stream::STAGE)
         || subject_of(stage.name).is_some_and(|it| it != Subject::Collection);
     if needs_none {

@@ -25,7 +25,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let namespace = invocation.namespace()?;
+    let namespace = invocation.namespace_or_uuid()?;
     invocation.refuse_if_large(&namespace)?;
     let scope = invocation.scope_in(invocation, &namespace)?;
     let query = parse(invocation, &scope)?;

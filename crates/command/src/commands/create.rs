@@ -43,6 +43,7 @@ pub(super) const COMMAND: Command = Command {
         "expireAfterSeconds",
         "changeStreamPreAndPostImages",
         "encryptedFields",
+        "temp",
     ],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
@@ -50,14 +51,21 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
-    Ok(create(invocation, None)?)
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    create(invocation, None)?;
+    if invocation.field("autoIndexId").is_some_and(|value| !value.is_nullish()) {
+        reply.append("note", "The option autoIndexId is deprecated");
+    }
+    Ok(())
 }
 
 /// Creates the collection, with the identity given or a new one. Without an identity, one that is there with the same
 /// options will do.
 pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) -> Result<(), Failure> {
     let namespace = invocation.namespace()?;
+    if invocation.boolean("temp", false)? {
+        return Err(invalid_options("the 'temp' field is for the server's own use"));
+    }
     if let (Some(name), Some(option)) =
         (namespace.collection().strip_prefix(BUCKETS_PREFIX), invocation.document("timeseries")?)
     {
@@ -78,7 +86,7 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
     check_dependent_options(invocation, clustered.as_ref())?;
     let expiry = Expiry::parse(invocation)?;
     let strings = collation_option::of_collection(invocation)?;
-    id_index_option::check(invocation, &strings)?;
+    id_index_option::check(invocation, &namespace, &strings)?;
     let validation = ValidationOptions::parse(invocation)?;
     validation.check(invocation, &namespace)?;
     let images = pre_and_post_images(invocation)?;
@@ -132,6 +140,9 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
 const NOT_WITH_VIEW: &[&str] = &["timeseries", "expireAfterSeconds", "changeStreamPreAndPostImages", "idIndex"];
 
 fn create_view(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result<(), Failure> {
+    if namespace.collection() == "system.profile" {
+        return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "Cannot create system.profile as a view"));
+    }
     if invocation.field("clusteredIndex").is_some() {
         let message = "The 'clusteredIndex' option is not supported with the 'viewOn' option";
         return Err(Failure::new(ErrorCode(6_026_500), message));

@@ -1,11 +1,13 @@
 //! `explain`: how another command would be executed, or was.
 
 use super::aggregate::{self, Aggregation};
+use super::bulk_write::{self, Action};
 use super::{build_info, count, delete, distinct, find, find_and_modify, map_reduce, update};
 use crate::authorization::{Privileges, administration};
 use crate::change_stream;
 use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, Request, TransactionUse};
+use crate::each_stage;
 use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
@@ -16,6 +18,7 @@ use crate::pipeline_writes::PipelineWrite;
 use crate::query_settings::{COMMANDS, ShapeHash, shape_of};
 use crate::session_collections::SessionCollection;
 use crate::source_stages::SourcedPipeline;
+use crate::time_series;
 use crate::vector_search;
 use crate::view_reads;
 use crate::write_statement::refuse_long_batch;
@@ -43,6 +46,10 @@ pub(super) const COMMAND: Command = Command {
 };
 
 /// The command inside, and against what it is explained.
+/// The commands that can be explained.
+const EXPLAINABLE: [&str; 9] =
+    ["find", "distinct", "count", "aggregate", "bulkWrite", "update", "delete", "findAndModify", "mapReduce"];
+
 struct Subject<'a> {
     fields: Fields<'a>,
     namespace: Namespace,
@@ -66,12 +73,29 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
         "count" => explain_counting(invocation, &subject)?,
         "aggregate" => explain_pipeline(invocation, &subject)?,
-        "mapReduce" => explain_map_reduce(invocation, &subject)?,
-        _ => explain_write(invocation, &subject)?,
+        "mapReduce" => {
+            refuse_view(invocation, &subject)?;
+            explain_map_reduce(invocation, &subject)?
+        }
+        _ => {
+            refuse_view(invocation, &subject)?;
+            explain_write(invocation, &subject)?
+        }
     };
     reply.extend(explained.as_ref());
     write_surroundings(invocation, reply, &subject.fields);
     Ok(())
+}
+
+/// What a command refuses to do with a view it does not explain either.
+/// # Errors
+/// `CommandNotSupportedOnView`.
+fn refuse_view(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<()> {
+    let catalog = &invocation.service.catalog;
+    if time_series::find(catalog, &subject.namespace)?.is_some() {
+        return Ok(());
+    }
+    catalog.refuse_view(&subject.namespace)
 }
 
 /// The same for `aggregate` with `explain: true`.
@@ -102,8 +126,7 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
         let message = format!("Explain failed due to unknown command: {name}");
         return Err(Failure::new(ErrorCode::COMMAND_NOT_FOUND, message));
     };
-    let explainable = ["find", "distinct", "count", "aggregate", "update", "delete", "findAndModify", "mapReduce"];
-    if !explainable.contains(&command.name) {
+    if !EXPLAINABLE.contains(&command.name) {
         return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, format!("Cannot explain cmd: {}", command.name)));
     }
     if let Some(other) = body.get("$db").filter(|other| other.as_str() != Some(invocation.request.database)) {
@@ -120,11 +143,20 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
         command,
         &Request::new(invocation.request.database, body, None),
     )?;
+    let fields = Fields::new(command.name, body);
+    if command.name == "aggregate" {
+        each_stage::check_names(fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY))?;
+    }
     let namespace = match body.first().map(|first| first.value) {
+        _ if command.name == "bulkWrite" => {
+            let (target, _) = bulk_write::only_operation(&fields)?;
+            target.check_uuid(invocation)?;
+            target.namespace
+        }
         Some(ValueRef::String(collection)) => Namespace::new(invocation.request.database, collection)?,
         Some(argument) if command.name == "aggregate" => {
             let namespace = aggregate::without_collection(invocation, argument)?;
-            aggregate::check_needs_no_collection(invocation, &Fields::new(command.name, body))?;
+            aggregate::check_needs_no_collection(invocation, &fields)?;
             namespace
         }
         other => {
@@ -134,7 +166,6 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
         }
     };
     made_while_read::check(invocation, &namespace, command)?;
-    let fields = Fields::new(command.name, body);
     if command.name == "aggregate" {
         aggregate::check_uuid(&invocation.service.catalog, &fields, &namespace)?;
     } else {
@@ -337,8 +368,28 @@ fn explain_stages(
     Ok(of_stages(&stages))
 }
 
+/// An entry of `updates` or `deletes`.
+enum Write<'a> {
+    Update(DocumentRef<'a>),
+    Delete(DocumentRef<'a>),
+}
+
 fn explain_write(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
     let fields = &subject.fields;
+    let operation = match fields.command {
+        "bulkWrite" => Some(bulk_write::only_operation(fields)?.1),
+        _ => None,
+    };
+    let write = match (&operation, fields.command) {
+        (Some(Action::Insert(_)), _) => {
+            return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "Cannot explain cmd: insert").into());
+        }
+        (Some(Action::Update(statement)), _) => Some(Write::Update(statement.as_ref())),
+        (Some(Action::Delete(statement)), _) => Some(Write::Delete(statement.as_ref())),
+        (None, "update") => Some(Write::Update(only_statement(fields, "updates")?)),
+        (None, "delete") => Some(Write::Delete(only_statement(fields, "deletes")?)),
+        (None, _) => None,
+    };
     let scope = scope_with_let(fields, Arc::clone(&subject.scope))?;
     let explanation = |strings: Option<&StringOrder>| WriteExplanation {
         collection: subject.collection.as_ref(),
@@ -355,18 +406,18 @@ fn explain_write(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<D
         }
         refuse_long_batch(invocation, &subject.namespace, std::iter::once((filter, sort, targets)))
     };
-    let explained = match fields.command {
-        "update" => {
-            let statement = update::parse(only_statement(fields, "updates")?)?;
+    let explained = match write {
+        Some(Write::Update(statement)) => {
+            let statement = update::parse(statement)?;
             refuse_long(statement.filter, statement.sort, statement.targets)?;
             explanation(statement.strings.as_ref()).update(&statement)
         }
-        "delete" => {
-            let statement = delete::parse(only_statement(fields, "deletes")?)?;
+        Some(Write::Delete(statement)) => {
+            let statement = delete::parse(statement)?;
             refuse_long(statement.filter, None, statement.targets)?;
             explanation(statement.strings.as_ref()).delete(&statement)
         }
-        _ => {
+        None => {
             let statement = find_and_modify::parse(fields)?;
             refuse_long(statement.filter, statement.sort, Targets::One)?;
             explanation(statement.strings.as_ref()).find_and_modify(&statement)

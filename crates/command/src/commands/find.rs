@@ -107,7 +107,7 @@ impl CursorSource for Tailing {
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let namespace = invocation.namespace()?;
+    let namespace = invocation.namespace_or_uuid()?;
     collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
     let collection = invocation.collection(&namespace);
     if collection.is_none() {
@@ -122,6 +122,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let is_single_batch = invocation.boolean("singleBatch", false)?;
     let has_no_timeout = invocation.boolean("noCursorTimeout", false)?;
     let is_tailable = invocation.boolean("tailable", false)?;
+    if is_tailable && invocation.is_of_transaction() {
+        let message = "It is illegal to open a tailable cursor in a transaction";
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message).into());
+    }
     if is_oplog(&invocation.service.catalog, &namespace) {
         let at_end = match (is_tailable, invocation.boolean("awaitData", false)?) {
             (false, _) => AtEnd::Closes,

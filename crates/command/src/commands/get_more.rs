@@ -32,6 +32,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let collection = invocation.string("collection")?.ok_or_else(|| {
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'getMore.collection' is missing but a required field")
     })?;
+    check_replication_fields(invocation)?;
     // Also where it is 0: then it does not wait.
     let is_told = invocation.request.body.get("maxTimeMS").is_some_and(|limit| !limit.is_nullish());
     let wait = is_told.then(|| invocation.options.max_time.unwrap_or_default());
@@ -43,4 +44,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     };
     invocation.refuse_if_long(invocation.service.cursors.is_long(id))?;
     write_next_batch(invocation, reply, id, &namespace, documents, wait)
+}
+
+/// What members of a set tell each other. It has nothing to say to one that is alone, but is read.
+fn check_replication_fields(invocation: &Invocation<'_>) -> Result<(), Failure> {
+    if let Some(term) = invocation.field("term").filter(|term| !matches!(term, ValueRef::Int64(_))) {
+        return Err(invocation.mismatch("term", term, "type 'long'"));
+    }
+    invocation.document("lastKnownCommittedOpTime").map(drop)
 }

@@ -23,7 +23,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let namespace = invocation.namespace()?;
+    let namespace = invocation.namespace_or_uuid()?;
     let form = Form::asked(invocation)?;
     let catalog = &invocation.service.catalog;
     if is_oplog(catalog, &namespace) || SessionCollection::at(catalog, &namespace).is_some() {

@@ -6,6 +6,7 @@ use super::{Source, SourceStage, Subject};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::replica_set::Deployment;
+use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -17,7 +18,7 @@ pub(super) const STAGE: SourceStage =
 
 /// # Errors
 /// `IllegalOperation` on a server that is in no set; `InvalidNamespace` elsewhere than on `admin` with `{aggregate: 1}`;
-/// `TypeMismatch`, `IDLUnknownField`.
+/// 6876001 for what is no object; `TypeMismatch`, `IDLUnknownField`.
 fn documents(invocation: &Invocation<'_>, _: &Namespace, specification: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
     if invocation.service.deployment() == Deployment::Standalone {
         let message = format!("{NAME} is not supported on a standalone mongod");
@@ -27,7 +28,11 @@ fn documents(invocation: &Invocation<'_>, _: &Namespace, specification: ValueRef
         let message = format!("{NAME} must be run against the 'admin' database with {{aggregate: 1}}");
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
     }
-    for option in specification.as_document().ok_or_else(|| wrong_type(NAME, specification, "object"))? {
+    let ValueRef::Document(specification) = specification else {
+        let message = format!("{NAME} must take a nested object but found: {}", ValueText(specification));
+        return Err(Failure::new(ErrorCode(6_876_001), message));
+    };
+    for option in specification {
         if option.name != "namespace" {
             let message = format!("BSON field '{NAME}.{}' is an unknown field.", option.name);
             return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));

@@ -18,6 +18,7 @@ const REFUSED: &[&str] = &[
     "max",
     "pipeline",
     "size",
+    "temp",
     "validationAction",
     "validationLevel",
     "validator",

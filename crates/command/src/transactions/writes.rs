@@ -1,4 +1,4 @@
-//! What a transaction does not write to.
+//! What a transaction neither writes to nor creates.
 
 use super::admission::not_supported;
 use crate::invocation::Invocation;
@@ -14,8 +14,29 @@ pub(crate) fn check_writes(invocation: &Invocation<'_>) -> Result<()> {
     if !invocation.is_of_transaction() {
         return Ok(());
     }
+    check_creation(invocation)?;
     // What is no name is told by the command.
     targets(invocation).into_iter().flatten().try_for_each(|namespace| check(invocation, &namespace))
+}
+
+/// A transaction creates collections, but neither views nor time series nor what is the server's own.
+fn check_creation(invocation: &Invocation<'_>) -> Result<()> {
+    if invocation.command.name != "create" {
+        return Ok(());
+    }
+    let name = invocation.argument().as_str().unwrap_or_default();
+    if invocation.field("timeseries").is_some() {
+        let message = "Cannot create a time-series collection in a multi-document transaction.";
+        return Err(not_supported(message.to_owned()));
+    }
+    if invocation.field("viewOn").is_some() {
+        return Err(not_supported("Cannot create a view in a multi-document transaction.".to_owned()));
+    }
+    if name.starts_with("system.") {
+        let namespace = Namespace::new(invocation.request.database, name)?;
+        return Err(not_supported(format!("Cannot create system collection {namespace} within a transaction.")));
+    }
+    Ok(())
 }
 
 /// The collections that the command writes to.

@@ -1,7 +1,7 @@
 //! `$dateTrunc`: the beginning of the unit, or of the bin of several, that a date falls into. Bins are counted from
 //! 1 January 2000, those of weeks from the first beginning of a week after it.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
 use crate::calendar::{Civil, MS_PER_DAY, days_from_civil};
 use crate::date_part::{self, Unit};
 use crate::time_zone::Zone;
@@ -22,8 +22,9 @@ const PARAMETERS: Parameters = Parameters {
 const START_OF_WEEK: i64 = 7;
 /// The year from which bins are counted.
 const REFERENCE_YEAR: i64 = 2000;
-/// A bin of years may have as many; shorter units may have as many as make those years.
-const YEARS_MAX: i64 = 100_000_000_000;
+/// So many days, weeks, months, quarters or years a bin may have.
+const CALENDAR_BIN_MAX: i64 = 100_000_000_000;
+const TOO_LARGE: &str = " requires a 'binSize' that fits into the range of dates";
 
 pub(super) const OPERATOR: Operator = Operator { name: "$dateTrunc", form: Form::Named(&PARAMETERS), evaluate };
 
@@ -43,25 +44,40 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         _ => START_OF_WEEK,
     };
     let Some(zone) = date_part::zone(zone.as_ref())? else { return Ok(Evaluated::null()) };
-    let begin = match unit {
-        Unit::Months(months) => months.checked_mul(size).filter(|months| *months <= 12 * YEARS_MAX).map(|bin| {
+    let local = match unit {
+        Unit::Milliseconds(length) => {
+            let bin = length.checked_mul(size).ok_or_else(|| call.failure(5_439_002, TOO_LARGE))?;
+            return Ok(Value::DateTime(within_days(&zone, bin, utc_ms)?).into());
+        }
+        Unit::Days(days) => {
+            let reference = days_from_civil(REFERENCE_YEAR, 1, 1) + if days == 7 { first_week(first_day) } else { 0 };
+            let since = zone.local_ms(utc_ms).div_euclid(MS_PER_DAY) - reference;
+            let begin = begin_of_bin(call, unit, size, since.div_euclid(days))?.checked_mul(days);
+            begin.and_then(|passed| passed.checked_add(reference)?.checked_mul(MS_PER_DAY))
+        }
+        Unit::Months(months) => {
             let civil = Civil::of(zone.local_ms(utc_ms));
             let since = (civil.year - REFERENCE_YEAR) * 12 + civil.month - 1;
-            months_since_reference(since.div_euclid(bin).saturating_mul(bin)).map(|local| zone.utc_ms(local))
-        }),
-        Unit::Days(days) => days.checked_mul(size).filter(|days| *days <= i64::MAX / MS_PER_DAY).map(|bin| {
-            let reference = days_from_civil(REFERENCE_YEAR, 1, 1) + if days == 7 { first_week(first_day) } else { 0 };
-            let day = zone.local_ms(utc_ms).div_euclid(MS_PER_DAY);
-            let begin = reference + (day - reference).div_euclid(bin) * bin;
-            begin.checked_mul(MS_PER_DAY).map(|local| zone.utc_ms(local))
-        }),
-        Unit::Milliseconds(length) => length.checked_mul(size).map(|bin| within_days(&zone, bin, utc_ms)),
+            let begin = begin_of_bin(call, unit, size, since.div_euclid(months))?.checked_mul(months);
+            begin.and_then(months_since_reference)
+        }
     };
-    let Some(begin) = begin else {
-        let code = if matches!(unit, Unit::Months(_)) { 5_439_006 } else { 5_439_002 };
-        return Err(call.failure(code, " requires a 'binSize' that fits into the range of dates"));
-    };
-    begin.map(|begin| Value::DateTime(begin).into()).ok_or_else(|| call.failure(5_439_005, " left the range of dates"))
+    let local = local.ok_or_else(|| refuse((5_166_406, "dateAdd overflowed"), ""))?;
+    Ok(Value::DateTime(zone.utc_ms(local)).into())
+}
+
+/// How many days or longer units a bin begins after the first one; `since` is how many passed up to the date.
+/// # Errors
+/// 5439006 for too large a bin, 5976500 for one that begins before all dates.
+fn begin_of_bin(call: &Call, unit: Unit, size: i64, since: i64) -> Result<i64> {
+    if size > CALENDAR_BIN_MAX {
+        return Err(call.failure(5_439_006, TOO_LARGE));
+    }
+    let begin = since - since.rem_euclid(size);
+    if unit.amount_max().is_some_and(|most| begin.unsigned_abs() > most) {
+        return Err(refuse((5_976_500, "invalid dateAdd 'amount' parameter value: {}"), &begin.to_string()));
+    }
+    Ok(begin)
 }
 
 /// # Errors
@@ -77,11 +93,16 @@ fn bin_size(call: &Call, size: &Evaluated<'_>) -> Result<i64> {
     Err(call.failure(5_439_018, &format!(" requires 'binSize' to be greater than 0, but got value {size}")))
 }
 
-/// Bins of hours and shorter units follow the clock's offset at the date itself.
-fn within_days(zone: &Zone, bin: i64, utc_ms: i64) -> Option<i64> {
-    let reference = days_from_civil(REFERENCE_YEAR, 1, 1) * MS_PER_DAY;
-    let since = i128::from(utc_ms) + i128::from(zone.offset_ms(utc_ms)) - i128::from(reference);
-    i64::try_from(i128::from(utc_ms) - since.rem_euclid(i128::from(bin))).ok()
+/// Bins of hours and shorter units all have the same length, also where the clock is set to summer time between them: they
+/// follow the offset that the zone had when the first of them began.
+/// # Errors
+/// 5439000 and 5439001 at the ends of the range of dates.
+fn within_days(zone: &Zone, bin: i64, utc_ms: i64) -> Result<i64> {
+    let midnight_utc = days_from_civil(REFERENCE_YEAR, 1, 1) * MS_PER_DAY;
+    let reference = midnight_utc - zone.offset_ms(midnight_utc);
+    let overflow = |code| refuse((code, "dateTrunc overflowed"), "");
+    let since = utc_ms.checked_sub(reference).ok_or_else(|| overflow(5_439_000))?;
+    utc_ms.checked_sub(since.rem_euclid(bin)).ok_or_else(|| overflow(5_439_001))
 }
 
 /// Days from 1 January 2000, a Saturday, to the first beginning of a week.

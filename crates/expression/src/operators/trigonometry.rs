@@ -2,6 +2,7 @@
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
 use crate::decimal_functions as decimals;
+use crate::inverse_hyperbolic;
 use crate::number::{Number, single};
 use crate::printed::printed;
 use bunko_bson::{Decimal128, Value, ValueRef, order};
@@ -27,7 +28,7 @@ struct Function {
 }
 
 /// In the order of the operators below.
-const FUNCTIONS: [Function; 14] = [
+const FUNCTIONS: [Function; 12] = [
     Function { domain: Domain::Finite, double: f64::sin, decimal: decimals::sin },
     Function { domain: Domain::Finite, double: f64::cos, decimal: decimals::cos },
     Function { domain: Domain::Finite, double: f64::tan, decimal: decimals::tan },
@@ -37,11 +38,9 @@ const FUNCTIONS: [Function; 14] = [
     Function { domain: Domain::All, double: f64::sinh, decimal: decimals::sinh },
     Function { domain: Domain::All, double: f64::cosh, decimal: decimals::cosh },
     Function { domain: Domain::All, double: f64::tanh, decimal: decimals::tanh },
-    Function { domain: Domain::All, double: f64::asinh, decimal: decimals::asinh },
-    Function { domain: Domain::FromOne, double: f64::acosh, decimal: decimals::acosh },
-    Function { domain: Domain::Unit, double: f64::atanh, decimal: decimals::atanh },
-    Function { domain: Domain::All, double: f64::to_radians, decimal: decimals::radians },
-    Function { domain: Domain::All, double: f64::to_degrees, decimal: decimals::degrees },
+    Function { domain: Domain::All, double: inverse_hyperbolic::asinh, decimal: decimals::asinh },
+    Function { domain: Domain::FromOne, double: inverse_hyperbolic::acosh, decimal: decimals::acosh },
+    Function { domain: Domain::Unit, double: inverse_hyperbolic::atanh, decimal: decimals::atanh },
 ];
 
 const fn operator<const FUNCTION: usize>(name: &'static str) -> Operator {
@@ -60,8 +59,10 @@ pub(super) const TANH: Operator = operator::<8>("$tanh");
 pub(super) const ASINH: Operator = operator::<9>("$asinh");
 pub(super) const ACOSH: Operator = operator::<10>("$acosh");
 pub(super) const ATANH: Operator = operator::<11>("$atanh");
-pub(super) const DEGREES_TO_RADIANS: Operator = operator::<12>("$degreesToRadians");
-pub(super) const RADIANS_TO_DEGREES: Operator = operator::<13>("$radiansToDegrees");
+pub(super) const DEGREES_TO_RADIANS: Operator =
+    Operator { name: "$degreesToRadians", form: Form::Positional(Arity::Exactly(1)), evaluate: evaluate_radians };
+pub(super) const RADIANS_TO_DEGREES: Operator =
+    Operator { name: "$radiansToDegrees", form: Form::Positional(Arity::Exactly(1)), evaluate: evaluate_degrees };
 
 pub(super) const ATAN2: Operator =
     Operator { name: "$atan2", form: Form::Positional(Arity::Exactly(2)), evaluate: evaluate_atan2 };
@@ -83,6 +84,33 @@ fn evaluate<'a, const FUNCTION: usize>(call: &'a Call, context: &EvaluationConte
     Ok(match number {
         Number::Decimal(decimal) => Number::Decimal(decimals::apply(decimal, function.decimal)).into(),
         other => (function.double)(other.to_f64()).into(),
+    })
+}
+
+fn evaluate_radians<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    evaluate_scaled(call, context, f64::to_radians, "0.01745329251994329576923690768488613")
+}
+
+fn evaluate_degrees<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    evaluate_scaled(call, context, f64::to_degrees, "57.29577951308232087679815481410517")
+}
+
+/// An angle in another unit. For decimals it is one multiplication by 34 digits, as in MongoDB: that decides the last
+/// digit, and how many zeros a zero has.
+fn evaluate_scaled<'a>(
+    call: &'a Call,
+    context: &EvaluationContext<'a>,
+    double: fn(f64) -> f64,
+    factor: &str,
+) -> Result<Evaluated<'a>> {
+    Ok(match single(call, context)? {
+        None => Evaluated::null(),
+        Some(Number::Decimal(angle)) => {
+            let factor = Decimal128::parse(factor).unwrap_or(Decimal128::NAN);
+            Number::Decimal(angle.multiply(factor)).into()
+        }
+        Some(other) if other.is_nan() => other.into(),
+        Some(other) => double(other.to_f64()).into(),
     })
 }
 

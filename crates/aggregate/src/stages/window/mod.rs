@@ -140,12 +140,13 @@ impl Call<'_> {
             Bounds::Documents(..) if !bounds.is_all() && self.sort_by.is_none() => {
                 refusal(5_339_901, "Document-based bounds require a sortBy")
             }
-            Bounds::Range(..) if !bounds.is_all() => match self.directions().as_slice() {
+            // Asked of unbounded ones too: they look at the value that the order is by.
+            Bounds::Range(..) => match self.directions().as_slice() {
                 [Direction::Ascending] => Ok(bounds),
                 [Direction::Descending] => refusal(8_947_401, "Range-based bounds require an ascending sortBy"),
                 _ => refusal(5_339_902, "Range-based bounds require sortBy a single field"),
             },
-            _ => Ok(bounds),
+            Bounds::Documents(..) => Ok(bounds),
         }
     }
 }

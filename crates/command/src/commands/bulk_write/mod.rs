@@ -3,7 +3,11 @@
 //! An operation is turned into an entry of `updates` or `deletes` and goes the way of those commands; inserts into one
 //! collection that stand side by side are stored together. What became of each operation is read by cursor.
 
+mod explained;
 mod operation;
+
+pub(super) use explained::only_operation;
+pub(super) use operation::Action;
 
 use super::insert::{bypasses, check_batch_size};
 use super::{delete, update};
@@ -24,7 +28,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QueryScope;
 use bunko_query::write::{UpdateOutcome, Upsert, Writes};
 use bunko_update::Targets;
-use operation::{Action, Operation};
+use operation::Operation;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -81,8 +85,8 @@ struct BulkWrite<'i> {
 }
 
 /// One entry of `nsInfo`.
-struct Target {
-    namespace: Namespace,
+pub(super) struct Target {
+    pub(super) namespace: Namespace,
     /// The identity that the collection must have.
     uuid: Option<[u8; 16]>,
 }
@@ -419,7 +423,7 @@ fn target(info: DocumentRef<'_>) -> Result<Target> {
 impl Target {
     /// # Errors
     /// As [`collection_uuid::check`].
-    fn check_uuid(&self, invocation: &Invocation<'_>) -> Result<()> {
+    pub(super) fn check_uuid(&self, invocation: &Invocation<'_>) -> Result<()> {
         collection_uuid::check(&invocation.service.catalog, &self.namespace, self.uuid)
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct Operation<'a> {
 }
 
 #[derive(Debug)]
-pub(super) enum Action<'a> {
+pub(in crate::commands) enum Action<'a> {
     /// This document.
     Insert(DocumentRef<'a>),
     /// An entry of `updates`, as the command `update` has them.
