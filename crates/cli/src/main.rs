@@ -14,7 +14,6 @@ mod open_files;
 mod panics;
 mod pid_file;
 mod printed;
-mod scheduling;
 mod serve;
 mod signals;
 mod start_report;
@@ -29,7 +28,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::of_process().command {
         Command::Serve(arguments) => {
             allocator::use_small_pages();
-            scheduling::use_short_slices();
+            bunko_host::use_short_slices();
             serve::run(&arguments)
         }
         Command::Bench(arguments) => {

@@ -24,6 +24,7 @@ mod raw_calls;
 mod regular_files;
 mod run_delay;
 mod ticks;
+mod time_slices;
 
 pub use cpu_quota::CpuQuota;
 pub use disk_use::directory_bytes;
@@ -36,3 +37,4 @@ pub use page_cache::forget_cached_pages;
 pub use pauses::{SleepPriority, Sleeper, Slept, usable_processors};
 pub use process::{ProcessReading, ProcessUse};
 pub use run_delay::thread_run_delay;
+pub use time_slices::{use_long_slices, use_short_slices};

@@ -216,8 +216,9 @@ const NEVER_QUEUED: [&str; 23] = [
     "top",
 ];
 
-/// Lets this thread count for less than others. It cannot be undone without privileges.
+/// Lets this thread, which is for long commands, count for less than others. It cannot be undone without privileges.
 pub(crate) fn lower_priority() {
+    bunko_host::use_long_slices();
     let own = rustix::process::getpriority_process(None).unwrap_or(0);
     // Where the system refuses, the thread serves as well, and small commands wait longer.
     let _ = rustix::process::setpriority_process(None, own + NICENESS);

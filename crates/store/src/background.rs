@@ -24,6 +24,7 @@ pub(crate) fn start(
 ) -> JoinHandle<()> {
     let (weak, bell) = (Arc::downgrade(store), Arc::clone(bell));
     let run = move || {
+        bunko_host::use_long_slices();
         while bell.wait(interval) {
             let Some(store) = weak.upgrade() else { return };
             let outcome = match caught(|| work(&store, &bell)) {

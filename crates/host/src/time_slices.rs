@@ -1,13 +1,15 @@
-//! How the kernel shares the processors among the server's threads.
+//! How the kernel shares the processors among the threads of this process.
 #![allow(unsafe_code)]
 
 use std::time::Duration;
 
-/// How long a thread of the server works until another that waits for its processor may have it.
-const SLICE: Duration = Duration::from_micros(100);
+/// How long a thread that serves works until another that waits for its processor may have it. The least that Linux takes.
+const SHORT: Duration = Duration::from_micros(100);
+/// The same of a thread that works for long. Where one that serves wakes, it need not have worked so long: it has the
+/// processor at once, because its own slice is shorter.
+const LONG: Duration = Duration::from_millis(3);
 
-/// Has the kernel take a processor away from a thread after a short time, where others wait for it; all threads that are
-/// started from now on inherit that.
+/// Has the kernel let this thread, and those that it starts from now on, work for 0.1 ms at a time where others wait.
 ///
 /// By itself the kernel leaves a thread that only works alone for some milliseconds, and whoever serves short requests beside
 /// two such threads, an update of many and the flush of what it wrote, waits for that at every step. To give way by
@@ -15,13 +17,25 @@ const SLICE: Duration = Duration::from_micros(100);
 /// its slice, so that one process that computes beside the server would take nearly all of its processor.
 ///
 /// A kernel before 6.12 takes no notice.
-pub(crate) fn use_short_slices() {
+pub fn use_short_slices() {
+    use_slices(SHORT);
+}
+
+/// Has the kernel let this thread, and those that it starts from now on, work for 3 ms at a time where others wait, unless one
+/// of them has short slices.
+///
+/// Between two threads of equal slices the one that wakes waits for the kernel's next tick, which may be 4 ms away.
+pub fn use_long_slices() {
+    use_slices(LONG);
+}
+
+fn use_slices(length: Duration) {
     let Some(mut attributes) = attributes() else { return };
     // Whoever asked for another policy, such as real time, knows what for.
     if attributes.sched_policy != libc::SCHED_OTHER as u32 {
         return;
     }
-    attributes.sched_runtime = SLICE.as_nanos() as u64;
+    attributes.sched_runtime = length.as_nanos() as u64;
     let flags: libc::c_uint = 0;
     // SAFETY: the structure is whole, and says its size; only this thread is concerned. A refusal changes nothing.
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, flags) };
@@ -54,17 +68,19 @@ mod tests {
     }
 
     #[test]
-    fn threads_inherit_short_slices() {
+    fn threads_inherit_slices() {
         // On a thread of its own: others of this process keep theirs.
         let inherited = std::thread::spawn(|| {
             let nice = attributes().map(|attributes| attributes.sched_nice);
             use_short_slices();
+            let short = std::thread::spawn(slice).join().expect("no panic");
+            use_long_slices();
             assert_eq!(attributes().map(|attributes| attributes.sched_nice), nice);
-            std::thread::spawn(slice).join().expect("no panic")
+            (short, std::thread::spawn(slice).join().expect("no panic"))
         });
         match inherited.join().expect("no panic") {
-            Duration::ZERO => eprintln!("SKIPPED: this kernel has no slices of threads"),
-            inherited => assert_eq!(inherited, SLICE),
+            (Duration::ZERO, _) => eprintln!("SKIPPED: this kernel has no slices of threads"),
+            inherited => assert_eq!(inherited, (SHORT, LONG)),
         }
     }
 }
