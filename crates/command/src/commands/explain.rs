@@ -45,11 +45,11 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// The command inside, and against what it is explained.
 /// The commands that can be explained.
 const EXPLAINABLE: [&str; 9] =
     ["find", "distinct", "count", "aggregate", "bulkWrite", "update", "delete", "findAndModify", "mapReduce"];
 
+/// The command inside, and against what it is explained.
 struct Subject<'a> {
     fields: Fields<'a>,
     namespace: Namespace,
