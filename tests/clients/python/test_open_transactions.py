@@ -91,5 +91,5 @@ def test_statements_that_were_numbered_by_the_client(things, raw, numbers):
     assert raw.run(write)["n"] == 3
     again = raw.run(write)
     assert (again["n"], again["retriedStmtIds"]) == (3, numbers)
-    assert raw.run({**write, "stmtIds": numbers[:2]})["code"] == 72
+    assert raw.run({**write, "stmtIds": numbers[:2]})["code"] == 16
     assert things.count_documents({"_id": {"$gte": 10}}) == 3
