@@ -255,6 +255,13 @@ impl Default for Apart {
     }
 }
 
+impl Apart {
+    /// Long commands that run, but for those of [`NEVER_QUEUED`].
+    pub fn running(&self) -> usize {
+        APART_MAX - self.turns.available_permits()
+    }
+}
+
 /// A command on its way to its end: the connection's state goes along.
 struct Run {
     service: Arc<Service>,

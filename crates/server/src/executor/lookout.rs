@@ -116,6 +116,11 @@ impl Lookout {
         self.turns.load(Ordering::Relaxed)
     }
 
+    /// Turns so far that found events.
+    pub fn served(&self) -> u64 {
+        self.served.load(Ordering::Relaxed)
+    }
+
     /// A thread comes for events.
     pub fn came(&self) {
         self.turns.fetch_add(1, Ordering::Relaxed);
@@ -205,12 +210,12 @@ impl Lookout {
     }
 
     fn load(&self, now: Duration) -> Load {
-        Load { since: now, served: self.served.load(Ordering::Relaxed) }
+        Load { since: now, served: self.served() }
     }
 
     /// Sees whether the load is light.
     fn weigh(&self, load: &mut Load, now: Duration) {
-        let is_light = self.served.load(Ordering::Relaxed) - load.served < LIGHT_TURNS;
+        let is_light = self.served() - load.served < LIGHT_TURNS;
         let is_over = now.saturating_sub(load.since) >= LIGHT_TIME;
         // Many turns say something only where the time is short, few only once it is over.
         if is_light == is_over {

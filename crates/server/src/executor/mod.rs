@@ -11,6 +11,7 @@
 //! **Invariant:** a task is run by one thread at a time, and once more after whatever happened while it ran.
 //! **Invariant:** a thread that waits, or rests, has left nothing in its queue.
 
+mod crowd;
 mod lookout;
 mod poller;
 mod queue;

@@ -2,8 +2,10 @@
 //!
 //! Whatever is long asks to run elsewhere, but somebody may wait for the disk, for a lock after its first change, or in
 //! code that asks too late. So one thread looks every few milliseconds whether any thread is left that serves. Where none
-//! is, substitutes begin, as many as are held, and leave once they are not needed.
+//! is, substitutes begin, as many as are held, and leave once they are not needed. The same thread looks whether requests
+//! wait for a processor beside long commands.
 
+use super::crowd::Crowd;
 use super::seat::Activity;
 use super::worker::{Patience, Worker};
 use super::{EMPLOYER, Executor, NOBODY};
@@ -23,10 +25,12 @@ impl Executor {
     /// Looks after the threads until all are stopped, and returns after the last substitute.
     pub fn watch(self: &Arc<Self>) {
         let mut last = vec![0; self.seats.len()];
+        let mut crowd = Crowd::default();
         std::thread::scope(|scope| {
             while !self.stopped.load(Ordering::Acquire) {
                 let is_idle = self.is_idle();
                 std::thread::sleep(if is_idle { IDLE_TICK } else { TICK });
+                crowd.look(self.apart.running(), self.lookout.served());
                 let (serving, held) = self.look(&mut last);
                 if serving == 0 {
                     self.begin_substitutes(scope, held.max(1));
