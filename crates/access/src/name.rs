@@ -4,6 +4,9 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
+/// The key of a user's name.
+const USER: &str = "user";
+
 /// The name of a user or a role, with the database that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name {
@@ -24,12 +27,12 @@ impl Name {
         Sha256::digest(format!("{}@{}", self.name, self.database)).into()
     }
 
-    /// Reads `name`, which belongs to `database` then, or `{<key>: name, db: database}`.
+    /// Reads `name`, which belongs to `database` then, or `{<key>: name, db: database}`. Like MongoDB, it passes over
+    /// other fields of a role's document and refuses those of a user's.
     /// # Errors
     /// A sentence that says what is wrong.
     pub fn parse(value: ValueRef<'_>, key: &str, database: &str) -> Result<Self, String> {
         match value {
-            ValueRef::String("") => Err(format!("'{key}' must not be empty")),
             ValueRef::String(name) => Ok(Self::new(name, database)),
             ValueRef::Document(document) => Self::parse_document(document, key),
             other => {
@@ -40,12 +43,12 @@ impl Name {
 
     fn parse_document(document: DocumentRef<'_>, key: &str) -> Result<Self, String> {
         let part = |field: &str| match document.get(field) {
-            Some(ValueRef::String("")) => Err(format!("'{field}' must not be empty")),
             Some(ValueRef::String(text)) => Ok(text.to_owned()),
             Some(other) => Err(format!("'{field}' must be a string, but got {}", other.kind().alias())),
             None => Err(format!("'{field}' is missing")),
         };
-        if let Some(other) = document.iter().find(|field| field.name != key && field.name != "db") {
+        let unknown = document.iter().find(|field| field.name != key && field.name != "db");
+        if let Some(other) = unknown.filter(|_| key == USER) {
             return Err(format!("'{}' is an unknown field of a name", other.name));
         }
         Ok(Self { name: part(key)?, database: part("db")? })

@@ -2,6 +2,7 @@
 //! Source: MongoDB manual 8.2, "Resource Document".
 
 use crate::action::{Action, ActionSet};
+use bunko_bson::number::Number;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 
 /// What a privilege is about.
@@ -33,26 +34,26 @@ pub struct Privilege {
 }
 
 impl Resource {
-    /// Reads a resource document.
+    /// Reads a resource document. Fields of other names say nothing, as in MongoDB, nor does null.
     /// # Errors
     /// A sentence that says what is wrong.
     pub fn parse(document: DocumentRef<'_>) -> Result<Self, String> {
-        let is_on = |name: &str| matches!(document.get(name), Some(ValueRef::Boolean(true)));
-        let text = |name: &str| match document.get(name) {
+        let field = |name: &str| document.get(name).filter(|value| !value.is_nullish());
+        let flag = |name: &str| field(name).map(is_on);
+        let text = |name: &str| match field(name) {
             None => Ok(None),
             Some(ValueRef::String(text)) => Ok(Some(text.to_owned())),
             Some(other) => Err(format!("resource field '{name}' must be a string, but got {}", other.kind().alias())),
         };
         let (database, collection, buckets) = (text("db")?, text("collection")?, text("system_buckets")?);
         let named = |name: Option<String>| name.filter(|name| !name.is_empty());
-        let fields = document.count();
-        match (database, collection, buckets) {
-            (None, None, None) if fields == 1 && is_on("cluster") => Ok(Self::Cluster),
-            (None, None, None) if fields == 1 && is_on("anyResource") => Ok(Self::Any),
-            (database, None, Some(buckets)) if fields == 1 + usize::from(database.is_some()) => {
+        match (database, collection, buckets, flag("cluster"), flag("anyResource")) {
+            (None, None, None, Some(true), None) => Ok(Self::Cluster),
+            (None, None, None, None, Some(true)) => Ok(Self::Any),
+            (database, None, Some(buckets), None, None) => {
                 Ok(Self::SystemBuckets(named(database), named(Some(buckets))))
             }
-            (Some(database), Some(collection), None) if fields == 2 => {
+            (Some(database), Some(collection), None, None, None) => {
                 Ok(match (database.is_empty(), collection.is_empty()) {
                     (true, true) => Self::AnyNormal,
                     (false, true) => Self::Database(database),
@@ -98,14 +99,17 @@ impl Resource {
     }
 }
 
+/// Whether a flag of a resource is true, or a number that stands for true.
+fn is_on(value: ValueRef<'_>) -> bool {
+    let is_number = |value| Number::of(value).is_some_and(|number| number.compare(Number::Integer(0)).is_ne());
+    matches!(value, ValueRef::Boolean(true)) || is_number(value)
+}
+
 impl Privilege {
-    /// Reads `{resource, actions}`.
+    /// Reads `{resource, actions}`; fields of other names say nothing.
     /// # Errors
     /// A sentence that says what is wrong.
     pub fn parse(document: DocumentRef<'_>) -> Result<Self, String> {
-        if let Some(other) = document.iter().find(|field| !["resource", "actions"].contains(&field.name)) {
-            return Err(format!("'{}' is an unknown field of a privilege", other.name));
-        }
         let resource = document.get("resource").and_then(ValueRef::as_document);
         let actions = document.get("actions").and_then(ValueRef::as_array);
         let (Some(resource), Some(names)) = (resource, actions) else {
@@ -194,7 +198,9 @@ mod tests {
             document().with("cluster", false),
             document().with("cluster", true).with("db", "d").with("collection", "c"),
             document().with("db", 1).with("collection", "c"),
-            document().with("db", "d").with("collection", "c").with("other", 1),
+            document().with("db", "d").with("collection", "c").with("anyResource", false),
+            document().with("db", "d").with("collection", "c").with("system_buckets", "c"),
+            document().with("collection", "c"),
         ] {
             assert!(Resource::parse(refused.as_ref()).is_err(), "{refused:?}");
         }

@@ -23,6 +23,7 @@ pub struct Pipeline {
     stages: Vec<Arc<dyn Stage>>,
     /// For each stage that was sent, how many there were when it had been parsed.
     ends: Vec<usize>,
+    /// Of the parsed stages.
     taken_by_planner: usize,
     environment: Arc<Environment>,
 }
@@ -135,9 +136,10 @@ impl Pipeline {
         &self.environment
     }
 
-    /// How many stages [`Self::split_for_planner`] has taken off; each was sent as one.
+    /// Of how many stages that were sent [`Self::split_for_planner`] has left nothing: of one that is short for several it may
+    /// have taken the first alone.
     pub fn taken_by_planner(&self) -> usize {
-        self.taken_by_planner
+        self.ends.iter().take_while(|end| **end <= self.taken_by_planner).count()
     }
 
     /// The stages in their order, for `explain`.
@@ -261,7 +263,8 @@ impl Pipeline {
             Box::new(Counted { input, run })
         });
         let taken = self.taken_by_planner;
-        let left = self.ends.iter().skip(taken).filter_map(|end| runs.get((end - taken).checked_sub(1)?));
+        let left =
+            self.ends.iter().skip(self.taken_by_planner()).filter_map(|end| runs.get((end - taken).checked_sub(1)?));
         let left = left.cloned().collect();
         (Box::new(Answers(top)), left)
     }

@@ -245,11 +245,15 @@ fn same_value(one: Option<ValueRef<'_>>, other: Option<ValueRef<'_>>) -> bool {
     }
 }
 
+/// `{_id: 1}`, also where the number has a fraction; `{_id: 2}` is another index, as on MongoDB.
 fn is_id_pattern(key: DocumentRef<'_>) -> bool {
-    let mut fields = key.iter();
-    let first = fields.next();
-    let is_id = first.is_some_and(|field| field.name == "_id" && number::as_f64(field.value).is_some_and(|d| d > 0.0));
-    is_id && fields.next().is_none()
+    is_on_id(key, 1.0)
+}
+
+/// Whether a key has `_id` alone, in this direction but for a fraction.
+fn is_on_id(key: DocumentRef<'_>, direction: f64) -> bool {
+    let is_so = |value| number::as_f64(value).is_some_and(|number| number.trunc() == direction);
+    key.count() == 1 && key.first().is_some_and(|field| field.name == "_id" && is_so(field.value))
 }
 
 fn missing(field: &str, spec: DocumentRef<'_>) -> Failure {

@@ -15,9 +15,11 @@ pub struct PartialFilter {
 impl PartialFilter {
     /// Parses the value of the option.
     /// # Errors
-    /// `CannotCreateIndex` for an operator that is not among those allowed; as [`Filter::parse`].
+    /// `CannotCreateIndex` for an operator that is not among those allowed; `QueryFeatureNotAllowed` for a schema; as
+    /// [`Filter::parse`].
     /// Source: MongoDB manual, "Partial Indexes".
     pub(crate) fn parse(filter: DocumentRef<'_>) -> Result<Self> {
+        bunko_matcher::refuse_schema(filter)?;
         let parsed = Filter::parse(filter)?;
         if !is_allowed(parsed.root()) {
             return Err(cannot_create(format!(
@@ -44,9 +46,12 @@ impl PartialFilter {
 fn is_allowed(expression: &Expression) -> bool {
     match expression {
         Expression::And(children) | Expression::Or(children) => children.iter().all(is_allowed),
-        Expression::Compare { .. } | Expression::In { .. } | Expression::Exists { .. } | Expression::Type { .. } => {
-            true
-        }
+        // MongoDB's manual does not name conditions on places; its servers take them since version 6.
+        Expression::Compare { .. }
+        | Expression::In { .. }
+        | Expression::Exists { .. }
+        | Expression::Type { .. }
+        | Expression::Geo { .. } => true,
         _ => false,
     }
 }

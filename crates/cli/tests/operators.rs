@@ -471,11 +471,7 @@ fn what_mongod_has_and_we_have_not_is_named() {
     for (command, code, words) in [
         ("{replSetResizeOplog: 1}", "115", "the command 'replSetResizeOplog' is not supported yet"),
         ("{createUsers: 'u'}", "59", "no such command: 'createUsers'"),
-        (
-            "{aggregate: 'kept', pipeline: [{$shardedDataDistribution: {}}], cursor: {}}",
-            "115",
-            "$shardedDataDistribution is not supported yet",
-        ),
+        ("{aggregate: 'kept', pipeline: [{$listCatalog: {}}], cursor: {}}", "115", "$listCatalog is not supported yet"),
         ("{aggregate: 'kept', pipeline: [{$vectorSought: {}}], cursor: {}}", "40324", "'$vectorSought'"),
     ] {
         let reply = peer.text("peer", command);

@@ -4,6 +4,7 @@ use crate::dispatch::{ANY_FIELDS, Command, Request, TransactionUse};
 use crate::encrypted_fields;
 use crate::fields::{FieldSet, Met, wrong_type};
 use crate::read_concern::ReadConcern;
+use crate::read_preference;
 use crate::replica_set::{Deployment, parse_cluster_time};
 use crate::sessions::{NamedSession, SessionId, id};
 use crate::stable_api::StableApi;
@@ -198,7 +199,7 @@ impl GenericOptions {
                     self.cluster_time = Some(parse_cluster_time(told)?);
                 }
             }
-            "$readPreference" => check_read_preference(object(name, value)?)?,
+            "$readPreference" => read_preference::check(object(name, value)?)?,
             "$configTime" | "$topologyTime" | "$audit" | "$client" | "mayBypassWriteBlocking" | "rawData" => {}
             "writeConcern" | "readConcern" if value.is_nullish() => {}
             "writeConcern" => {
@@ -328,21 +329,6 @@ fn object<'a>(name: &str, value: ValueRef<'a>) -> Result<DocumentRef<'a>> {
         let kind = value.kind().alias();
         Failure::type_mismatch(format!("\"{name}\" had the wrong type. Expected object, found {kind}"))
     })
-}
-
-/// A single node is whatever is preferred.
-fn check_read_preference(preference: DocumentRef<'_>) -> Result<()> {
-    match preference.get("mode") {
-        None
-        | Some(ValueRef::String("primary" | "primaryPreferred" | "secondary" | "secondaryPreferred" | "nearest")) => {
-            Ok(())
-        }
-        Some(mode) => Err(Failure::failed_to_parse(format!(
-            "Could not parse $readPreference mode {}. Only the modes 'primary', 'primaryPreferred', 'secondary', \
-             'secondaryPreferred', and 'nearest' are supported.",
-            ValueText(mode)
-        ))),
-    }
 }
 
 fn document<'a>(command: &Command, name: &str, value: ValueRef<'a>) -> Result<DocumentRef<'a>> {

@@ -177,21 +177,24 @@ impl<'a> Invocation<'a> {
         Ok(namespace)
     }
 
-    /// The collection that the command is over, for the commands that MongoDB also takes an identity of one for.
+    /// The collection that the command is over, for the commands that MongoDB also takes an identity of one for. `top` counts
+    /// those that name it by its identity under none. Who may read each collection of the database may name one so.
     /// # Errors
     /// As [`Self::namespace`]; `NamespaceNotFound` for an identity that no collection of the database has, `InvalidUUID`;
-    /// `CommandNotSupported` for one that a collection has.
+    /// `CommandNotSupported` for that of a collection of the server's own, which rights to the database do not open.
     pub fn namespace_or_uuid(&mut self) -> Result<Namespace> {
-        if let Some(uuid) = collection_uuid::of_value(self.argument())? {
-            let database = self.request.database;
-            let collection = self.service.catalog.collection_by_uuid(uuid);
-            if collection.is_none_or(|collection| collection.namespace().database() != database) {
-                let message = format!("no collection of the database {database} has that UUID");
-                return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message));
-            }
-            return Err(Failure::not_supported_yet("a collection that is named by its UUID"));
+        let Some(uuid) = collection_uuid::of_value(self.argument())? else { return self.namespace() };
+        let database = self.request.database;
+        let named = self.service.catalog.collection_by_uuid(uuid);
+        let Some(collection) = named.filter(|collection| collection.namespace().database() == database) else {
+            let message = format!("no collection of the database {database} has that UUID");
+            return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message));
+        };
+        let namespace = collection.namespace();
+        if namespace.collection().starts_with("system.") {
+            return Err(Failure::not_supported_yet("a collection of the server that is named by its UUID"));
         }
-        self.namespace()
+        Ok(Namespace::clone(&namespace))
     }
 
     /// Says which collection `top` counts the command under, where its first value does not name it.

@@ -1,58 +1,24 @@
-//! The commands that MongoDB 8.2 has for clients: whoever asks for one that is not here hears that it is missing, and
-//! not that it misspelt it. Those of the table of commands need not stand here.
+//! The commands that a mongod of MongoDB 8.2 has for clients: whoever asks for one that is not here hears that it is
+//! missing, and not that it misspelt it. Those of the table of commands need not stand here. A mongod does not know the
+//! commands that only mongos has, such as `shardCollection`, and neither does this server.
 //! Source: MongoDB manual 8.2, "Database Commands".
 
 /// Sorted, so that a name is found by halves.
 const NAMES: &[&str] = &[
-    "abortMoveCollection",
-    "abortReshardCollection",
-    "abortUnshardCollection",
-    "addShard",
-    "addShardToZone",
     "analyze",
     "analyzeShardKey",
     "appendOplogNote",
-    "balancerCollectionStatus",
-    "balancerStart",
-    "balancerStatus",
-    "balancerStop",
-    "checkMetadataConsistency",
     "checkShardingIndex",
     "cleanupOrphaned",
-    "cleanupReshardCollection",
-    "clearJumboFlag",
-    "commitReshardCollection",
     "configureQueryAnalyzer",
-    "enableSharding",
     "flushRouterConfig",
     "getShardMap",
     "getShardVersion",
-    "isdbgrid",
-    "listShards",
     "medianKey",
-    "mergeAllChunksOnShard",
-    "mergeChunks",
-    "moveChunk",
-    "moveCollection",
-    "movePrimary",
-    "moveRange",
-    "netstat",
-    "refineCollectionShardKey",
-    "removeShard",
-    "removeShardFromZone",
     "replSetResizeOplog",
     "replSetStepUp",
-    "reshardCollection",
-    "setAllowMigrations",
-    "shardCollection",
     "shardingState",
-    "split",
     "splitVector",
-    "transitionFromDedicatedConfigServer",
-    "transitionToDedicatedConfigServer",
-    "unmoveCollection",
-    "unshardCollection",
-    "updateZoneKeyRange",
     "whatsmysni",
 ];
 

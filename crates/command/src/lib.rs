@@ -57,6 +57,7 @@ mod pipeline_writes;
 mod profiler;
 mod query_settings;
 mod read_concern;
+mod read_preference;
 mod replica_set;
 mod resumed_builds;
 mod retries;

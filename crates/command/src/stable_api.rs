@@ -46,7 +46,20 @@ const FIELDS_OUTSIDE: &[(&str, &[&str])] = &[
         "create",
         &["autoIndexId", "changeStreamPreAndPostImages", "indexOptionDefaults", "max", "size", "storageEngine", "temp"],
     ),
-    ("find", &["awaitData", "max", "min", "noCursorTimeout", "oplogReplay", "returnKey", "showRecordId", "tailable"]),
+    (
+        "find",
+        &[
+            "awaitData",
+            "max",
+            "min",
+            "noCursorTimeout",
+            "oplogReplay",
+            "readOnce",
+            "returnKey",
+            "showRecordId",
+            "tailable",
+        ],
+    ),
 ];
 
 /// Stages that version 1 has not.

@@ -4,6 +4,7 @@
 //! Where MongoDB's library only rounds argument and value to binary128, that is done here too, and the last digit agrees.
 
 use crate::decimal::{DIGITS, EXPONENT_MAX, EXPONENT_MIN};
+use crate::large_angle;
 use bunko_bson::Decimal128;
 use dec::{Context, Decimal, Rounding};
 
@@ -15,8 +16,8 @@ const WORKING_DIGITS: usize = 90;
 const BINARY_DIGITS: i32 = 113;
 const PI: &str =
     "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798214808651";
-/// An angle beyond that would leave less than 34 of 90 digits behind a reduction by pi.
-pub(crate) const ANGLE_MAX: &str = "1E+50";
+/// An angle with more digits ahead of its point would leave less than 34 of 90 digits behind a reduction by pi.
+const ANGLE_DIGITS_MAX: i32 = 50;
 
 /// A function of one decimal within its domain; neither NaN nor infinite.
 pub(crate) type Function = fn(&mut Working, Long) -> Long;
@@ -185,6 +186,12 @@ impl Working {
         self.parse(PI)
     }
 
+    /// A quarter of a circle.
+    pub(crate) fn quarter(&mut self) -> Long {
+        let pi = self.pi();
+        self.over(pi, Long::from(2))
+    }
+
     pub(crate) fn plus(&mut self, mut left: Long, right: Long) -> Long {
         self.0.add(&mut left, &right);
         left
@@ -285,8 +292,10 @@ impl Working {
 
     /// The quarter of the circle that an angle falls into, counted around zero, and the angle from its middle.
     fn reduced(&mut self, number: Long) -> (i64, Long) {
-        let pi = self.pi();
-        let quarter = self.over(pi, Long::from(2));
+        if number.exponent().saturating_add(i32::try_from(number.digits()).unwrap_or(0)) > ANGLE_DIGITS_MAX {
+            return large_angle::reduced(self, number);
+        }
+        let quarter = self.quarter();
         let mut count = self.over(number, quarter);
         self.0.round(&mut count);
         let turned = self.times(count, quarter);

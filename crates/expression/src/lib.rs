@@ -25,6 +25,7 @@ mod folding;
 mod formatted_date;
 mod gathering;
 mod inverse_hyperbolic;
+mod large_angle;
 mod made;
 mod meta;
 mod metadata;

@@ -143,7 +143,7 @@ fn check_method(operator: &str, arguments: DocumentRef<'_>) -> Result<()> {
     match arguments.get("method") {
         Some(ValueRef::String("approximate")) => Ok(()),
         Some(ValueRef::String(_)) => {
-            Err(Failure::bad_value("Currently only 'approximate' can be used as a percentile 'method'."))
+            Err(Failure::bad_value("Currently only 'approximate' can be used as percentile 'method'."))
         }
         other => {
             let found = other.map_or("missing", |value| value.kind().alias());

@@ -73,10 +73,7 @@ impl ElemMatch {
     /// # Errors
     /// As [`crate::Filter::parse`]; `QueryFeatureNotAllowed` for a schema.
     pub fn parse(condition: DocumentRef<'_>, strings: &StringOrder) -> Result<Self> {
-        if has_schema(condition) {
-            let message = "$jsonSchema is not allowed in this context";
-            return Err(Failure::new(ErrorCode::QUERY_FEATURE_NOT_ALLOWED, message));
-        }
+        refuse_schema(condition)?;
         let condition = ValueRef::Document(condition);
         let condition = elem_match::parse(&Parser::new(&NoExpr { strings }), &Path::itself(), condition)?;
         Ok(Self { condition, strings: strings.clone() })
@@ -91,6 +88,17 @@ impl ElemMatch {
             _ => false,
         }
     }
+}
+
+/// Refuses filters with a schema, for contexts that take none.
+/// # Errors
+/// `QueryFeatureNotAllowed`.
+pub fn refuse_schema(filter: DocumentRef<'_>) -> Result<()> {
+    if has_schema(filter) {
+        let message = "$jsonSchema is not allowed in this context";
+        return Err(Failure::new(ErrorCode::QUERY_FEATURE_NOT_ALLOWED, message));
+    }
+    Ok(())
 }
 
 /// Whether a filter asks for a schema, at its top or in parts that are put together there.

@@ -24,7 +24,7 @@ mod operators;
 mod parse;
 mod path;
 
-pub use element::{ArrayFilter, ElemMatch, ElementFilter};
+pub use element::{ArrayFilter, ElemMatch, ElementFilter, refuse_schema};
 pub use expression::{Comparison, Expr, ExprCompiler, ExprPredicate, Expression};
 pub use filter::{Filter, MatchedPosition};
 pub use implication::implies;

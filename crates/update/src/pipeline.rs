@@ -27,6 +27,8 @@ const ELSEWHERE: &[&str] = &[
     "$group",
     "$indexStats",
     "$limit",
+    "$listCatalog",
+    "$listClusterCatalog",
     "$listLocalSessions",
     "$listSampledQueries",
     "$listSearchIndexes",
@@ -36,6 +38,7 @@ const ELSEWHERE: &[&str] = &[
     "$merge",
     "$out",
     "$planCacheStats",
+    "$querySettings",
     "$queryStats",
     "$rankFusion",
     "$redact",
@@ -43,6 +46,7 @@ const ELSEWHERE: &[&str] = &[
     "$score",
     "$scoreFusion",
     "$search",
+    "$searchBeta",
     "$searchMeta",
     "$setWindowFields",
     "$shardedDataDistribution",
@@ -84,7 +88,9 @@ impl UpdatePipeline {
         if let Some(scripts) = context.scripts {
             scope = scope.with_scripts(scripts);
         }
-        let stages = stages.iter().map(|stage| parse_stage(stage, &scope)).collect::<Result<_>>()?;
+        let parsed: Vec<_> = stages.iter().map(|stage| parse_stage(stage, &scope)).collect::<Result<_>>()?;
+        // What is wrong with any stage is told before what an update does not allow, as on MongoDB.
+        let stages = parsed.into_iter().collect::<Result<_>>()?;
         Ok(Self { stages, variables, strings: context.strings.clone() })
     }
 
@@ -116,7 +122,8 @@ impl UpdatePipeline {
     }
 }
 
-fn parse_stage(stage: ValueRef<'_>, scope: &ParseScope) -> Result<Reshaping> {
+/// One stage, or the refusal of one that pipelines have and updates do not.
+fn parse_stage(stage: ValueRef<'_>, scope: &ParseScope) -> Result<Result<Reshaping>> {
     let ValueRef::Document(specification) = stage else {
         return Err(Failure::type_mismatch("Each element of the 'pipeline' array must be an object"));
     };
@@ -125,11 +132,12 @@ fn parse_stage(stage: ValueRef<'_>, scope: &ParseScope) -> Result<Reshaping> {
         return Err(Failure::new(ErrorCode(40323), message));
     };
     let name = element.name;
-    Reshaping::parse(name, element.value, scope).unwrap_or_else(|| {
-        Err(if ELSEWHERE.contains(&name) {
-            Failure::new(ErrorCode::INVALID_OPTIONS, format!("{name} is not allowed to be used within an update"))
-        } else {
-            Failure::new(ErrorCode(40324), format!("Unrecognized pipeline stage name: '{name}'"))
-        })
-    })
+    match Reshaping::parse(name, element.value, scope) {
+        Some(stage) => stage.map(Ok),
+        None if ELSEWHERE.contains(&name) => {
+            let message = format!("{name} is not allowed to be used within an update");
+            Ok(Err(Failure::new(ErrorCode::INVALID_OPTIONS, message)))
+        }
+        None => Err(Failure::new(ErrorCode(40324), format!("Unrecognized pipeline stage name: '{name}'"))),
+    }
 }

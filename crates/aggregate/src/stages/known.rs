@@ -10,6 +10,7 @@ const NAMES: &[&str] = &[
     "$currentOp",
     "$indexStats",
     "$listCatalog",
+    "$listClusterCatalog",
     "$listLocalSessions",
     "$listSampledQueries",
     "$listSearchIndexes",

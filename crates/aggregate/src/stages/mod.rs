@@ -29,6 +29,7 @@ mod sample;
 mod score;
 mod search;
 mod search_filter;
+mod sharded_data_distribution;
 mod skip;
 mod sort;
 mod sort_by_count;
@@ -208,6 +209,7 @@ pub(crate) fn parse(stage: Element<'_>, environment: &Environment) -> Result<Sta
             return Ok(vec![Box::new(brought::Brought(source))]);
         }
         position::refuse_outside_stream(stage)?;
+        sharded_data_distribution::refuse(stage)?;
         if known::is_known(stage.name) {
             return Err(Failure::not_supported_yet(stage.name));
         }

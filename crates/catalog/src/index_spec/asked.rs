@@ -2,10 +2,10 @@
 //! are read at each start.
 
 use super::options::check_id_options;
-use super::{IndexSpec, compound_wildcard};
+use super::{IndexSpec, compound_wildcard, is_on_id};
 use crate::key_pattern::cannot_create;
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentRef, ValueRef, number};
+use bunko_bson::{DocumentRef, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 impl IndexSpec {
@@ -17,9 +17,10 @@ impl IndexSpec {
     pub fn parse_asked(spec: DocumentRef<'_>) -> Result<Self> {
         compound_wildcard::check(spec)?;
         let parsed = Self::parse(spec)?;
-        if is_descending_id(parsed.key_pattern()) {
-            let key = ValueText(ValueRef::Document(parsed.key_pattern()));
+        let key = spec.get("key").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+        if is_misdirected_id(key) {
             check_id_options(spec)?;
+            let key = ValueText(ValueRef::Document(key));
             let message = format!("The field 'key' for an _id index must be {{_id: 1}}, but got {key}");
             return Err(Failure::bad_value(message));
         }
@@ -35,10 +36,10 @@ impl IndexSpec {
     }
 }
 
-/// Whether it would be the index on `_id` if it were ascending.
-fn is_descending_id(key: DocumentRef<'_>) -> bool {
-    let descends = |value| number::as_f64(value).is_some_and(|direction| direction.trunc() == -1.0);
-    key.count() == 1 && key.first().is_some_and(|field| field.name == "_id" && descends(field.value))
+/// Whether it would be the index on `_id` if it were ascending and without a fraction.
+fn is_misdirected_id(key: DocumentRef<'_>) -> bool {
+    let is_exact = key.first().is_some_and(|field| order::equal(field.value, ValueRef::Int32(1)));
+    is_on_id(key, -1.0) || is_on_id(key, 1.0) && !is_exact
 }
 
 fn check_projection(projection: DocumentRef<'_>, above: &str, paths: &mut Vec<String>) -> Result<()> {

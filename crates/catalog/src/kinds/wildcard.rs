@@ -119,6 +119,9 @@ fn refuse_properties(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<()> 
     if spec.get("expireAfterSeconds").is_some() {
         return Err(cannot_create("Index type 'wildcard' cannot be a TTL index".to_owned()));
     }
+    if spec.get("v").and_then(number::as_f64) == Some(1.0) {
+        return Err(cannot_create("Index type 'wildcard' is not allowed with index version v: 1".to_owned()));
+    }
     Ok(())
 }
 

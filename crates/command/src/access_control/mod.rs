@@ -21,7 +21,8 @@ pub(crate) use login::{EXTERNAL, Login, continue_login, mechanisms_of, offer_in_
 pub(crate) use redaction::redacted;
 pub(crate) use revocation::end_revoked;
 pub(crate) use role_fields::{
-    check_grantable, check_privileges_grantable, name_of_argument, privileges, restrictions, role_names,
+    check_exist, check_grantable, check_privileges_grantable, name_of_argument, name_to_create, privileges,
+    restrictions, role_names,
 };
 pub(crate) use roles::{
     BuiltinShown, Role, all_inherited, documents_of, find_role, roles_of_database, take_roles_away,

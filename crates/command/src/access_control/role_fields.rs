@@ -3,7 +3,8 @@
 use super::roles::{all_inherited, find_role, reserved_role};
 use crate::fields::Fields;
 use bunko_access::{Name, Privilege, Restrictions, add};
-use bunko_bson::{ArrayRef, ValueRef};
+use bunko_bson::number::Number;
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_catalog::Catalog;
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -28,7 +29,7 @@ pub(crate) fn role_names(fields: &Fields<'_>, field: &str, database: &str) -> Re
 
 /// The privileges in the field of that name, each resource once.
 /// # Errors
-/// `TypeMismatch`, `BadValue`.
+/// `TypeMismatch`, `IDLFailedToParse`, `BadValue`.
 pub(crate) fn privileges(fields: &Fields<'_>) -> Result<Option<Vec<Privilege>>> {
     let Some(array) = fields.array("privileges")? else { return Ok(None) };
     check_count("privileges", array)?;
@@ -36,18 +37,73 @@ pub(crate) fn privileges(fields: &Fields<'_>) -> Result<Option<Vec<Privilege>>> 
     for (index, value) in array.iter().enumerate() {
         let place = format!("privileges.{index}");
         let document = value.as_document().ok_or_else(|| fields.mismatch(&place, value, "type 'object'"))?;
+        check_privilege_types(fields, &place, document)?;
         add(&mut privileges, Privilege::parse(document).map_err(|error| invalid(fields, &place, &error))?);
     }
     Ok(Some(privileges))
 }
 
+/// Refuses a privilege whose parts are missing or of other types than MongoDB takes.
+fn check_privilege_types(fields: &Fields<'_>, place: &str, privilege: DocumentRef<'_>) -> Result<()> {
+    let resource_place = format!("{place}.resource");
+    let resource = required(fields, place, privilege, "resource")?;
+    let resource = resource.as_document().ok_or_else(|| fields.mismatch(&resource_place, resource, "type 'object'"))?;
+    for field in resource.iter().filter(|field| !field.value.is_nullish()) {
+        let is_number = Number::of(field.value).is_some();
+        let expected = match field.name {
+            "cluster" | "anyResource" if is_number || matches!(field.value, ValueRef::Boolean(_)) => continue,
+            "cluster" | "anyResource" => "types '[bool, long, int, decimal, double]'",
+            "db" | "collection" | "system_buckets" if field.value.as_str().is_none() => "type 'string'",
+            _ => continue,
+        };
+        return Err(fields.mismatch(&format!("{resource_place}.{}", field.name), field.value, expected));
+    }
+    let actions_place = format!("{place}.actions");
+    let actions = required(fields, place, privilege, "actions")?;
+    let actions = actions.as_array().ok_or_else(|| fields.mismatch(&actions_place, actions, "type 'array'"))?;
+    check_strings(fields, &actions_place, actions)
+}
+
+fn required<'a>(fields: &Fields<'_>, place: &str, document: DocumentRef<'a>, name: &str) -> Result<ValueRef<'a>> {
+    document.get(name).filter(|value| !value.is_nullish()).ok_or_else(|| {
+        let message = format!("BSON field '{}.{place}.{name}' is missing but a required field", fields.command);
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    })
+}
+
+fn check_strings(fields: &Fields<'_>, place: &str, array: ArrayRef<'_>) -> Result<()> {
+    match array.iter().enumerate().find(|(_, value)| value.as_str().is_none()) {
+        Some((index, other)) => Err(fields.mismatch(&format!("{place}.{index}"), other, "type 'string'")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a restriction with fields of other names or of other types than MongoDB takes.
+fn check_restriction_types(fields: &Fields<'_>, place: &str, value: ValueRef<'_>) -> Result<()> {
+    let restriction = value.as_document().ok_or_else(|| fields.mismatch(place, value, "type 'object'"))?;
+    for field in restriction {
+        let field_place = format!("{place}.{}", field.name);
+        if !["clientSource", "serverAddress"].contains(&field.name) {
+            let message = format!("BSON field '{}.{field_place}' is an unknown field.", fields.command);
+            return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+        }
+        let array = field.value.as_array();
+        let array = array.ok_or_else(|| fields.mismatch(&field_place, field.value, "type 'array'"))?;
+        check_strings(fields, &field_place, array)?;
+    }
+    Ok(())
+}
+
 /// The field `authenticationRestrictions`.
 /// # Errors
-/// `TypeMismatch`, `BadValue`; `CommandNotSupported` for addresses of the server.
+/// `TypeMismatch`, `IDLUnknownField`, `BadValue`; `CommandNotSupported` for addresses of the server.
 pub(crate) fn restrictions<'a>(fields: &Fields<'a>) -> Result<Option<ArrayRef<'a>>> {
     const FIELD: &str = "authenticationRestrictions";
     let Some(array) = fields.array(FIELD)? else { return Ok(None) };
     check_count(FIELD, array)?;
+    for (index, value) in array.iter().enumerate() {
+        check_restriction_types(fields, &format!("{FIELD}.{index}"), value)?;
+    }
     let parsed = Restrictions::parse(array).map_err(|error| invalid(fields, FIELD, &error))?;
     if parsed.name_server() {
         return Err(Failure::not_supported_yet(&format!("'{FIELD}.serverAddress' of '{}'", fields.command)));
@@ -67,18 +123,26 @@ fn invalid(fields: &Fields<'_>, field: &str, error: &str) -> Failure {
     Failure::bad_value(format!("BSON field '{}.{field}': {error}", fields.command))
 }
 
-/// Refuses roles that are not there, and with `to` such as that role may not inherit from.
+/// Refuses roles that are not there.
 /// # Errors
-/// `RoleNotFound`, `InvalidRoleModification`.
-pub(crate) fn check_grantable(catalog: &Catalog, roles: &[Name], to: Option<&Name>) -> Result<()> {
+/// `RoleNotFound`.
+pub(crate) fn check_exist(catalog: &Catalog, roles: &[Name]) -> Result<()> {
     for role in roles {
-        if *role == reserved_role() {
-            return Err(refused(format!("{role} is for the members of a cluster and cannot be granted")));
-        }
         if find_role(catalog, role)?.is_none() {
             return Err(Failure::new(ErrorCode::ROLE_NOT_FOUND, format!("Could not find role: {role}")));
         }
     }
+    Ok(())
+}
+
+/// Refuses roles that are not there, and with `to` such as that role may not inherit from.
+/// # Errors
+/// `RoleNotFound`, `InvalidRoleModification`.
+pub(crate) fn check_grantable(catalog: &Catalog, roles: &[Name], to: Option<&Name>) -> Result<()> {
+    if let Some(role) = roles.iter().find(|role| **role == reserved_role()) {
+        return Err(refused(format!("{role} is for the members of a cluster and cannot be granted")));
+    }
+    check_exist(catalog, roles)?;
     let Some(to) = to else { return Ok(()) };
     if let Some(role) = roles.iter().find(|role| to.database != "admin" && role.database != to.database) {
         return Err(refused(format!(
@@ -115,17 +179,24 @@ fn refused(message: String) -> Failure {
 
 /// The name that a command's first value gives to a user or a role of its database.
 /// # Errors
-/// `TypeMismatch`, `BadValue`.
-pub(crate) fn name_of_argument(fields: &Fields<'_>, kind: &str, database: &str) -> Result<Name> {
+/// `TypeMismatch`.
+pub(crate) fn name_of_argument(fields: &Fields<'_>, database: &str) -> Result<Name> {
     let argument = fields.body.first().map_or(ValueRef::Null, |first| first.value);
-    match argument {
-        ValueRef::String("") => {
-            Err(Failure::bad_value(format!("{kind} document needs '{}' field to be non-empty", kind.to_lowercase())))
-        }
-        ValueRef::String(name) if name.contains('\0') => {
-            Err(Failure::bad_value(format!("the name of a {} must not contain null characters", kind.to_lowercase())))
-        }
-        ValueRef::String(name) => Ok(Name::new(name, database)),
-        other => Err(fields.mismatch(fields.command, other, "type 'string'")),
+    let name = argument.as_str().ok_or_else(|| fields.mismatch(fields.command, argument, "type 'string'"))?;
+    Ok(Name::new(name, database))
+}
+
+/// The name that a command gives to what it creates, a `User` or a `Role`.
+/// # Errors
+/// `TypeMismatch`; `BadValue` where it is empty or contains null characters.
+pub(crate) fn name_to_create(fields: &Fields<'_>, kind: &str, database: &str) -> Result<Name> {
+    let name = name_of_argument(fields, database)?;
+    let lower = kind.to_lowercase();
+    if name.name.is_empty() {
+        return Err(Failure::bad_value(format!("{kind} document needs '{lower}' field to be non-empty")));
     }
+    if name.name.contains('\0') {
+        return Err(Failure::bad_value(format!("the name of a {lower} must not contain null characters")));
+    }
+    Ok(name)
 }

@@ -34,7 +34,7 @@ impl<'a> UserFields<'a> {
         if text == Some("") {
             return Err(Failure::bad_value("Password cannot be empty"));
         }
-        let is_plain = invocation.strict_boolean("digestPassword", true)?;
+        let is_plain = invocation.boolean("digestPassword", true)?;
         let fields = Self {
             roles: role_names(invocation, "roles", database)?,
             custom_data: invocation.document("customData")?,

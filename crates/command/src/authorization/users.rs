@@ -127,7 +127,7 @@ fn may_see(
     key: &str,
     (action, is_visible): (Action, &dyn Fn(&Name) -> bool),
 ) -> bool {
-    if number::as_i64_exact(asked) == Some(1) {
+    if number::clamp_to_i64(asked) == Some(1) {
         return asker.on_database(request.database, action);
     }
     let names = match asked {

@@ -98,8 +98,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
     };
     let batch = FirstBatch { documents: batch_size, is_only: false, is_long, has_no_timeout: false };
-    write_first_batch(invocation, reply, namespace, source, &batch)
-        .map_err(|failure| failure.with_prefix("PlanExecutor error during aggregation :: caused by :: ").into())
+    write_batch(invocation, reply, namespace, source, &batch)
 }
 
 /// Looks up the names of all stages. MongoDB looks at the fields of the command before, as far as their types go.
@@ -130,8 +129,24 @@ fn watch(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, stages: ArrayR
     take_options(invocation, invocation.operation())?;
     let source = change_stream::open(invocation, &namespace, stages)?;
     let batch = FirstBatch { documents, is_only: false, is_long: false, has_no_timeout: false };
-    write_first_batch(invocation, reply, namespace, source, &batch)
-        .map_err(|failure| failure.with_prefix("PlanExecutor error during aggregation :: caused by :: ").into())
+    write_batch(invocation, reply, namespace, source, &batch)
+}
+
+fn write_batch(
+    invocation: &mut Invocation<'_>,
+    reply: &mut Writer<'_>,
+    namespace: Namespace,
+    source: Box<dyn CursorSource>,
+    batch: &FirstBatch,
+) -> Result<(), Halt> {
+    let name = namespace.clone();
+    Ok(write_first_batch(invocation, reply, namespace, source, batch)
+        .map_err(|failure| while_running(failure, &name))?)
+}
+
+/// A failure of a pipeline that had begun to run: MongoDB says so, and over which collection.
+fn while_running(failure: Failure, namespace: &Namespace) -> Failure {
+    failure.with_prefix(&format!("Executor error during aggregate command on namespace: {namespace} :: caused by :: "))
 }
 
 /// Runs a pipeline that writes what comes out of it. The cursor of the reply is empty.
@@ -142,23 +157,24 @@ fn write(
     aggregation: Aggregation,
     stage: WriteStage,
 ) -> Result<(), Halt> {
-    run_write(invocation, aggregation, stage)?;
+    run_write(invocation, aggregation, stage, &|failure| while_running(failure, &namespace))?;
     write_no_documents(invocation, reply, namespace)
 }
 
 /// Writes all that comes out of a pipeline.
 /// # Errors
-/// Those of the target, the pipeline and the writes.
+/// Those of the target, and those of the pipeline and the writes, of which `while_running` makes what the command says.
 pub(super) fn run_write(
     invocation: &mut Invocation<'_>,
     aggregation: Aggregation,
     stage: WriteStage,
+    while_running: &dyn Fn(Failure) -> Failure,
 ) -> Result<(), Halt> {
     let write = PipelineWrite::new(invocation, stage, &aggregation.pipeline.environment().scope.strings)?;
     invocation.refuse_if_long(true)?;
     let environment = aggregation.pipeline.environment().clone();
     let (source, _) = open(invocation, aggregation)?;
-    write_out(invocation, source, (&write, &environment))
+    Ok(write.run(invocation, &mut FromCursor(source), &environment).map_err(while_running)?)
 }
 
 fn write_all(
@@ -166,19 +182,11 @@ fn write_all(
     reply: &mut Writer<'_>,
     namespace: Namespace,
     source: Box<dyn CursorSource>,
-    write: (&PipelineWrite, &Environment),
-) -> Result<(), Halt> {
-    write_out(invocation, source, write)?;
-    write_no_documents(invocation, reply, namespace)
-}
-
-fn write_out(
-    invocation: &mut Invocation<'_>,
-    source: Box<dyn CursorSource>,
     (write, environment): (&PipelineWrite, &Environment),
 ) -> Result<(), Halt> {
     let written = write.run(invocation, &mut FromCursor(source), environment);
-    Ok(written.map_err(|failure| failure.with_prefix("PlanExecutor error during aggregation :: caused by :: "))?)
+    written.map_err(|failure| while_running(failure, &namespace))?;
+    write_no_documents(invocation, reply, namespace)
 }
 
 fn write_no_documents(

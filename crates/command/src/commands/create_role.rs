@@ -3,7 +3,7 @@
 
 use crate::access_control::{
     DATABASE, ROLES, begin_change, check_grantable, check_privileges_grantable, documents_of, find_role,
-    name_of_argument, privileges, restrictions, role_names, with_field,
+    name_of_argument, name_to_create, privileges, restrictions, role_names, with_field,
 };
 use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -59,7 +59,7 @@ impl<'a> RoleFields<'a> {
 }
 
 fn create(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    let name = name_of_argument(invocation, "Role", invocation.request.database)?;
+    let name = name_to_create(invocation, "Role", invocation.request.database)?;
     check_name(&name)?;
     let fields = RoleFields::parse(invocation)?;
     let (Some(privileges), Some(roles)) = (&fields.privileges, &fields.roles) else {
@@ -96,7 +96,7 @@ fn check_name(name: &Name) -> Result<()> {
 }
 
 fn update(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    let name = name_of_argument(invocation, "Role", invocation.request.database)?;
+    let name = name_of_argument(invocation, invocation.request.database)?;
     let fields = RoleFields::parse(invocation)?;
     if fields.privileges.is_none() && fields.roles.is_none() && fields.restrictions.is_none() {
         return Err(Failure::bad_value("Must specify at least one field to update in updateRole").into());

@@ -3,7 +3,7 @@
 
 use crate::access_control::{
     EXTERNAL, EXTERNAL_DATABASE, UserFields, begin_change, check_grantable, documents_of, find_user, insert_user,
-    name_of_argument,
+    name_to_create,
 };
 use crate::authorization::{Privileges, localhost_exception, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -27,7 +27,7 @@ pub(super) const COMMAND: Command = Command {
 const USER_EXISTS: ErrorCode = ErrorCode(51003);
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    let name = name_of_argument(invocation, "User", invocation.request.database)?;
+    let name = name_to_create(invocation, "User", invocation.request.database)?;
     check_database(&name)?;
     let fields = UserFields::parse(invocation, &name.database)?;
     let Some(roles) = &fields.roles else { return Err(missing("roles").into()) };

@@ -3,6 +3,7 @@
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use crate::replica_set::Deployment;
 use bunko_access::Action;
 use bunko_bson::{Writer, number};
 use bunko_errors::{ErrorCode, Failure};
@@ -20,6 +21,9 @@ pub(super) const COMMAND: Command = Command {
 /// Each collection is a log record of its own; so many take no noticeable time.
 const COLLECTIONS_SHORT_MAX: usize = 50;
 
+/// The database of what is not replicated, such as the oplog.
+const LOCAL: &str = "local";
+
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     if number::as_i64_exact(invocation.argument()) != Some(1) {
         return Err(Failure::new(ErrorCode(5_255_100), "Have to pass 1 as 'dropDatabase' parameter").into());
@@ -31,6 +35,10 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
             format!("Dropping the '{database}' database is prohibited."),
         )
         .into());
+    }
+    if database == LOCAL && invocation.service.deployment() == Deployment::SetMember {
+        let message = format!("Cannot drop '{LOCAL}' database while replication is active");
+        return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
     }
     let catalog = &invocation.service.catalog;
     invocation.refuse_if_long(catalog.collections(database).len() > COLLECTIONS_SHORT_MAX)?;

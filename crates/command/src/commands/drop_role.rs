@@ -29,7 +29,7 @@ pub(super) const ALL: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    let name = name_of_argument(invocation, "Role", invocation.request.database)?;
+    let name = name_of_argument(invocation, invocation.request.database)?;
     let _only_one = begin_change(invocation)?;
     own_document(invocation, &name)?;
     take_roles_away(invocation, std::slice::from_ref(&name))?;

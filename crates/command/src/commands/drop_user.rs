@@ -28,7 +28,7 @@ pub(super) const ALL: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    let name = name_of_argument(invocation, "User", invocation.request.database)?;
+    let name = name_of_argument(invocation, invocation.request.database)?;
     let _only_one = begin_change(invocation)?;
     if find_user(&invocation.service.catalog, &name)?.is_none() {
         return Err(user_not_found(&name).into());

@@ -361,7 +361,7 @@ fn explain_stages(
         first.append("nReturned", of("nReturned")).append("executionTimeMillisEstimate", of("executionTimeMillis"));
     }
     let whole: ArrayBuf = resolved.views.as_ref().iter().chain(sent.iter()).collect();
-    // The planner takes from the front only, and nothing that is sent as one stage and parsed as several.
+    // The planner takes from the front only.
     let mut stages = ArrayBuf::new();
     stages.push(&first);
     push_described(&mut stages, whole.as_ref().iter().skip(pipeline.taken_by_planner()), &runs);

@@ -4,7 +4,7 @@
 //! Source: MongoDB manual 8.2, "filemd5"; the GridFS specification.
 
 use crate::authorization::{Privileges, collections};
-use crate::dispatch::{Command, Databases, Halt, Request, TransactionUse};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, Request, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer, hexadecimal, number};
 use bunko_catalog::{Collection, Namespace};
@@ -19,7 +19,7 @@ const ROOT: &str = "fs";
 pub(super) const COMMAND: Command = Command {
     name: "filemd5",
     aliases: &[],
-    fields: &["root", "partialOk", "md5state", "startAt"],
+    fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(collections::file_md5),

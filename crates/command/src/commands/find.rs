@@ -46,6 +46,7 @@ pub(super) const COMMAND: Command = Command {
         "allowDiskUse",
         "let",
         "ntoreturn",
+        "readOnce",
         "collectionUUID",
     ],
     databases: Databases::Any,
@@ -125,6 +126,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if is_tailable && invocation.is_of_transaction() {
         let message = "It is illegal to open a tailable cursor in a transaction";
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message).into());
+    }
+    if invocation.boolean("readOnce", false)? && invocation.is_of_transaction() {
+        let message = "The 'readOnce' option is not supported within a transaction.";
+        return Err(Failure::new(ErrorCode::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message).into());
     }
     if is_oplog(&invocation.service.catalog, &namespace) {
         let at_end = match (is_tailable, invocation.boolean("awaitData", false)?) {
@@ -294,7 +299,12 @@ pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQ
     }
     query.returns_keys = fields.boolean("returnKey", false)?;
     let key_bound = |name| Ok::<_, Failure>(fields.document(name)?.unwrap_or(DocumentRef::EMPTY));
-    query.set_key_bounds(key_bound("min")?, key_bound("max")?);
+    let (min, max) = (key_bound("min")?, key_bound("max")?);
+    let have_same_fields = || min.iter().map(|bound| bound.name).eq(max.iter().map(|bound| bound.name));
+    if !min.is_empty() && !max.is_empty() && !have_same_fields() {
+        return Err(Failure::new(ErrorCode(51176), "min and max must have the same field names"));
+    }
+    query.set_key_bounds(min, max);
     query.skip = fields.size("skip")?.unwrap_or(0);
     query.limit = fields.field("limit").map(parse_limit).transpose()?.flatten();
     query.needs_only_projected();
@@ -317,8 +327,8 @@ fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), Failure> {
     if fields.boolean("awaitData", false)? && !fields.boolean("tailable", false)? {
         return Err(Failure::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));
     }
-    for name in ["oplogReplay", "allowPartialResults"] {
-        // Without a meaning on a single node; their type is checked all the same.
+    for name in ["oplogReplay", "allowPartialResults", "readOnce"] {
+        // Without a meaning on a single node, or for a cache that scans do not fill; their type is checked all the same.
         fields.boolean(name, false)?;
     }
     Ok(())

@@ -36,7 +36,7 @@ fn grant(held: &mut Vec<Privilege>, privilege: &Privilege) {
 
 fn change(invocation: &mut Invocation<'_>, apply: fn(&mut Vec<Privilege>, &Privilege)) -> Result<(), Halt> {
     let command = invocation.command.name;
-    let name = name_of_argument(invocation, "Role", invocation.request.database)?;
+    let name = name_of_argument(invocation, invocation.request.database)?;
     let named = privileges(invocation)?.ok_or_else(|| {
         let message = format!("BSON field '{command}.privileges' is missing but a required field");
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)

@@ -51,7 +51,7 @@ fn change(
     invocation: &mut Invocation<'_>,
     apply: fn(&Invocation<'_>, &Name, &mut Vec<Name>, &[Name]) -> Result<()>,
 ) -> Result<(), Halt> {
-    let name = name_of_argument(invocation, "Role", invocation.request.database)?;
+    let name = name_of_argument(invocation, invocation.request.database)?;
     let roles = named_roles(invocation)?;
     let _only_one = begin_change(invocation)?;
     let document = own_document(invocation, &name)?;

@@ -1,7 +1,7 @@
 //! `grantRolesToUser` and `revokeRolesFromUser`.
 
 use crate::access_control::{
-    DATABASE, USERS, begin_change, check_grantable, documents_of, find_user, name_of_argument, role_names,
+    DATABASE, USERS, begin_change, check_exist, check_grantable, documents_of, find_user, name_of_argument, role_names,
     user_not_found, with_field,
 };
 use crate::authorization::{Privileges, users};
@@ -40,7 +40,8 @@ fn grant(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt
 }
 
 fn revoke(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    change(invocation, |_, held, revoked| {
+    change(invocation, |invocation, held, revoked| {
+        check_exist(&invocation.service.catalog, revoked)?;
         held.retain(|role| !revoked.contains(role));
         Ok(())
     })
@@ -50,7 +51,7 @@ fn change(
     invocation: &mut Invocation<'_>,
     apply: fn(&Invocation<'_>, &mut Vec<Name>, &[Name]) -> Result<()>,
 ) -> Result<(), Halt> {
-    let name = name_of_argument(invocation, "User", invocation.request.database)?;
+    let name = name_of_argument(invocation, invocation.request.database)?;
     let roles = named_roles(invocation)?;
     let _only_one = begin_change(invocation)?;
     let document = find_user(&invocation.service.catalog, &name)?.ok_or_else(|| user_not_found(&name))?;

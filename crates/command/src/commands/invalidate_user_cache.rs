@@ -10,7 +10,7 @@ pub(super) const COMMAND: Command = Command {
     name: "invalidateUserCache",
     aliases: &[],
     fields: &[],
-    databases: Databases::Any,
+    databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::InvalidateUserCache),
     run,

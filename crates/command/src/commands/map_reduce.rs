@@ -65,11 +65,13 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     invocation.collection_not_view(&namespace)?;
     let aggregation = aggregate::prepare(invocation, Some(&namespace), stages.as_ref(), scope)?;
     invocation.refuse_if_long(true)?;
+    let prefix = format!("Executor error during MapReduce command on namespace: {namespace} :: caused by :: ");
+    let while_running = |failure: Failure| failure.with_prefix(&prefix);
     let Output::Collection { database, name, .. } = output else {
         let (mut source, _) = aggregate::open(invocation, aggregation)?;
         reply.begin_array("results");
         let mut index = 0;
-        while let Some(document) = source.next().map_err(within)? {
+        while let Some(document) = source.next().map_err(&while_running)? {
             reply.push(index, document);
             crate::dispatch::check_reply_bytes(reply.len_bytes())?;
             index += 1;
@@ -78,17 +80,13 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return Ok(());
     };
     if let Some(stage) = aggregation.pipeline.write() {
-        aggregate::run_write(invocation, aggregation, stage)?;
+        aggregate::run_write(invocation, aggregation, stage, &while_running)?;
     }
     match database {
         None => reply.append("result", name),
         Some(database) => reply.begin_document("result").append("db", database).append("collection", name).end(),
     };
     Ok(())
-}
-
-fn within(failure: Failure) -> Failure {
-    failure.with_prefix("PlanExecutor error during mapReduce :: caused by :: ")
 }
 
 /// What the pipeline's expressions see: the order of strings, and the variables of `scope` for the scripts.

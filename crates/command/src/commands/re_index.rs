@@ -2,7 +2,7 @@
 
 use super::list_indexes::listed;
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::oplog_view::is_oplog;
 use crate::replica_set::Deployment;
@@ -13,7 +13,7 @@ use bunko_errors::{ErrorCode, Failure};
 pub(super) const COMMAND: Command = Command {
     name: "reIndex",
     aliases: &[],
-    fields: &[],
+    fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::ReIndex),

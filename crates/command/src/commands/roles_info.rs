@@ -8,8 +8,9 @@ use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_access::{Privilege, add};
+use bunko_bson::number::Number;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
-use bunko_errors::{Failure, Result};
+use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const COMMAND: Command = Command {
     name: "rolesInfo",
@@ -24,10 +25,7 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let database = invocation.request.database;
     let asked = Asked::parse(invocation, invocation.argument(), "role", database)?;
-    if let Some(ValueRef::String(shape @ ("asUserFragment" | "oneLevel"))) = invocation.field("showPrivileges") {
-        return Err(Failure::not_supported_yet(&format!("'rolesInfo.showPrivileges: {shape}'")).into());
-    }
-    let with_privileges = invocation.boolean("showPrivileges", false)?;
+    let with_privileges = shows_privileges(invocation, &asked)?;
     let with_restrictions = invocation.boolean("showAuthenticationRestrictions", false)?;
     let builtin = if invocation.boolean("showBuiltinRoles", false)? { BuiltinShown::Yes } else { BuiltinShown::No };
     let roles = match &asked {
@@ -47,6 +45,29 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     reply.end();
     Ok(())
+}
+
+/// Whether `showPrivileges` asks for them.
+/// # Errors
+/// `BadValue` for another type than a boolean or a number; `IllegalOperation` or `CommandNotSupported` for the fragment
+/// of a user.
+fn shows_privileges(invocation: &Invocation<'_>, asked: &Asked) -> Result<bool> {
+    const FRAGMENT: &str = "asUserFragment";
+    match invocation.field("showPrivileges") {
+        Some(ValueRef::String(FRAGMENT)) if !matches!(asked, Asked::Names(_)) => {
+            let message = "Cannot get user fragment for all roles in a database";
+            Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
+        }
+        Some(ValueRef::String(FRAGMENT)) => {
+            Err(Failure::not_supported_yet(&format!("'rolesInfo.showPrivileges: {FRAGMENT}'")))
+        }
+        None | Some(ValueRef::Boolean(_)) => invocation.boolean("showPrivileges", false),
+        Some(value) if Number::of(value).is_some() => invocation.boolean("showPrivileges", false),
+        Some(value) => Err(Failure::bad_value(format!(
+            "'showPrivileges' should either be a boolean or the string '{FRAGMENT}', but got {}",
+            value.kind().alias()
+        ))),
+    }
 }
 
 fn describe(invocation: &Invocation<'_>, role: &Role, with_privileges: bool) -> Result<DocumentBuf> {

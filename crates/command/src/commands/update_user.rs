@@ -23,7 +23,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    let name = name_of_argument(invocation, "User", invocation.request.database)?;
+    let name = name_of_argument(invocation, invocation.request.database)?;
     let fields = UserFields::parse(invocation, &name.database)?;
     if fields.are_missing() {
         return Err(Failure::bad_value("Must specify at least one field to update in updateUser").into());

@@ -5,7 +5,7 @@ use super::create_role::privilege_documents;
 use crate::access_control::{all_inherited, documents_of, find_user, mechanisms_of, users_where};
 use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
-use crate::fields::Fields;
+use crate::fields::{Fields, truth};
 use crate::invocation::Invocation;
 use bunko_access::{Name, Privilege, add, names_of};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer, number};
@@ -40,13 +40,14 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     };
     let filter = invocation.document("filter")?;
     let filter = filter.map(|filter| parse_filter(filter, &invocation.scope())).transpose()?;
-    if shown.privileges && !matches!(asked, Asked::Names(_)) {
+    let is_exact = matches!(asked, Asked::Names(_)) && filter.is_none();
+    if (shown.privileges || shown.restrictions) && !is_exact {
         let message = "Privilege or restriction details require exact-match usersInfo queries.";
         return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
     }
     let mut position = 0;
     reply.begin_array("users");
-    for user in find(invocation, &asked)? {
+    for user in find(invocation, &asked, &shown)? {
         let described = describe(invocation, user.as_ref(), &shown)?;
         if filter.as_ref().map_or(Ok(true), |filter| filter.try_matches(described.as_ref()))? {
             reply.push(position, &described);
@@ -57,15 +58,25 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-fn find(invocation: &Invocation<'_>, asked: &Asked) -> Result<Vec<DocumentBuf>> {
-    match asked {
-        Asked::Everywhere => users_where(invocation, &DocumentBuf::new()),
-        Asked::Database(database) => users_where(invocation, &DocumentBuf::new().with("db", database)),
+/// The users who are asked for: by name and database, each once; with what they may do, in the order of the command.
+fn find(invocation: &Invocation<'_>, asked: &Asked, shown: &Shown) -> Result<Vec<DocumentBuf>> {
+    let mut users = match asked {
+        Asked::Everywhere => users_where(invocation, &DocumentBuf::new())?,
+        Asked::Database(database) => users_where(invocation, &DocumentBuf::new().with("db", database))?,
         Asked::Names(names) => {
             let found = names.iter().map(|name| find_user(&invocation.service.catalog, name));
-            Ok(found.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+            found.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect()
         }
+    };
+    if !(shown.privileges || shown.restrictions) {
+        let place = |user: &DocumentBuf| {
+            let part = |name: &str| user.as_ref().get(name).and_then(ValueRef::as_str).unwrap_or_default().to_owned();
+            (part("user"), part("db"))
+        };
+        users.sort_by_cached_key(place);
+        users.dedup_by_key(|user| place(user));
     }
+    Ok(users)
 }
 
 fn describe(invocation: &Invocation<'_>, user: DocumentRef<'_>, shown: &Shown) -> Result<DocumentBuf> {
@@ -124,16 +135,16 @@ pub(super) enum Asked {
 }
 
 impl Asked {
-    /// Reads 1, a name, `{<key>: name, db: database}`, an array of the latter two, and for users `{forAllDBs: true}`.
+    /// Reads 1 (or a number whose whole part it is), a name, `{<key>: name, db: database}`, an array of the latter two, and for users `{forAllDBs: true}`.
     /// # Errors
     /// `BadValue`.
     pub fn parse(fields: &Fields<'_>, argument: ValueRef<'_>, key: &str, database: &str) -> Result<Self> {
         match argument {
-            ValueRef::Document(all) if key == "user" && all.get("forAllDBs").is_some() => Ok(Self::Everywhere),
+            ValueRef::Document(all) if key == "user" && all.get("forAllDBs").is_some_and(truth) => Ok(Self::Everywhere),
             ValueRef::Array(names) => {
                 names.iter().map(|name| read_name(fields, name, key, database)).collect::<Result<_>>().map(Self::Names)
             }
-            number if number::as_i64_exact(number) == Some(1) => Ok(Self::Database(database.to_owned())),
+            number if number::clamp_to_i64(number) == Some(1) => Ok(Self::Database(database.to_owned())),
             name => Ok(Self::Names(vec![read_name(fields, name, key, database)?])),
         }
     }

@@ -1,14 +1,14 @@
 //! `whatsmyuri`: the client's address as the server sees it.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 
 pub(super) const COMMAND: Command = Command {
     name: "whatsmyuri",
     aliases: &[],
-    fields: &[],
+    fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::Login,

@@ -14,12 +14,13 @@ pub(crate) fn of_buckets(spec: DocumentRef<'_>, series: &TimeSeries) -> Result<D
             ("key", ValueRef::Document(key)) => {
                 of_buckets.append("key", &bucket_key(key, series)?);
             }
-            ("sparse", value) if is_of_source(spec, series) => {
+            ("sparse", value) if is_of_source_and_time(spec, series) => {
                 of_buckets.append("sparse", value);
             }
-            ("unique" | "sparse" | "expireAfterSeconds", value) if !matches!(value, ValueRef::Boolean(false)) => {
-                let message = format!("the option '{}' is not supported on time-series collections", element.name);
-                return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+            // MongoDB refuses it for other fields also where it is false.
+            ("sparse", _) => return Err(unsupported("sparse")),
+            ("unique" | "expireAfterSeconds", value) if !matches!(value, ValueRef::Boolean(false)) => {
+                return Err(unsupported(element.name));
             }
             ("partialFilterExpression", _) if spec.get("collation").is_some() => {
                 let message =
@@ -43,16 +44,26 @@ fn behind_source<'a>(path: &'a str, series: &TimeSeries) -> Option<&'a str> {
     (rest.is_empty() || rest.starts_with('.')).then_some(rest)
 }
 
-/// Whether an index is by nothing but the source.
-fn is_of_source(spec: DocumentRef<'_>, series: &TimeSeries) -> bool {
+fn unsupported(option: &str) -> Failure {
+    let message = format!("the option '{option}' is not supported on time-series collections");
+    Failure::new(ErrorCode::INVALID_OPTIONS, message)
+}
+
+/// Whether an index is by nothing but the source and the time.
+fn is_of_source_and_time(spec: DocumentRef<'_>, series: &TimeSeries) -> bool {
+    let is_one = |path: &str| path == series.time_field || behind_source(path, series).is_some();
     let key = spec.get("key").and_then(ValueRef::as_document);
-    key.is_some_and(|key| key.iter().all(|field| behind_source(field.name, series).is_some()))
+    key.is_some_and(|key| key.iter().all(|field| is_one(field.name)))
 }
 
 /// The key of the index of buckets that an index of measurements by `key` becomes.
 /// # Errors
 /// `InvalidOptions`, `CannotCreateIndex` and 7246201 for kinds of indexes that measurements cannot have.
 pub(crate) fn bucket_key(key: DocumentRef<'_>, series: &TimeSeries) -> Result<DocumentBuf> {
+    if key.iter().any(|field| field.value.as_str() == Some("text")) {
+        let message = "text indexes are not supported on time-series collections";
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+    }
     let mut fields = DocumentBuf::new();
     for field in key {
         if let Some(rest) = behind_source(field.name, series) {
@@ -64,10 +75,6 @@ pub(crate) fn bucket_key(key: DocumentRef<'_>, series: &TimeSeries) -> Result<Do
             return Err(Failure::new(ErrorCode(7_246_201), message));
         }
         let is_descending = match (field.value, number::as_f64(field.value)) {
-            (ValueRef::String("text"), _) => {
-                let message = "text indexes are not supported on time-series collections";
-                return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
-            }
             (_, Some(direction)) => direction < 0.0,
             (other, None) => {
                 let kind = other.as_str().unwrap_or_else(|| other.kind().alias());

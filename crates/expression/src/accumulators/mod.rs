@@ -139,7 +139,7 @@ struct Kind {
     /// Makes one for a new group.
     make: fn(&Settings) -> Box<dyn Accumulator>,
 }
-/// That of a group; expressions and windows name what is wrong with `n`.
+/// That of a group at a pipeline's front, in MongoDB's slot-based engine; the classic one names what is wrong with `n`.
 const NO_COUNT: Refusal = (7_548_606, "parameter 'n' must be coercible to a positive 64-bit integer, found {}");
 
 /// An accumulator and the expression that feeds it.
@@ -221,12 +221,15 @@ impl AccumulatorExpression {
 
     /// An accumulator for a new group. The document of `group` is the group's `_id`: all that `n` may read.
     /// # Errors
-    /// 7548606 for an `n` that is no count.
+    /// For an `n` that is no count 7548606 in the slot-based engine, in the classic one 5787902, 5787903 or 5787908.
     pub fn make(&self, group: &EvaluationContext<'_>) -> Result<Box<dyn Accumulator>> {
         let mut count = 0;
         if !self.count.is_absent() {
             let value = self.count.evaluate(group)?;
-            count = read_count(&value).map_err(|_| refuse(NO_COUNT, &crate::printed::printed(&value)))?;
+            count = read_count(&value).map_err(|failure| match group.engine() {
+                Engine::SlotBased => refuse(NO_COUNT, &crate::printed::printed(&value)),
+                Engine::Classic => failure,
+            })?;
         }
         let initial = self.custom.as_ref().map_or(Ok(Value::Null), |custom| custom.initial(group))?;
         let settings = Settings {

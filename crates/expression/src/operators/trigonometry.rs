@@ -78,9 +78,6 @@ fn evaluate<'a, const FUNCTION: usize>(call: &'a Call, context: &EvaluationConte
         let message = format!("cannot apply {} to {found}, value must be in {interval}", call.name());
         return Err(Failure::new(ErrorCode(50989), message));
     }
-    if let (Domain::Finite, Number::Decimal(angle)) = (function.domain, number) {
-        refuse_large_angle(call.name(), angle)?;
-    }
     Ok(match number {
         Number::Decimal(decimal) => Number::Decimal(decimals::apply(decimal, function.decimal)).into(),
         other => (function.double)(other.to_f64()).into(),
@@ -112,17 +109,6 @@ fn evaluate_scaled<'a>(
         Some(other) if other.is_nan() => other.into(),
         Some(other) => double(other.to_f64()).into(),
     })
-}
-
-/// # Errors
-/// `CommandNotSupported` for a decimal angle beyond [`decimals::ANGLE_MAX`]: a wrong answer would be worse.
-fn refuse_large_angle(name: &str, angle: Decimal128) -> Result<()> {
-    let limit = Decimal128::parse(decimals::ANGLE_MAX).unwrap_or(Decimal128::ZERO);
-    if order::compare(ValueRef::Decimal128(angle.abs()), ValueRef::Decimal128(limit)) == Ordering::Greater {
-        let message = format!("{name} of the decimal {angle} is not supported yet, only up to {}", decimals::ANGLE_MAX);
-        return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
-    }
-    Ok(())
 }
 
 impl Domain {

@@ -85,7 +85,8 @@ fn parse(parser: &Parser<'_>, value: ValueRef<'_>) -> Result<Expression> {
     for field in operand {
         match field.name {
             "$search" => search = Some(string(field.name, field.value)?),
-            "$language" => language = Some(string(field.name, field.value)?),
+            // An empty language is the index's own, as if none were named.
+            "$language" => language = Some(string(field.name, field.value)?).filter(|name| !name.is_empty()),
             "$caseSensitive" if truth(field.name, field.value)? => case = CaseRule::Kept,
             "$diacriticSensitive" if truth(field.name, field.value)? => diacritics = DiacriticRule::Kept,
             "$caseSensitive" | "$diacriticSensitive" => {}

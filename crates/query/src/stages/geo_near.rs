@@ -10,8 +10,9 @@ use crate::near::NearSearch;
 use crate::plan::Effort;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::{GeoField, Index, KeySpan, Reach, Surface, from_storage};
-use bunko_errors::Result;
+use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::held;
+use bunko_geometry::FlatPoint;
 use bunko_store::{Direction, KeyCursor, KeyRange, RecordId, View};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashSet};
@@ -145,8 +146,20 @@ fn further(found: u64, wanted: Option<u64>) -> f64 {
 
 impl Nearing {
     /// Looks further away.
+    /// # Errors
+    /// 16433 where the point is outside of the square that the index divides; those of the documents and the operation.
     fn widen(&mut self, run: &mut Run) -> Result<()> {
         let near = Arc::clone(&self.search.near);
+        if let Surface::Plane(grid) = self.field.surface
+            && !grid.holds(near.point)
+        {
+            let FlatPoint { x, y } = near.point;
+            let message = format!(
+                "point not in interval of [ {}, {} ] :: caused by :: {{ 0: {x:?}, 1: {y:?} }}",
+                grid.min, grid.max
+            );
+            return Err(Failure::new(ErrorCode(16433), message));
+        }
         let distance = self.next.min(near.max);
         let (spans, reach) = self.field.keys_around(near.centre, near.point, distance);
         let (mut cursor, mut fresh) = (None, Vec::new());
