@@ -135,7 +135,8 @@ pub(super) enum Asked {
 }
 
 impl Asked {
-    /// Reads 1 (or a number whose whole part it is), a name, `{<key>: name, db: database}`, an array of the latter two, and for users `{forAllDBs: true}`.
+    /// Reads a number whose whole part is 1, a name, `{<key>: name, db: database}`, an array of the latter two, and for
+    /// users `{forAllDBs: true}`.
     /// # Errors
     /// `BadValue`.
     pub fn parse(fields: &Fields<'_>, argument: ValueRef<'_>, key: &str, database: &str) -> Result<Self> {
