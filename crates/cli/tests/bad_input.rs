@@ -130,8 +130,20 @@ fn what_is_wrong_between_sections_is_answered() {
     let insert = command("test", "{insert: 'c', documents: [{_id: 1}]}");
     let documents =
         sequence_section("documents", &[shell::parse_document("{_id: 2}").expect("one").as_ref().as_bytes()]);
+    let lets = sequence_section("let", &[ping().as_ref().as_bytes()]);
+    let queries = sequence_section("query", &[ping().as_ref().as_bytes()]);
     let mut peer = running.peer();
     for (expected, words, sections) in [
+        (
+            40472,
+            "The count command does not support document sequences.",
+            [body_section(command("test", "{count: 'c'}").as_ref()), queries].concat(),
+        ),
+        (
+            40415,
+            "BSON field 'update.let' is an unknown field.",
+            [body_section(command("test", "{update: 'c', updates: []}").as_ref()), lets].concat(),
+        ),
         (40587, "OP_MSG messages must have a body", vec![]),
         (40587, "OP_MSG messages must have a body", documents.clone()),
         (40430, "Multiple body sections in message", [body.clone(), body.clone()].concat()),

@@ -15,6 +15,17 @@ use bunko_bson::{DocumentRef, Element, Timestamp, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::time::Duration;
 
+/// Commands, and their fields that may come as a sequence of documents.
+const SEQUENCES: &[(&str, &str)] = &[
+    ("bulkWrite", "ops"),
+    ("bulkWrite", "nsInfo"),
+    ("createIndexes", "indexes"),
+    ("createSearchIndexes", "indexes"),
+    ("delete", "deletes"),
+    ("insert", "documents"),
+    ("update", "updates"),
+];
+
 /// The generic options of one request.
 #[derive(Debug)]
 pub struct GenericOptions {
@@ -162,9 +173,7 @@ impl GenericOptions {
         }
         if let Some(message) = request.message {
             for sequence in message.sequences() {
-                if !command.fields.contains(&sequence.identifier) {
-                    return Err(unknown(command, sequence.identifier));
-                }
+                refuse_unread(command, sequence.identifier)?;
                 // An insert says it of each document.
                 if let Some((_, found)) = sequence.refused.first().filter(|_| command.name != "insert") {
                     return Err(Failure::new(ErrorCode::INVALID_BSON, found.to_string()));
@@ -322,6 +331,16 @@ fn unknown(command: &Command, field: &str) -> Failure {
 fn duplicate(command: &Command, field: &str) -> Failure {
     let message = format!("BSON field '{}.{field}' is a duplicate field", command.name);
     Failure::new(ErrorCode::IDL_DUPLICATE_FIELD, message)
+}
+
+/// Refuses a sequence of documents that the command would not read.
+fn refuse_unread(command: &Command, identifier: &str) -> Result<()> {
+    let mut read = SEQUENCES.iter().filter(|(name, _)| *name == command.name).peekable();
+    if read.peek().is_none() {
+        let message = format!("The {} command does not support document sequences.", command.name);
+        return Err(Failure::new(ErrorCode(40472), message));
+    }
+    if read.any(|(_, field)| *field == identifier) { Ok(()) } else { Err(unknown(command, identifier)) }
 }
 
 fn object<'a>(name: &str, value: ValueRef<'a>) -> Result<DocumentRef<'a>> {

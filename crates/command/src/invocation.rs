@@ -178,7 +178,7 @@ impl<'a> Invocation<'a> {
     }
 
     /// The collection that the command is over, for the commands that MongoDB also takes an identity of one for. `top` counts
-    /// those that name it by its identity under none. Who may read each collection of the database may name one so.
+    /// those that name it by its identity under none.
     /// # Errors
     /// As [`Self::namespace`]; `NamespaceNotFound` for an identity that no collection of the database has, `InvalidUUID`;
     /// `CommandNotSupported` for that of a collection of the server's own, which rights to the database do not open.

@@ -61,12 +61,13 @@ impl Rescheduling {
     }
 
     fn start(&mut self) {
+        // They may be others by now.
+        self.processors = usable_processors();
         for &processor in &self.processors {
             let shared = Arc::clone(&self.shared);
             let run = move || {
                 let mut only = CpuSet::new();
                 only.set(processor);
-                // Where the processor was taken away meanwhile, this looks after another.
                 let _ = sched_setaffinity(None, &only);
                 // The kernel wakes threads up to 50 us late otherwise.
                 let _ = set_current_timer_slack(NonZeroU64::new(1));

@@ -4,6 +4,7 @@ mod audit;
 mod canary;
 mod detours;
 mod escalation;
+mod identities;
 mod legacy;
 mod matrix;
 mod own_roles;

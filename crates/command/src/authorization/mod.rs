@@ -19,6 +19,7 @@ pub use asker::Asker;
 
 use crate::access_control::redacted;
 use crate::audit::{note_refusal, note_success};
+use crate::collection_uuid;
 use crate::connection::ClientConnection;
 use crate::dispatch::{Command, Request};
 use crate::service::Service;
@@ -109,9 +110,24 @@ impl Asker<'_> {
     fn on_named(&self, request: &Request<'_>, action: Action) -> bool {
         match request.argument().as_str() {
             Some(collection) => self.on_collection(request.database, collection, action),
-            // The command refuses it; until then it may be any collection.
-            None => self.on_database(request.database, action),
+            None => match collection_uuid::of_value(request.argument()) {
+                Ok(Some(uuid)) => self.on_identified(request.database, uuid, action),
+                // The command refuses it; until then it may be any collection.
+                _ => self.on_database(request.database, action),
+            },
         }
+    }
+
+    /// Whether an action is allowed on the collection of a database that is named by its UUID. Where none has it now, one may
+    /// have it soon.
+    fn on_identified(&self, database: &str, uuid: [u8; 16], action: Action) -> bool {
+        let collection = self.service.catalog.collection_by_uuid(uuid).map(|collection| collection.namespace());
+        let named = collection.filter(|namespace| namespace.database() == database);
+        self.on_cluster(Action::UseUuid)
+            && match named {
+                Some(namespace) => self.on_collection(database, namespace.collection(), action),
+                None => self.on_database(database, action),
+            }
     }
 }
 
