@@ -7,10 +7,13 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 const MODES: &[&str] = &["primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"];
 
+/// The smallest staleness but for 0, which says nothing.
+const STALENESS_SECONDS_MIN: f64 = 90.0;
+
 /// Checks the document of a read preference.
 /// # Errors
 /// 40414 without a mode; `TypeMismatch` for a field of the wrong type; `BadValue` for an unknown mode, a negative staleness, and
-/// tags or staleness with the mode `primary`; `InvalidOptions` for hedged reads with it.
+/// tags or staleness with the mode `primary`; `MaxStalenessOutOfRange` below 90 s; `InvalidOptions` for hedged reads with `primary`.
 /// Source: MongoDB manual, "Read Preference".
 pub(crate) fn check(preference: DocumentRef<'_>) -> Result<()> {
     let is_primary = check_mode(preference)?;
@@ -44,6 +47,10 @@ pub(crate) fn check(preference: DocumentRef<'_>) -> Result<()> {
         }
         if is_primary && seconds >= 1.0 {
             return Err(Failure::bad_value("maxStalenessSeconds can not be set for the primary mode"));
+        }
+        if (1.0..STALENESS_SECONDS_MIN).contains(&seconds) {
+            let message = format!("maxStalenessSeconds value can not be less than {STALENESS_SECONDS_MIN}");
+            return Err(Failure::new(ErrorCode::MAX_STALENESS_OUT_OF_RANGE, message));
         }
     }
     Ok(())
