@@ -215,6 +215,6 @@ impl ExprPredicate for Predicate {
     }
 
     fn result(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<Option<Value>> {
-        self.evaluate(document, operation, |result| result.into_value())
+        self.evaluate(document, operation, |result| result.get().map(ValueRef::to_value))
     }
 }

@@ -43,6 +43,8 @@ pub(crate) fn of_buckets(spec: DocumentRef<'_>, series: &TimeSeries) -> Result<D
                 let original = DocumentBuf::new().with("key", key).with(element.name, filter);
                 of_buckets.append(ORIGINAL, &original);
             }
+            // It is this server's own.
+            (ORIGINAL, _) => return Err(unsupported(ORIGINAL)),
             (name, value) => {
                 of_buckets.append(name, value);
             }
