@@ -17,7 +17,7 @@ use options::{Options, check_id_options, is_option, wrong_type};
 use std::sync::Arc;
 
 /// What makes two indexes on the same keys different ones, so that a collection may have both.
-const SIGNATURE: &[&str] = &["partialFilterExpression", "collation", "wildcardProjection"];
+const SIGNATURE: &[&str] = &["partialFilterExpression", "collation", "wildcardProjection", "originalSpec"];
 /// What makes no difference between two indexes.
 const NO_DIFFERENCE: &[&str] = &["v", "key", "name", "background", "hidden", "unique", "sparse", "storageEngine"];
 

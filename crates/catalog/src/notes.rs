@@ -10,13 +10,14 @@
 //! 7  document {lsid, txnNumber, first}  the record is a transaction's commit, or a part of it; its operations follow, from
 //!                                 the number `first` on
 //! 8  document {e, after, before}     an operation of it, as the oplog has it; the documents where the collection keeps them
+//! 9  document                        a client's own entry, which changes nothing
 //! ```
 
 use crate::delta;
 use crate::{Catalog, Collection, Index, Namespace, from_storage};
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
-use bunko_store::{Batch, Statement};
+use bunko_store::{Batch, Lsn, Statement};
 use std::sync::Arc;
 
 const COLLECTION: u8 = 1;
@@ -27,6 +28,7 @@ const MODIFIED: u8 = 5;
 const BEFORE: u8 = 6;
 pub(crate) const TRANSACTION: u8 = 7;
 pub(crate) const OPERATION: u8 = 8;
+const REMARK: u8 = 9;
 
 /// A note as it is read back.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,6 +62,8 @@ pub enum Note<'a> {
         /// The document before it, where the collection keeps that.
         before: Option<DocumentRef<'a>>,
     },
+    /// What a client has put into the oplog: `o` of an entry that changes nothing.
+    Remark(DocumentRef<'a>),
 }
 
 impl<'a> Note<'a> {
@@ -82,6 +86,7 @@ impl<'a> Note<'a> {
                 let document = |name| told.get(name).and_then(ValueRef::as_document);
                 Self::Operation { entry: document("e")?, after: document("after"), before: document("before") }
             }
+            REMARK => Self::Remark(DocumentRef::parse_around(rest).ok()?),
             _ => return None,
         })
     }
@@ -116,6 +121,15 @@ impl Catalog {
     /// Whether the oplog tells of changes to a collection of that name.
     pub fn tells_of(&self, namespace: &Namespace) -> bool {
         self.store().keeps_history() && namespace.database() != Namespace::OPLOG_DATABASE
+    }
+
+    /// Writes an entry that changes nothing, with `data` as its `o`.
+    /// # Errors
+    /// Those of the log.
+    pub fn remark(&self, data: DocumentRef<'_>) -> Result<Lsn> {
+        let mut batch = Batch::new();
+        batch.note(&[&[REMARK], data.as_bytes()].concat());
+        self.store().commit(&batch).map_err(from_storage)
     }
 
     /// Writes a record that changes nothing, so that what can be read is known to be complete up to a later time.

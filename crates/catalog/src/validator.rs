@@ -3,9 +3,9 @@
 //! Source: MongoDB manual, "Schema Validation".
 
 use crate::{Collection, EncryptedFields, Namespace};
-use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef, extended_json};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Value, ValueRef, extended_json};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{EvaluationContext, Expression, ParseScope, Variables};
+use bunko_expression::{Evaluated, EvaluationContext, Expression, ParseScope, Variables};
 use bunko_matcher::{ExprCompiler, ExprPredicate, Filter};
 use bunko_operation::{OperationContext, OperationSource};
 use bunko_store::Store;
@@ -186,8 +186,14 @@ impl ExprCompiler for ExprInValidator {
     }
 }
 
-impl ExprPredicate for Predicate {
-    fn matches(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<bool> {
+impl Predicate {
+    /// Evaluates the expression, and answers with what `read` makes of its result.
+    fn evaluate<T>(
+        &self,
+        document: DocumentRef<'_>,
+        operation: Option<&OperationContext>,
+        read: impl FnOnce(Evaluated<'_>) -> T,
+    ) -> Result<T> {
         let now_ms = i64::try_from((self.store.clock())()).unwrap_or(i64::MAX);
         let unlimited;
         let operation = match operation {
@@ -199,6 +205,16 @@ impl ExprPredicate for Predicate {
         };
         let variables = variables_of(&self.store);
         let context = EvaluationContext::new(document, &variables, now_ms, operation).with_strings(&self.strings);
-        Ok(self.expression.evaluate(&context)?.is_true())
+        self.expression.evaluate(&context).map(read)
+    }
+}
+
+impl ExprPredicate for Predicate {
+    fn matches(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<bool> {
+        self.evaluate(document, operation, |result| result.is_true())
+    }
+
+    fn result(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<Option<Value>> {
+        self.evaluate(document, operation, |result| result.get().map(ValueRef::to_value))
     }
 }

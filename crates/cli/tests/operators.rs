@@ -469,9 +469,9 @@ fn what_mongod_has_and_we_have_not_is_named() {
     let running = Running::start();
     let mut peer = running.peer();
     for (command, code, words) in [
-        ("{replSetResizeOplog: 1}", "115", "the command 'replSetResizeOplog' is not supported yet"),
+        ("{splitVector: 1}", "115", "the command 'splitVector' is not supported yet"),
         ("{createUsers: 'u'}", "59", "no such command: 'createUsers'"),
-        ("{aggregate: 'kept', pipeline: [{$listCatalog: {}}], cursor: {}}", "115", "$listCatalog is not supported yet"),
+        ("{aggregate: 'kept', pipeline: [{$searchBeta: {}}], cursor: {}}", "115", "$searchBeta is not supported yet"),
         ("{aggregate: 'kept', pipeline: [{$vectorSought: {}}], cursor: {}}", "40324", "'$vectorSought'"),
     ] {
         let reply = peer.text("peer", command);

@@ -176,7 +176,9 @@ pub fn write_next_batch(
 /// What a client of a change stream hears, that it may resume it.
 fn failed(source: &dyn CursorSource, halt: Halt) -> Halt {
     match halt {
-        Halt::Failed(failure) if source.resume_token().is_some() => Halt::Failed(error_labels::of_stream(failure)),
+        Halt::Failed(failure) if source.resume_token().is_some() && source.bell().is_some() => {
+            Halt::Failed(error_labels::of_stream(failure))
+        }
         other => other,
     }
 }
@@ -254,7 +256,10 @@ fn fill(
     counters.note_returned(index);
     // What did not fit any more has been read already.
     let resume_token = match pending {
-        Some(_) => (!last_id.is_empty()).then(|| DocumentBuf::from_trusted(last_id)),
+        Some(_) => {
+            let of_documents = || (!last_id.is_empty()).then(|| DocumentBuf::from_trusted(last_id));
+            source.resume_token_before().or_else(of_documents)
+        }
         None => source.resume_token(),
     };
     Ok(Filled { end, documents: index, resume_token: resume_token.filter(|_| source_is_resumable) })

@@ -78,6 +78,11 @@ pub trait CursorSource: Send {
         None
     }
 
+    /// The same behind the document before that one, where documents do not tell it.
+    fn resume_token_before(&self) -> Option<DocumentBuf> {
+        None
+    }
+
     /// What tells of more, where a `getMore` that finds nothing is to wait for it.
     fn bell(&self) -> Option<&Arc<Bell>> {
         None

@@ -15,7 +15,7 @@ use crate::operations::{Beginning, at_shutdown};
 use crate::profiler::Outcome;
 use crate::service::Service;
 use crate::transactions::{Fate, check_writes, fate_by_reply, is_inside};
-use crate::write_concern::Acknowledgement;
+use crate::write_concern::{self, Acknowledgement};
 use bunko_bson::{DocumentBuf, DocumentRef, Element, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::{StateAsked, Turn, check_database};
 use bunko_errors::{ErrorCode, Failure};
@@ -359,7 +359,9 @@ impl Service {
                 .with("code", unmet.code().0)
                 .with("codeName", unmet.code().name().as_str())
                 .with("errmsg", unmet.message());
-            reply.append("writeConcernError", &error);
+            let given = request.body.get("writeConcern").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+            let used = DocumentBuf::new().with("writeConcern", &write_concern::as_used(given));
+            reply.append("writeConcernError", &error.with("errInfo", &used));
         }
         if let Some(injected) = invocation.injected.take() {
             write_injected(&mut reply, injected, request.body);

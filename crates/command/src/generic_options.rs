@@ -62,6 +62,7 @@ pub struct GenericOptions {
 /// Commands that change something, and so take a write concern.
 const WRITERS: &[&str] = &[
     "_mergeAuthzCollections",
+    "appendOplogNote",
     "applyOps",
     "bulkWrite",
     "bunkoBulkInsert",
@@ -298,7 +299,12 @@ pub(crate) fn is_held_back_for_body(command: &str, body: DocumentRef<'_>) -> boo
 pub(crate) fn is_held_back_for_name(command: &str) -> bool {
     match command {
         "aggregate" | "mapReduce" => false,
-        "reIndex" | "removeQuerySettings" | "setAuditConfig" | "setClusterParameter" | "setQuerySettings" => true,
+        "reIndex"
+        | "removeQuerySettings"
+        | "replSetResizeOplog"
+        | "setAuditConfig"
+        | "setClusterParameter"
+        | "setQuerySettings" => true,
         _ => writes(command),
     }
 }

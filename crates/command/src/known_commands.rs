@@ -7,7 +7,6 @@
 const NAMES: &[&str] = &[
     "analyze",
     "analyzeShardKey",
-    "appendOplogNote",
     "checkShardingIndex",
     "cleanupOrphaned",
     "configureQueryAnalyzer",
@@ -15,7 +14,6 @@ const NAMES: &[&str] = &[
     "getShardMap",
     "getShardVersion",
     "medianKey",
-    "replSetResizeOplog",
     "replSetStepUp",
     "shardingState",
     "splitVector",

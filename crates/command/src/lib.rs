@@ -75,6 +75,7 @@ mod system_namespace;
 mod time_series;
 mod time_to_live;
 mod transactions;
+mod update_stages;
 mod user_write_block;
 mod validation_options;
 mod vector_search;

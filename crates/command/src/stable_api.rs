@@ -49,6 +49,9 @@ const FIELDS_OUTSIDE: &[(&str, &[&str])] = &[
     (
         "find",
         &[
+            "$_requestResumeToken",
+            "$_resumeAfter",
+            "$_startAt",
             "awaitData",
             "max",
             "min",
@@ -67,6 +70,7 @@ const FIELDS_OUTSIDE: &[(&str, &[&str])] = &[
 const STAGES_OUTSIDE: &[&str] = &[
     "$currentOp",
     "$indexStats",
+    "$listCatalog",
     "$listClusterCatalog",
     "$listLocalSessions",
     "$listSampledQueries",

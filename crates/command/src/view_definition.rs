@@ -111,7 +111,10 @@ fn check_stages(
     }
     match SourcedPipeline::take_off(pipeline)? {
         // It reads one collection of the server's, whatever the view is on.
-        Some(sourced) if sourced.stage.subject != Subject::Collection || sourced.stage.name == "$listSessions" => {
+        Some(sourced)
+            if matches!(sourced.stage.subject, Subject::Server | Subject::Database)
+                || sourced.stage.name == "$listSessions" =>
+        {
             Err(needs_none(sourced.stage.name))
         }
         _ => Pipeline::parse(pipeline, environment).map(drop),

@@ -2,7 +2,7 @@
 
 use crate::fields::Fields;
 use crate::replica_set::Deployment;
-use bunko_bson::{DocumentRef, ValueRef, number};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::Lsn;
 
@@ -112,6 +112,32 @@ impl WriteConcern {
         }
         Ok(None)
     }
+}
+
+/// A write concern as the error repeats that tells that it was not met. Clients are the only ones who ask for what one
+/// node cannot do: defaults are checked when they are set.
+/// Source: MongoDB manual, "WriteResult", `writeConcernError.errInfo.writeConcern`.
+pub(crate) fn as_used(given: DocumentRef<'_>) -> DocumentBuf {
+    let mut used = DocumentBuf::new();
+    let value = |name: &str| given.get(name).filter(|value| !value.is_nullish());
+    let is_true = |name: &str| match value(name) {
+        Some(ValueRef::Boolean(flag)) => flag,
+        other => other.and_then(number::as_f64).is_some_and(|number| number != 0.0),
+    };
+    match given.get("w") {
+        Some(w) if w.is_number() => used.append("w", number::clamp_to_i64(w).unwrap_or_default() as i32),
+        Some(w) => used.append("w", w),
+        None => used.append("w", 1),
+    };
+    if is_true("fsync") {
+        used.append("fsync", true);
+    } else if value("j").is_some() {
+        used.append("j", is_true("j"));
+    }
+    let timeout = value("wtimeout").and_then(number::clamp_to_i64).unwrap_or_default();
+    used.append("wtimeout", timeout.max(0) as i32);
+    used.append("provenance", value("provenance").unwrap_or(ValueRef::String("clientSupplied")));
+    used
 }
 
 /// `w: {tag: number, ...}`, which a server without replicas takes for `w: 1`.

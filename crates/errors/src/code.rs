@@ -80,7 +80,9 @@ codes! {
     DOCUMENT_VALIDATION_FAILURE = 121 "DocumentValidationFailure";
     INVALID_REPLICA_SET_CONFIG = 93 "InvalidReplicaSetConfig";
     NOT_SECONDARY = 95 "NotSecondary";
-    CLUSTER_TIME_FAILS_RATE_LIMITER = 209 "ClusterTimeFailsRateLimiter";
+    CLUSTER_TIME_FAILS_RATE_LIMITER = 205 "ClusterTimeFailsRateLimiter";
+    STALE_CLUSTER_TIME = 209 "StaleClusterTime";
+    KEY_NOT_FOUND = 211 "KeyNotFound";
     INVALID_RESUME_TOKEN = 260 "InvalidResumeToken";
     EXCEEDED_TIME_LIMIT = 262 "ExceededTimeLimit";
     UNSATISFIABLE_COMMIT_QUORUM = 278 "UnsatisfiableCommitQuorum";

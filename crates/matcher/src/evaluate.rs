@@ -6,7 +6,7 @@ use crate::operators::regex::Regex;
 use crate::operators::text::TextSearch;
 use crate::operators::{bits, compare, elem_match, geo, in_list, modulo};
 use crate::path::{Leaves, Path, Subject, Visitor};
-use bunko_bson::{StringOrder, ValueRef};
+use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 
@@ -93,6 +93,17 @@ impl<'o> Evaluation<'o> {
             Err(failure) => {
                 self.failure.get_or_insert(failure);
                 false
+            }
+        }
+    }
+
+    /// What an `$expr` comes to; `None` for a missing value.
+    pub fn result(&mut self, expr: &Expr, document: DocumentRef<'_>) -> Option<Value> {
+        match expr.predicate.result(document, self.operation) {
+            Ok(result) => result,
+            Err(failure) => {
+                self.failure.get_or_insert(failure);
+                None
             }
         }
     }

@@ -380,6 +380,13 @@ pub trait ExprPredicate: Send + Sync {
     /// # Errors
     /// What the expression's evaluation reports, such as a division by zero.
     fn matches(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<bool>;
+
+    /// What the expression comes to, as the details of a failed validation tell it; `None` for a missing value.
+    /// # Errors
+    /// As [`ExprPredicate::matches`].
+    fn result(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<Option<Value>> {
+        Ok(Some(Value::Boolean(self.matches(document, operation)?)))
+    }
 }
 
 /// `$expr` or `$where` in the tree.

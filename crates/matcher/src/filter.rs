@@ -3,7 +3,7 @@
 use crate::evaluate::Evaluation;
 use crate::explain;
 use crate::expression::{ExprCompiler, Expression};
-use crate::failure_details;
+use crate::failure_details::{self, Clause};
 use crate::one_walk::Later;
 use crate::operators::near;
 use crate::operators::text::{self, TextSearch};
@@ -20,6 +20,8 @@ pub struct Filter {
     walk: Later,
     operation: Option<Arc<OperationContext>>,
     strings: StringOrder,
+    /// A validator as it was written.
+    written: Option<Arc<Clause>>,
 }
 
 /// Where a matching document matched.
@@ -45,7 +47,7 @@ impl Filter {
     /// 51108 for a bad regular expression; what `compiler` reports.
     pub fn parse_with(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
         let root = Parser::new(compiler).filter(filter)?;
-        Ok(Self { root, walk: Later::default(), operation: None, strings: compiler.strings().clone() })
+        Ok(Self { root, walk: Later::default(), operation: None, strings: compiler.strings().clone(), written: None })
     }
 
     /// Parses the filter of a plan, which may hold `$near` and `$text`.
@@ -56,7 +58,7 @@ impl Filter {
         let root = Parser::new(compiler).for_plan().filter(filter)?;
         near::check(&root)?;
         text::check(&root)?;
-        Ok(Self { root, walk: Later::default(), operation: None, strings: compiler.strings().clone() })
+        Ok(Self { root, walk: Later::default(), operation: None, strings: compiler.strings().clone(), written: None })
     }
 
     /// Parses the filter of a pipeline's stage, which may hold `$text`: only a plan finds documents by it.
@@ -65,7 +67,7 @@ impl Filter {
     pub fn parse_for_stage(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
         let root = Parser::new(compiler).for_stage().filter(filter)?;
         text::check(&root)?;
-        Ok(Self { root, walk: Later::default(), operation: None, strings: compiler.strings().clone() })
+        Ok(Self { root, walk: Later::default(), operation: None, strings: compiler.strings().clone(), written: None })
     }
 
     /// What it looks for in texts, if it does.
@@ -77,8 +79,10 @@ impl Filter {
     /// # Errors
     /// As [`Filter::parse_with`].
     pub fn parse_validator(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
-        let root = Parser::of_validator(compiler).filter(filter)?;
-        Ok(Self { root, walk: Later::default(), operation: None, strings: compiler.strings().clone() })
+        let parser = Parser::of_validator(compiler);
+        let root = parser.filter(filter)?;
+        let written = Some(Arc::new(Clause::parse(&parser, filter)?));
+        Ok(Self { root, walk: Later::default(), operation: None, strings: compiler.strings().clone(), written })
     }
 
     /// The filter of an operation, which is asked whether it has to stop where a document has many elements to look at.
@@ -119,12 +123,14 @@ impl Filter {
         evaluation.outcome(matched)
     }
 
-    /// Why the document does not match, operator by operator: the `details` of a failed validation.
+    /// Why the document does not match a validator, operator by operator: the `details` of a failed validation. Empty for
+    /// what [`Filter::parse_validator`] has not parsed.
     /// # Errors
     /// As [`Filter::try_matches`].
     pub fn failure_details(&self, document: DocumentRef<'_>, operation: &OperationContext) -> Result<DocumentBuf> {
+        let Some(written) = &self.written else { return Ok(DocumentBuf::new()) };
         let mut evaluation = Evaluation::new(Some(operation), &self.strings);
-        let details = failure_details::of(&self.root, document, &mut evaluation);
+        let details = failure_details::of(written, document, &mut evaluation);
         evaluation.outcome(true).map(|_| details)
     }
 

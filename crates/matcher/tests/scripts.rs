@@ -45,7 +45,7 @@ fn matcher(directive: &str, source: &str) -> Result<Matcher, Failure> {
             Box::new(move |line| filter.try_matches(document(line).as_ref()).is_ok_and(|matched| matched).to_string())
         }
         "details" => {
-            let filter = Filter::parse(document(source).as_ref())?;
+            let filter = Filter::parse_validator(document(source).as_ref(), &NoExpressions)?;
             let operation = OperationContext::unlimited();
             Box::new(move |line| {
                 let details = filter.failure_details(document(line).as_ref(), &operation).expect("never stopped");
@@ -92,15 +92,15 @@ fn parse(line: &str, parse: fn(DocumentRef<'_>) -> Result<Filter, Failure>) -> S
     }
 }
 
-fn plan_filter(filter: DocumentRef<'_>) -> Result<Filter, Failure> {
-    struct NoExpressions;
+struct NoExpressions;
 
-    impl ExprCompiler for NoExpressions {
-        fn compile(&self, _expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>, Failure> {
-            Err(Failure::bad_value("no expressions here"))
-        }
+impl ExprCompiler for NoExpressions {
+    fn compile(&self, _expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>, Failure> {
+        Err(Failure::bad_value("no expressions here"))
     }
+}
 
+fn plan_filter(filter: DocumentRef<'_>) -> Result<Filter, Failure> {
     Filter::parse_for_plan(filter, &NoExpressions)
 }
 

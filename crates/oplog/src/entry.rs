@@ -168,7 +168,14 @@ pub(crate) fn tell(
                     }
                     Note::Started => {
                         if wants("") {
-                            each(Happening::Entry(entry("n").of_nothing()))?;
+                            let message = DocumentBuf::new().with("msg", STARTED);
+                            each(Happening::Entry(entry("n").of_nothing(message.as_ref())))?;
+                        }
+                        number += 1;
+                    }
+                    Note::Remark(remark) => {
+                        if wants("") {
+                            each(Happening::Entry(entry("n").of_nothing(remark)))?;
                         }
                         number += 1;
                     }
@@ -331,9 +338,8 @@ impl Draft {
         self.end(entry)
     }
 
-    fn of_nothing(self) -> Entry {
-        let message = DocumentBuf::new().with("msg", STARTED);
-        let entry = DocumentBuf::new().with("op", self.operation).with("ns", "").with("o", &message);
+    fn of_nothing(self, message: DocumentRef<'_>) -> Entry {
+        let entry = DocumentBuf::new().with("op", self.operation).with("ns", "").with("o", message);
         self.end(entry)
     }
 

@@ -225,6 +225,52 @@ fn old_entries_go_in_whole_segments_and_a_slow_reader_is_told() {
 }
 
 #[test]
+fn young_entries_are_kept_beyond_the_size() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let opened = Opened::new(directory.path(), Some(SEGMENT_BYTES));
+    opened.store.retain_history(10_000);
+    let first = at(&opened.all()[0]);
+    let write = |rounds: std::ops::Range<i32>| {
+        for round in rounds {
+            opened.insert(&(round * 20..round * 20 + 20).collect::<Vec<_>>(), 1 << 20);
+            opened.clock_ms.fetch_add(500, Ordering::Relaxed);
+        }
+        opened.store.compact().expect("compacts");
+    };
+    write(0..12);
+    assert_eq!(at(&opened.all()[0]), first, "all are of the last six seconds");
+    write(12..32);
+    let entries = opened.all();
+    let span_seconds = at(entries.last().expect("entries")).seconds - at(&entries[0]).seconds;
+    assert!(at(&entries[0]) > first, "the oldest are gone");
+    assert!((9..14).contains(&span_seconds), "entries of {span_seconds} seconds are kept");
+    opened.store.retain_history(0);
+    opened.store.checkpoint().expect("checkpoint");
+    let bytes = opened.store.history_span().map(|span| span.end.0 - span.start.0).expect("an oplog");
+    assert!(bytes < 3 * SEGMENT_BYTES, "{bytes} are kept");
+}
+
+#[test]
+fn another_size_holds_until_a_start_asks_for_yet_another() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let size_after = |asked| {
+        let opened = Opened::new(directory.path(), Some(asked));
+        let found = opened.store.history_bytes_max();
+        opened.store.checkpoint().expect("checkpoint");
+        opened.store.close().expect("closes");
+        found
+    };
+    let opened = Opened::new(directory.path(), Some(SEGMENT_BYTES));
+    opened.store.resize_history(5 * SEGMENT_BYTES).expect("resized");
+    assert_eq!(opened.store.history_bytes_max(), Some(5 * SEGMENT_BYTES));
+    drop(opened);
+    assert_eq!(size_after(SEGMENT_BYTES), Some(5 * SEGMENT_BYTES));
+    assert_eq!(size_after(SEGMENT_BYTES), Some(5 * SEGMENT_BYTES));
+    assert_eq!(size_after(2 * SEGMENT_BYTES), Some(2 * SEGMENT_BYTES));
+    assert_eq!(size_after(SEGMENT_BYTES), Some(SEGMENT_BYTES));
+}
+
+#[test]
 fn an_oplog_begins_anew_after_a_run_without_one() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let opened = Opened::new(directory.path(), Some(4 * SEGMENT_BYTES));

@@ -107,6 +107,7 @@ impl Store {
             watermark,
             time_ms,
             noted_from: self.kept.as_ref().map(Kept::noted_from),
+            history_resized: self.kept.as_ref().and_then(Kept::resized),
             keyspaces: keyspaces.iter().map(|(keyspace, statistics)| (keyspace, *statistics)).collect(),
             engines: Vec::new(),
             routes: routes.names().into_iter().map(|(keyspace, name)| (keyspace, name.to_owned())).collect(),
@@ -148,7 +149,10 @@ impl Store {
 
     /// Gives up the segments below the watermark that no engine reads from any more, nor who reads the log back.
     fn retire_segments(&self, log: &Log, engines: &[Arc<dyn Engine>], watermark: Lsn) -> Result<()> {
-        let end = self.kept.as_ref().map_or(segment_of(watermark.0), |kept| kept.give_up(watermark));
+        let end = match &self.kept {
+            Some(kept) => self.give_up_history(kept, watermark)?,
+            None => segment_of(watermark.0),
+        };
         let mut numbers = log.segment_numbers();
         numbers.retain(|number| *number < end && engines.iter().all(|engine| engine.has_left_segment(*number)));
         log.retire(&numbers)

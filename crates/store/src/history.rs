@@ -15,28 +15,67 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// What a store keeps of its log for those who read it as a history.
 pub(crate) struct Kept {
     /// Whole segments are kept as long as about that much of the log stands behind them, in bytes.
-    bytes_max: u64,
+    bytes_max: AtomicU64,
+    /// The same as the start of the process asked for it: a start that asks for another size gets that.
+    started_bytes_max: u64,
+    /// Segments with younger records are kept however long the log is; milliseconds. It ends with the process.
+    retention_ms: AtomicU64,
     /// Where the notes begin.
     noted_from: Lsn,
     /// The oldest segment that nobody has given up.
     oldest_segment: AtomicU64,
 }
 
+/// A size that the history was given while the process ran. It holds for later starts that ask for the size that this
+/// one was started with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Resized {
+    pub bytes_max: u64,
+    pub started_bytes_max: u64,
+}
+
 impl Kept {
-    /// What a log that ends at `end` has: a run of `segments`, ascending, up to the last.
-    pub fn new(bytes_max: u64, noted_from: Lsn, segments: &[u64], end: Lsn) -> Self {
+    /// What a log that ends at `end` has: a run of `segments`, ascending, up to the last. It was `resized` after an
+    /// earlier start.
+    pub fn new(started_bytes_max: u64, resized: Option<Resized>, noted_from: Lsn, segments: &[u64], end: Lsn) -> Self {
         let run =
             segments.iter().rev().enumerate().take_while(|(back, number)| **number + *back as u64 == segment_of(end.0));
         let oldest = run.last().map_or(segment_of(end.0), |(_, number)| *number);
-        let kept = Self { bytes_max, noted_from, oldest_segment: AtomicU64::new(oldest) };
+        let bytes_max = resized.map_or(started_bytes_max, |resized| resized.bytes_max);
+        let kept = Self {
+            bytes_max: AtomicU64::new(bytes_max),
+            started_bytes_max,
+            retention_ms: AtomicU64::new(0),
+            noted_from,
+            oldest_segment: AtomicU64::new(oldest),
+        };
         kept.give_up(end);
         kept
     }
 
     /// Gives up what is too old for a log that ends at `end`; the oldest segment that is left.
     pub fn give_up(&self, end: Lsn) -> u64 {
-        let oldest = segment_of(end.0.saturating_sub(self.bytes_max));
+        self.give_up_below(self.oldest_wanted(end))
+    }
+
+    /// The oldest segment that the size keeps of a log that ends at `end`.
+    fn oldest_wanted(&self, end: Lsn) -> u64 {
+        segment_of(end.0.saturating_sub(self.bytes_max()))
+    }
+
+    /// Gives up the segments below `oldest`; the oldest one that is left.
+    fn give_up_below(&self, oldest: u64) -> u64 {
         self.oldest_segment.fetch_max(oldest, Ordering::Relaxed).max(oldest)
+    }
+
+    fn bytes_max(&self) -> u64 {
+        self.bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// The size for the manifest, where it is not the one that the process was started with.
+    pub fn resized(&self) -> Option<Resized> {
+        let (bytes_max, started_bytes_max) = (self.bytes_max(), self.started_bytes_max);
+        (bytes_max != started_bytes_max).then_some(Resized { bytes_max, started_bytes_max })
     }
 
     /// Where the notes begin.
@@ -70,7 +109,52 @@ impl Store {
 
     /// Most bytes of the log that are kept, about; `None` where nothing is.
     pub fn history_bytes_max(&self) -> Option<u64> {
-        self.kept.as_ref().map(|kept| kept.bytes_max)
+        self.kept.as_ref().map(Kept::bytes_max)
+    }
+
+    /// Keeps another size of the history, now and after starts that ask for no other size than the last one did. What is
+    /// too old is given up at once. Nothing where no history is kept.
+    ///
+    /// # Errors
+    /// As [`Store::checkpoint`].
+    pub fn resize_history(&self, bytes_max: u64) -> Result<()> {
+        let Some(kept) = &self.kept else { return Ok(()) };
+        kept.bytes_max.store(bytes_max, Ordering::Relaxed);
+        // It writes the manifest, and gives up segments.
+        self.checkpoint()
+    }
+
+    /// How old records are at least that are given up for the size of the history, in milliseconds.
+    pub fn history_retention_ms(&self) -> u64 {
+        self.kept.as_ref().map_or(0, |kept| kept.retention_ms.load(Ordering::Relaxed))
+    }
+
+    /// Gives up no record that is younger, however large the history becomes, until the process ends.
+    pub fn retain_history(&self, retention_ms: u64) {
+        if let Some(kept) = &self.kept {
+            kept.retention_ms.store(retention_ms, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives up what is too old of the history of a log that ends at `end`; the oldest segment that is left.
+    ///
+    /// # Errors
+    /// As [`History::next_record`].
+    pub(crate) fn give_up_history(&self, kept: &Kept, end: Lsn) -> Result<u64> {
+        let wanted = kept.oldest_wanted(end);
+        let retention_ms = kept.retention_ms.load(Ordering::Relaxed);
+        if retention_ms == 0 {
+            return Ok(kept.give_up_below(wanted));
+        }
+        let young_ms = (self.options.clock)().saturating_sub(retention_ms);
+        let mut oldest = kept.oldest_segment.load(Ordering::Relaxed);
+        // The records of a segment are not younger than the first one behind it.
+        while oldest < wanted
+            && self.moment_at(Lsn(first_record(oldest + 1)))?.is_some_and(|moment| moment.time_ms < young_ms)
+        {
+            oldest += 1;
+        }
+        Ok(kept.give_up_below(oldest))
     }
 
     /// Rung whenever more of the history is on disk; `None` where none is kept.
@@ -211,13 +295,13 @@ mod tests {
 
     #[test]
     fn whole_segments_are_kept_behind_the_end_and_none_behind_a_gap() {
-        let kept = Kept::new(2 * SEGMENT, Lsn(0), &[1, 3, 4, 5], Lsn(5 * SEGMENT + 1000));
+        let kept = Kept::new(2 * SEGMENT, None, Lsn(0), &[1, 3, 4, 5], Lsn(5 * SEGMENT + 1000));
         assert_eq!(kept.start(), Lsn(first_record(3)));
         assert_eq!(kept.give_up(Lsn(6 * SEGMENT + 1000)), 4);
         assert_eq!(kept.start(), Lsn(first_record(4)));
-        let kept = Kept::new(9 * SEGMENT, Lsn(0), &[1, 3, 4, 5], Lsn(5 * SEGMENT + 1000));
+        let kept = Kept::new(9 * SEGMENT, None, Lsn(0), &[1, 3, 4, 5], Lsn(5 * SEGMENT + 1000));
         assert_eq!(kept.start(), Lsn(first_record(3)), "segment 2 is missing");
-        let kept = Kept::new(9 * SEGMENT, Lsn(5 * SEGMENT + 500), &[3, 4, 5], Lsn(5 * SEGMENT + 1000));
+        let kept = Kept::new(9 * SEGMENT, None, Lsn(5 * SEGMENT + 500), &[3, 4, 5], Lsn(5 * SEGMENT + 1000));
         assert_eq!(kept.start(), Lsn(5 * SEGMENT + 500), "notes begin later");
     }
 

@@ -172,13 +172,15 @@ impl Store {
             manifest.watermark = end;
             manifest.engines = vec![(engines.own().name().to_owned(), DocumentBuf::new())];
         }
+        let resized = manifest.history_resized.filter(|resized| Some(resized.started_bytes_max) == history_bytes_max);
         // Before the first record with notes, or without.
-        if is_new || manifest.noted_from != noted_from {
+        if is_new || manifest.noted_from != noted_from || manifest.history_resized != resized {
             manifest.noted_from = noted_from;
+            manifest.history_resized = resized;
             manifest.write(path)?;
         }
         let kept = history_bytes_max.zip(noted_from);
-        let kept = kept.map(|(bytes_max, from)| Kept::new(bytes_max, from, &log.segment_numbers(), end));
+        let kept = kept.map(|(bytes_max, from)| Kept::new(bytes_max, resized, from, &log.segment_numbers(), end));
         let contents = (engines, statistics, remembered);
         Ok(Self::start(Some(directory), Journal::Log(log), kept, contents, end, options))
     }

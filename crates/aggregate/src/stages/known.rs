@@ -9,7 +9,6 @@ const NAMES: &[&str] = &[
     "$collStats",
     "$currentOp",
     "$indexStats",
-    "$listCatalog",
     "$listClusterCatalog",
     "$listLocalSessions",
     "$listSampledQueries",

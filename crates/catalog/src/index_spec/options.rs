@@ -27,6 +27,7 @@ const OPTIONS: &[&str] = &[
     "prepareUnique",
     "dropDups",
     "bucketSize",
+    "originalSpec",
     "_id",
 ];
 /// Options that the index on `_id` may carry.
@@ -94,6 +95,11 @@ impl Options {
                 let seconds = expiry(spec, value)?;
                 self.expire_after_seconds = Some(seconds);
                 self.shown.append(name, seconds);
+            }
+            // What an index of buckets was asked for as; it says nothing of its keys.
+            "originalSpec" => {
+                value.as_document().ok_or_else(|| wrong_type(name, "an object", value))?;
+                self.shown.append(name, value);
             }
             "storageEngine" => {
                 let engines = value.as_document().ok_or_else(|| wrong_type(name, "an object", value))?;

@@ -23,6 +23,7 @@ const BODIES: &[(&str, &str)] = &[
     ("aggregate $changeStream", "{aggregate: 'c', pipeline: [{$changeStream: {}}], cursor: {}}"),
     ("aggregate $collStats", "{aggregate: 'c', pipeline: [{$collStats: {}}], cursor: {}}"),
     ("aggregate $indexStats", "{aggregate: 'c', pipeline: [{$indexStats: {}}], cursor: {}}"),
+    ("aggregate $listCatalog", "{aggregate: 'c', pipeline: [{$listCatalog: {}}], cursor: {}}"),
     ("aggregate $listSearchIndexes", "{aggregate: 'c', pipeline: [{$listSearchIndexes: {}}], cursor: {}}"),
     (
         "aggregate $lookup elsewhere",

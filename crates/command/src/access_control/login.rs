@@ -7,8 +7,10 @@ use super::users::find_user;
 use super::x509::authenticate_in_hello;
 use crate::audit::note_login;
 use crate::connection::ClientConnection;
+use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::service::Service;
+use crate::write_statement::required_value;
 use bunko_access::{ClientFirst, Conversation, Mechanism, Name, Rejection, ScramCredential, Standing};
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentRef, ValueRef, Writer, base64, number};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -64,15 +66,17 @@ pub(super) fn failed() -> Failure {
 /// # Errors
 /// `AuthenticationFailed`; `MechanismUnavailable`; what is wrong with the fields.
 pub(crate) fn start_login(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<()> {
-    invocation.connection.login = None;
     let (body, database) = (invocation.request.body, invocation.request.database);
-    let payload = payload_of(body).ok_or_else(|| invalid_payload(invocation))?;
+    let exchange = exchange(invocation)?;
     let name = invocation.string("mechanism")?.unwrap_or_default();
+    required_value(invocation, "mechanism")?;
+    let payload = payload(invocation)?;
+    invocation.connection.login = None;
     let mechanism = Mechanism::named(name).ok_or_else(|| {
         log_unavailable(invocation.service, invocation.connection, database, name);
         unavailable(name)
     })?;
-    let step = start(invocation.service, invocation.connection, mechanism, database, &payload, exchange(body)?)?;
+    let step = start(invocation.service, invocation.connection, mechanism, database, &payload, exchange)?;
     write_step(reply, &step, body);
     Ok(())
 }
@@ -82,17 +86,21 @@ pub(crate) fn start_login(invocation: &mut Invocation<'_>, reply: &mut Writer<'_
 /// `AuthenticationFailed`; `ProtocolError` where no conversation has begun, or another one.
 pub(crate) fn continue_login(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<()> {
     let protocol = |message| Failure::new(ErrorCode::PROTOCOL_ERROR, message);
+    let given = required_value(invocation, "conversationId")?;
+    if !given.is_number() {
+        return Err(invocation.mismatch("conversationId", given, "type 'int'"));
+    }
+    let payload = payload(invocation)?;
     // A conversation is worth one answer, right or wrong.
     let login = invocation.connection.login.take().ok_or_else(|| protocol("No SASL session state found"))?;
     let body = invocation.request.body;
-    if body.get("conversationId").and_then(number::as_i64_exact) != Some(CONVERSATION_ID.into()) {
+    if number::as_i64_exact(given) != Some(CONVERSATION_ID.into()) {
         return Err(protocol("sasl: Mismatched conversation id"));
     }
     let mechanism = invocation.string("mechanism")?.filter(|name| !name.is_empty());
     if mechanism.is_some_and(|name| name != login.mechanism.name()) {
         return Err(protocol("sasl: Mismatched mechanism"));
     }
-    let payload = payload_of(body).ok_or_else(|| invalid_payload(invocation))?;
     let step = go_on(invocation.service, invocation.connection, login, &payload)?;
     write_step(reply, &step, body);
     Ok(())
@@ -123,7 +131,7 @@ pub(crate) fn offer_in_hello(invocation: &mut Invocation<'_>, reply: &mut Writer
     else {
         return Ok(());
     };
-    let exchange = exchange(first)?;
+    let exchange = exchange(&Fields::new("saslStart", first))?;
     // The client takes a mechanism that the user has, unless it is answered here.
     if let Ok(message) = ClientFirst::parse(&payload)
         && !offered(invocation.service, &Name::new(message.user, database))?.contains(&mechanism.name())
@@ -273,11 +281,17 @@ fn unavailable(mechanism: &str) -> Failure {
     Failure::new(ErrorCode::MECHANISM_UNAVAILABLE, message)
 }
 
-fn invalid_payload(invocation: &Invocation<'_>) -> Failure {
-    Failure::type_mismatch(format!(
-        "BSON field '{}.payload' must be binary, or base64 in a string",
-        invocation.command.name
-    ))
+/// The message that a command brings.
+/// # Errors
+/// `IDLFailedToParse` where there is none; `TypeMismatch`.
+fn payload(invocation: &Invocation<'_>) -> Result<Vec<u8>> {
+    required_value(invocation, "payload")?;
+    payload_of(invocation.request.body).ok_or_else(|| {
+        Failure::type_mismatch(format!(
+            "BSON field '{}.payload' must be binary, or base64 in a string",
+            invocation.command.name
+        ))
+    })
 }
 
 /// A message, as bytes or as base64.
@@ -289,13 +303,8 @@ fn payload_of(body: DocumentRef<'_>) -> Option<Vec<u8>> {
     }
 }
 
-fn exchange(body: DocumentRef<'_>) -> Result<LastExchange> {
-    let Some(options) = body.get("options").filter(|options| !options.is_nullish()) else {
-        return Ok(LastExchange::Empty);
-    };
-    let options = options.as_document().ok_or_else(|| {
-        Failure::type_mismatch(format!("'options' of 'saslStart' must be an object, but is {}", options.kind().alias()))
-    })?;
+fn exchange(fields: &Fields<'_>) -> Result<LastExchange> {
+    let options = fields.document("options")?.unwrap_or(DocumentRef::EMPTY);
     let is_skipped = matches!(options.get("skipEmptyExchange"), Some(ValueRef::Boolean(true)));
     Ok(if is_skipped { LastExchange::Skipped } else { LastExchange::Empty })
 }

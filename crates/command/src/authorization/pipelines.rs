@@ -92,6 +92,12 @@ fn may_begin(asker: &Asker<'_>, database: &str, collection: Option<&str>, first:
         // Without these options they show one's own.
         "$currentOp" | "$listSessions" | "$listLocalSessions" => is_logged_in,
         "$documents" => is_logged_in,
+        "$listCatalog" if collection.is_none() => {
+            asker.on_cluster(Action::ListDatabases)
+                && asker.on_all_databases(Action::ListCollections)
+                && asker.on_all_databases(Action::ListIndexes)
+        }
+        "$listCatalog" => on_source(Action::ListCollections) && on_source(Action::ListIndexes),
         "$listClusterCatalog" if database == "admin" => asker.on_cluster(Action::ListClusterCatalog),
         "$listClusterCatalog" => on_source(Action::ListCollections),
         "$listSampledQueries" => asker.on_cluster(Action::ListSampledQueries),

@@ -1,7 +1,10 @@
 //! `filemd5`: the MD5 of a file of GridFS, whose pieces are read in order by an index.
 //!
-//! Servers of a cluster go on with each other's work by `md5state` and `partialOk`; one server has all pieces.
+//! Servers of a cluster go on with each other's work by `partialOk`, `md5state` and `startAt`: one digests the pieces that it
+//! has up to the first that is missing, and says how far it came.
 //! Source: MongoDB manual 8.2, "filemd5"; the GridFS specification.
+
+mod md5_state;
 
 use crate::authorization::{Privileges, collections};
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, Request, TransactionUse};
@@ -31,19 +34,18 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let message = format!("'root' must be of type String, found {}", root.kind().alias());
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message).into());
     }
-    for name in ["md5state", "startAt"] {
-        if invocation.field(name).is_some() {
-            return Err(invocation.unsupported(name).into());
-        }
-    }
-    if invocation.truth("partialOk") {
-        return Err(invocation.unsupported("partialOk").into());
-    }
     let namespace = Namespace::new(invocation.request.database, &chunks(&invocation.request))?;
     invocation.refuse_if_long(true)?;
-    let (mut md5, mut count) = (Md5::new(), 0);
+    let extent = if invocation.truth("partialOk") { Extent::Part } else { Extent::Whole };
+    let (mut md5, mut count) = match extent {
+        Extent::Whole => (Md5::new(), 0),
+        Extent::Part => begun(invocation)?,
+    };
     if let Some(collection) = invocation.collection_not_view(&namespace)? {
-        count = add_chunks(invocation, &collection, &mut md5)?;
+        count = add_chunks(invocation, &collection, extent, count, &mut md5)?;
+    }
+    if extent == Extent::Part {
+        reply.append("md5state", ValueRef::Binary { subtype: 0, bytes: &md5_state::encode(&md5) });
     }
     reply.append("numChunks", count).append("md5", hexadecimal::small(&md5.finalize()).as_str());
     Ok(())
@@ -55,11 +57,42 @@ pub(crate) fn chunks(request: &Request<'_>) -> String {
     format!("{}.chunks", root.unwrap_or(ROOT))
 }
 
-/// Adds the pieces of the file in order; how many there are.
+/// Which pieces are to be digested.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// All; none may be missing.
+    Whole,
+    /// Those up to the first that is missing.
+    Part,
+}
+
+/// How far another server came, and the number of the piece to go on with.
 /// # Errors
-/// `NoQueryExecutionPlans` without an index that leads to them; 10040 where one is missing; 50848 for one without data.
-fn add_chunks(invocation: &Invocation<'_>, collection: &Arc<Collection>, md5: &mut Md5) -> Result<i32> {
-    let from = DocumentBuf::new().with("$gte", 0);
+/// 50847 and 16247 for a state that is none.
+fn begun(invocation: &Invocation<'_>) -> Result<(Md5, i32)> {
+    let md5 = match invocation.value("md5state") {
+        None => Md5::new(),
+        Some(value) => {
+            let state = binary(value).ok_or_else(|| not_binary(50847, value))?;
+            let refused = || Failure::new(ErrorCode(16247), "md5 state not correct size");
+            md5_state::decode(state).ok_or_else(refused)?
+        }
+    };
+    let start = invocation.value("startAt").and_then(number::clamp_to_i64).unwrap_or(0);
+    Ok((md5, start.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32))
+}
+
+/// Adds the pieces of the file in order, from the one of the number `start` on; the number of the next one.
+/// # Errors
+/// `NoQueryExecutionPlans` without an index that leads to them; 10040 where one is missing; those of [`data`].
+fn add_chunks(
+    invocation: &Invocation<'_>,
+    collection: &Arc<Collection>,
+    extent: Extent,
+    start: i32,
+    md5: &mut Md5,
+) -> Result<i32> {
+    let from = DocumentBuf::new().with("$gte", start);
     let filter = DocumentBuf::new().with("files_id", invocation.argument()).with("n", &from);
     let order = DocumentBuf::new().with("files_id", 1).with("n", 1);
     let mut query = FindQuery::new(filter.as_ref(), invocation.scope())?;
@@ -70,10 +103,13 @@ fn add_chunks(invocation: &Invocation<'_>, collection: &Arc<Collection>, md5: &m
         return Err(Failure::new(ErrorCode::NO_QUERY_EXECUTION_PLANS, message));
     }
     let mut execution = plan.open()?;
-    let mut count = 0;
+    let mut count = start;
     while let Some(chunk) = execution.next()? {
         let n = chunk.get("n").filter(|n| n.is_number()).and_then(number::as_f64).unwrap_or_default();
         if n.trunc() != f64::from(count) {
+            if extent == Extent::Part {
+                break;
+            }
             let message = format!("chunks out of order: {n} where {count} was to come");
             return Err(Failure::new(ErrorCode(10040), message));
         }
@@ -83,14 +119,29 @@ fn add_chunks(invocation: &Invocation<'_>, collection: &Arc<Collection>, md5: &m
     Ok(count)
 }
 
+/// What a piece holds.
+/// # Errors
+/// 50848 for one without data, 50849 for one whose data are not binary.
 fn data(chunk: DocumentRef<'_>) -> Result<&[u8]> {
-    match chunk.get("data") {
+    let Some(value) = chunk.get("data") else {
+        let message = "The element that calls binDataClean() must be type of BinData, but type of missing found. \
+                       Field name is required";
+        return Err(Failure::new(ErrorCode(50848), message));
+    };
+    binary(value).ok_or_else(|| not_binary(50849, value))
+}
+
+fn binary(value: ValueRef<'_>) -> Option<&[u8]> {
+    match value {
         // The old subtype has its length within.
-        Some(ValueRef::Binary { subtype: BinarySubtype::OLD, bytes }) => Ok(bytes.get(4..).unwrap_or_default()),
-        Some(ValueRef::Binary { bytes, .. }) => Ok(bytes),
-        other => {
-            let found = other.map_or("missing", |other| other.kind().alias());
-            Err(Failure::new(ErrorCode(50848), format!("'data' of a chunk must be of type binData, found {found}")))
-        }
+        ValueRef::Binary { subtype: BinarySubtype::OLD, bytes } => Some(bytes.get(4..).unwrap_or_default()),
+        ValueRef::Binary { bytes, .. } => Some(bytes),
+        _ => None,
     }
+}
+
+fn not_binary(code: i32, value: ValueRef<'_>) -> Failure {
+    let found = value.kind().alias();
+    let message = format!("The element that calls binDataClean() must be type of BinData, but type of {found} found.");
+    Failure::new(ErrorCode(code), message)
 }

@@ -1,5 +1,7 @@
 //! `find`: documents that match a filter.
 
+mod resumable;
+
 use crate::authorization::Privileges;
 use crate::capped_options::is_capped;
 use crate::collection_uuid;
@@ -17,8 +19,11 @@ use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::{DiskUse, OperationContext};
-use bunko_query::{Execution, FindQuery, Hint, QueryScope, Tail, fetch_by_id, id_lookup, parse_limit, plan};
+use bunko_query::{
+    Execution, FindQuery, Hint, QueryScope, ResumableScan, Tail, fetch_by_id, id_lookup, parse_limit, plan,
+};
 use bunko_store::{Bell, Direction, Lsn};
+use resumable::Resumable;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
@@ -48,6 +53,9 @@ pub(super) const COMMAND: Command = Command {
         "ntoreturn",
         "readOnce",
         "collectionUUID",
+        "$_requestResumeToken",
+        "$_resumeAfter",
+        "$_startAt",
     ],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
@@ -123,6 +131,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let is_single_batch = invocation.boolean("singleBatch", false)?;
     let has_no_timeout = invocation.boolean("noCursorTimeout", false)?;
     let is_tailable = invocation.boolean("tailable", false)?;
+    let resumable = resumable::asked(invocation)?;
+    if resumable.is_some() && is_tailable {
+        return Err(resumable::unsupported("a tailable cursor").into());
+    }
     if is_tailable && invocation.is_of_transaction() {
         let message = "It is illegal to open a tailable cursor in a transaction";
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message).into());
@@ -132,6 +144,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return Err(Failure::new(ErrorCode::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message).into());
     }
     if is_oplog(&invocation.service.catalog, &namespace) {
+        if resumable.is_some() {
+            return Err(resumable::unsupported("the oplog").into());
+        }
         let at_end = match (is_tailable, invocation.boolean("awaitData", false)?) {
             (false, _) => AtEnd::Closes,
             (true, false) => AtEnd::Stays,
@@ -161,6 +176,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
                 let message = "Option tailable is not supported on a view";
                 return Err(Failure::new(ErrorCode::INVALID_PIPELINE_OPERATOR, message).into());
             }
+            if resumable.is_some() {
+                return Err(resumable::unsupported("a view").into());
+            }
             let (source, is_long) = view_reads::find(invocation, &namespace)?;
             let documents = batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
             let batch = FirstBatch { documents, is_only: is_single_batch, is_long, has_no_timeout };
@@ -172,17 +190,25 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if is_tailable {
         return follow(invocation, reply, namespace, &collection, query);
     }
-    let plan = plan(&collection, Arc::new(query))?;
+    let query = Arc::new(query);
+    let plan = plan(&collection, Arc::clone(&query))?;
     let is_long = plan.is_long(&collection);
     invocation.refuse_if_long(is_long)?;
-    let execution = plan.open()?;
+    let source: Box<dyn CursorSource> = match resumable {
+        Some(start) => {
+            resumable::check(&collection, &query)?;
+            let scan = ResumableScan::new(&collection, query, start);
+            Box::new(Resumable(scan.map_err(|failure| in_executor(invocation, failure))?))
+        }
+        None => Box::new(plan.open()?),
+    };
     let batch = FirstBatch {
         documents: batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS),
         is_only: is_single_batch,
         is_long,
         has_no_timeout,
     };
-    Ok(write_batch(invocation, reply, namespace, Box::new(execution), &batch)?)
+    Ok(write_batch(invocation, reply, namespace, source, &batch)?)
 }
 
 /// A find that goes on with what is inserted later.
@@ -230,10 +256,12 @@ fn write_batch(
     source: Box<dyn CursorSource>,
     batch: &FirstBatch,
 ) -> Result<(), Failure> {
-    write_first_batch(invocation, reply, namespace, source, batch).map_err(|failure| {
-        let (database, collection) = invocation.namespace_noted().unwrap_or_default();
-        failure.with_prefix(&format!("Executor error during find command: {database}.{collection} :: caused by :: "))
-    })
+    write_first_batch(invocation, reply, namespace, source, batch).map_err(|failure| in_executor(invocation, failure))
+}
+
+fn in_executor(invocation: &Invocation<'_>, failure: Failure) -> Failure {
+    let (database, collection) = invocation.namespace_noted().unwrap_or_default();
+    failure.with_prefix(&format!("Executor error during find command: {database}.{collection} :: caused by :: "))
 }
 
 /// The `_id` of a find that asks for one whole document by its `_id` and nothing else: no plan, no cursor.
@@ -278,6 +306,7 @@ fn reply_with_one(
 /// MongoDB's codes for malformed fields; `CommandNotSupported` for options that are not built.
 pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQuery, Failure> {
     refuse_unsupported(fields)?;
+    resumable::asked(fields)?;
     set_disk_use(fields, &scope.operation)?;
     let scope = scope_with_let(fields, scope)?;
     // A null is no filter here.

@@ -10,6 +10,7 @@ use crate::invocation::Invocation;
 use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
+use crate::update_stages::own_fault;
 use crate::write_statement::{array_filters, check_modification, refuse_long_batch};
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::Outcome;
@@ -67,7 +68,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let scope = scope(invocation)?;
     let mut writes =
         Writes::new(&service.catalog, &namespace, &service.world, Arc::clone(&scope)).with_empty_timestamps(empty);
-    let outcome = writes.find_and_modify(&statement);
+    let outcome = writes.find_and_modify(&statement).map_err(|failure| match &statement.action {
+        Action::Update(modification) => own_fault(failure, modification.update, &scope),
+        Action::Remove => failure,
+    });
     invocation.note_written(writes.written());
     let outcome = match outcome {
         Ok(outcome) => outcome,

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 mod abort_transaction;
 pub(crate) mod aggregate;
+mod append_oplog_note;
 mod apply_ops;
 mod audit_config;
 mod auto_compact;
@@ -88,6 +89,7 @@ mod repl_set_get_config;
 mod repl_set_get_status;
 mod repl_set_initiate;
 mod repl_set_reconfig;
+mod repl_set_resize_oplog;
 mod repl_set_secondary;
 mod repl_set_step_down;
 mod roles_info;
@@ -115,6 +117,7 @@ pub const COMMANDS: &[Command] = &[
     merge_authz_collections::COMMAND,
     abort_transaction::COMMAND,
     aggregate::COMMAND,
+    append_oplog_note::COMMAND,
     apply_ops::COMMAND,
     audit_config::GET,
     audit_config::SET,
@@ -213,6 +216,7 @@ pub const COMMANDS: &[Command] = &[
     repl_set_get_status::COMMAND,
     repl_set_initiate::COMMAND,
     repl_set_reconfig::COMMAND,
+    repl_set_resize_oplog::COMMAND,
     repl_set_secondary::ABORT_CATCH_UP,
     repl_set_secondary::MAINTENANCE,
     repl_set_secondary::SYNC_FROM,

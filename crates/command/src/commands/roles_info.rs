@@ -2,14 +2,14 @@
 //! Source: MongoDB manual 8.2, "rolesInfo".
 
 use super::create_role::privilege_documents;
-use super::users_info::{Asked, append_restrictions};
+use super::users_info::{Asked, privileges_of, restrictions_of};
 use crate::access_control::{BuiltinShown, Role, all_inherited, documents_of, find_role, roles_of_database};
 use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
-use bunko_access::{Privilege, add};
+use bunko_access::Name;
 use bunko_bson::number::Number;
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_bson::{DocumentBuf, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const COMMAND: Command = Command {
@@ -25,10 +25,14 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let database = invocation.request.database;
     let asked = Asked::parse(invocation, invocation.argument(), "role", database)?;
-    let with_privileges = shows_privileges(invocation, &asked)?;
+    let form = Form::asked(invocation, &asked)?;
     let with_restrictions = invocation.boolean("showAuthenticationRestrictions", false)?;
     let builtin = if invocation.boolean("showBuiltinRoles", false)? { BuiltinShown::Yes } else { BuiltinShown::No };
     let roles = match &asked {
+        Asked::Names(names) if form == Form::UserFragment => {
+            reply.append("userFragment", &user_fragment(invocation, names, with_restrictions)?);
+            return Ok(());
+        }
         Asked::Names(names) => {
             let found = names.iter().map(|name| find_role(&invocation.service.catalog, name));
             found.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect()
@@ -37,40 +41,66 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     };
     reply.begin_array("roles");
     for (index, role) in roles.iter().enumerate() {
-        let mut described = describe(invocation, role, with_privileges)?;
-        if with_restrictions {
-            append_restrictions(&mut described, role.document.as_ref().map_or(DocumentRef::EMPTY, DocumentBuf::as_ref));
-        }
-        reply.push(index, &described);
+        reply.push(index, &describe(invocation, role, form, with_restrictions)?);
     }
     reply.end();
     Ok(())
 }
 
-/// Whether `showPrivileges` asks for them.
-/// # Errors
-/// `BadValue` for another type than a boolean or a number; `IllegalOperation` or `CommandNotSupported` for the fragment
-/// of a user.
-fn shows_privileges(invocation: &Invocation<'_>, asked: &Asked) -> Result<bool> {
-    const FRAGMENT: &str = "asUserFragment";
-    match invocation.field("showPrivileges") {
-        Some(ValueRef::String(FRAGMENT)) if !matches!(asked, Asked::Names(_)) => {
-            let message = "Cannot get user fragment for all roles in a database";
-            Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
+/// What `showPrivileges` asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Roles,
+    RolesWithPrivileges,
+    /// What a user would have by the roles that are named.
+    UserFragment,
+}
+
+impl Form {
+    /// # Errors
+    /// `BadValue` for another type than a boolean or a number; `IllegalOperation` for the fragment of a user by all roles.
+    fn asked(invocation: &Invocation<'_>, asked: &Asked) -> Result<Self> {
+        const FIELD: &str = "showPrivileges";
+        const FRAGMENT: &str = "asUserFragment";
+        match invocation.field(FIELD) {
+            Some(ValueRef::String(FRAGMENT)) if !matches!(asked, Asked::Names(_)) => {
+                let message = "Cannot get user fragment for all roles in a database";
+                Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
+            }
+            Some(ValueRef::String(FRAGMENT)) => Ok(Self::UserFragment),
+            Some(value) if !matches!(value, ValueRef::Boolean(_)) && Number::of(value).is_none() => {
+                Err(Failure::bad_value(format!(
+                    "'{FIELD}' should either be a boolean or the string '{FRAGMENT}', but got {}",
+                    value.kind().alias()
+                )))
+            }
+            _ if invocation.boolean(FIELD, false)? => Ok(Self::RolesWithPrivileges),
+            _ => Ok(Self::Roles),
         }
-        Some(ValueRef::String(FRAGMENT)) => {
-            Err(Failure::not_supported_yet(&format!("'rolesInfo.showPrivileges: {FRAGMENT}'")))
-        }
-        None | Some(ValueRef::Boolean(_)) => invocation.boolean("showPrivileges", false),
-        Some(value) if Number::of(value).is_some() => invocation.boolean("showPrivileges", false),
-        Some(value) => Err(Failure::bad_value(format!(
-            "'showPrivileges' should either be a boolean or the string '{FRAGMENT}', but got {}",
-            value.kind().alias()
-        ))),
     }
 }
 
-fn describe(invocation: &Invocation<'_>, role: &Role, with_privileges: bool) -> Result<DocumentBuf> {
+/// What a user who has the roles has by them.
+fn user_fragment(invocation: &Invocation<'_>, names: &[Name], with_restrictions: bool) -> Result<DocumentBuf> {
+    let inherited = all_inherited(&invocation.service.catalog, names)?;
+    // Those that are named count as inherited even if there are none of that name.
+    let mut all: Vec<Name> = inherited.iter().map(|role| role.name.clone()).collect();
+    for name in names {
+        if !all.contains(name) {
+            all.push(name.clone());
+        }
+    }
+    let mut fragment = DocumentBuf::new()
+        .with("roles", &documents_of(names))
+        .with("inheritedRoles", &documents_of(&all))
+        .with("inheritedPrivileges", &privilege_documents(&privileges_of(&inherited)));
+    if with_restrictions {
+        fragment.append("inheritedAuthenticationRestrictions", &restrictions_of(&inherited));
+    }
+    Ok(fragment)
+}
+
+fn describe(invocation: &Invocation<'_>, role: &Role, form: Form, with_restrictions: bool) -> Result<DocumentBuf> {
     let mut described = DocumentBuf::new();
     if role.document.is_some() {
         described.append("_id", &role.name.id());
@@ -83,14 +113,16 @@ fn describe(invocation: &Invocation<'_>, role: &Role, with_privileges: bool) -> 
         .append("roles", &documents_of(&role.roles))
         .append("inheritedRoles", &documents_of(&names))
         .append("isBuiltin", role.document.is_none());
-    if with_privileges {
-        let mut all: Vec<Privilege> = Vec::new();
-        for privilege in role.privileges.iter().chain(inherited.iter().flat_map(|role| &role.privileges)) {
-            add(&mut all, privilege.clone());
-        }
+    let all = || std::iter::once(role).chain(&inherited);
+    if form == Form::RolesWithPrivileges {
         described
             .append("privileges", &privilege_documents(&role.privileges))
-            .append("inheritedPrivileges", &privilege_documents(&all));
+            .append("inheritedPrivileges", &privilege_documents(&privileges_of(all())));
+    }
+    if with_restrictions {
+        described
+            .append("authenticationRestrictions", &restrictions_of([role]))
+            .append("inheritedAuthenticationRestrictions", &restrictions_of(all()));
     }
     Ok(described)
 }

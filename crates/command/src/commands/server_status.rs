@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 const MEBIBYTE: u64 = 1 << 20;
+const MS_PER_HOUR: f64 = 3_600_000.0;
 
 pub(super) const COMMAND: Command = Command {
     name: "serverStatus",
@@ -80,6 +81,10 @@ pub(super) fn write(service: &Service, body: DocumentRef<'_>, reply: &mut Writer
         && is_wanted(body, "repl")
     {
         write_replica_set(service, set, reply);
+    }
+    if service.catalog.store().keeps_history() && is_wanted(body, "oplogTruncation") {
+        let hours = service.catalog.store().history_retention_ms() as f64 / MS_PER_HOUR;
+        reply.begin_document("oplogTruncation").append("oplogMinRetentionHours", hours).end();
     }
     for section in SECTIONS.iter().filter(|section| is_wanted(body, section.name)) {
         reply.begin_document(section.name);

@@ -10,6 +10,7 @@ use crate::let_variables::scope_with_let;
 use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
+use crate::update_stages::own_fault;
 use crate::write_statement::{
     array_filters, check_modification, refuse_long_batch, refuse_scripts, required, required_document, run_each,
     statement,
@@ -92,7 +93,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             Err(failure) if failure.code() == ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW => {
                 time_series::update_instead(invocation, &namespace, &series_scope, statement, failure)?
             }
-            outcome => outcome?,
+            outcome => outcome.map_err(|failure| own_fault(failure, statement.update, &series_scope))?,
         };
         matched += outcome.matched;
         modified += outcome.modified;

@@ -2,7 +2,7 @@
 //! Source: MongoDB manual 8.2, "usersInfo".
 
 use super::create_role::privilege_documents;
-use crate::access_control::{all_inherited, documents_of, find_user, mechanisms_of, users_where};
+use crate::access_control::{Role, all_inherited, documents_of, find_user, mechanisms_of, users_where};
 use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::{Fields, truth};
@@ -95,34 +95,47 @@ fn describe(invocation: &Invocation<'_>, user: DocumentRef<'_>, shown: &Shown) -
     let mechanisms: ArrayBuf = mechanisms_of(user).into_iter().collect();
     described.append("mechanisms", &mechanisms);
     if shown.restrictions {
-        append_restrictions(&mut described, user);
+        match user.get(RESTRICTIONS) {
+            Some(restrictions) => described.append(RESTRICTIONS, restrictions),
+            None => described.append(RESTRICTIONS, &ArrayBuf::new()),
+        };
     }
-    if shown.privileges {
+    if shown.privileges || shown.restrictions {
         append_inherited(invocation, &mut described, user)?;
     }
     Ok(described)
 }
 
-/// The restrictions of a user or a role, where there are none too.
-pub(super) fn append_restrictions(described: &mut DocumentBuf, kept: DocumentRef<'_>) {
-    const FIELD: &str = "authenticationRestrictions";
-    match kept.get(FIELD) {
-        Some(restrictions) => described.append(FIELD, restrictions),
-        None => described.append(FIELD, &ArrayBuf::new()),
-    };
+/// The field of a user or a role from where its user may log in.
+const RESTRICTIONS: &str = "authenticationRestrictions";
+
+/// The restrictions that roles bring: those of each role that has some are one array.
+pub(super) fn restrictions_of<'r>(roles: impl IntoIterator<Item = &'r Role>) -> ArrayBuf {
+    let kept = roles.into_iter().filter_map(|role| role.document.as_ref()?.as_ref().get(RESTRICTIONS)?.as_array());
+    let mut restrictions = ArrayBuf::new();
+    for of_role in kept.filter(|of_role| of_role.iter().next().is_some()) {
+        restrictions.push(ValueRef::Array(of_role));
+    }
+    restrictions
 }
 
 fn append_inherited(invocation: &Invocation<'_>, described: &mut DocumentBuf, user: DocumentRef<'_>) -> Result<()> {
     let roles = all_inherited(&invocation.service.catalog, &names_of(user, "roles", "role"))?;
-    let mut privileges: Vec<Privilege> = Vec::new();
-    for privilege in roles.iter().flat_map(|role| &role.privileges) {
-        add(&mut privileges, privilege.clone());
-    }
-    let names: Vec<_> = roles.into_iter().map(|role| role.name).collect();
+    let names: Vec<_> = roles.iter().map(|role| role.name.clone()).collect();
     described
         .append("inheritedRoles", &documents_of(&names))
-        .append("inheritedPrivileges", &privilege_documents(&privileges));
+        .append("inheritedPrivileges", &privilege_documents(&privileges_of(&roles)))
+        .append("inheritedAuthenticationRestrictions", &restrictions_of(&roles));
     Ok(())
+}
+
+/// What roles allow, together.
+pub(super) fn privileges_of<'r>(roles: impl IntoIterator<Item = &'r Role>) -> Vec<Privilege> {
+    let mut privileges = Vec::new();
+    for privilege in roles.into_iter().flat_map(|role| &role.privileges) {
+        add(&mut privileges, privilege.clone());
+    }
+    privileges
 }
 
 /// Whom `usersInfo` or `rolesInfo` asks for.

@@ -5,6 +5,7 @@
 mod coll_stats;
 mod current_op;
 mod index_stats;
+mod list_catalog;
 mod list_cluster_catalog;
 mod list_sampled_queries;
 mod list_search_indexes;
@@ -27,6 +28,7 @@ static STAGES: &[SourceStage] = &[
     coll_stats::STAGE,
     current_op::STAGE,
     index_stats::STAGE,
+    list_catalog::STAGE,
     list_cluster_catalog::STAGE,
     list_sampled_queries::STAGE,
     list_search_indexes::STAGE,
@@ -62,6 +64,8 @@ enum Source {
 pub(crate) enum Subject {
     /// The collection that `aggregate` names.
     Collection,
+    /// The same, and with `{aggregate: 1}` the server.
+    CollectionOrServer,
     /// The server: it goes with `{aggregate: 1}`.
     Server,
     /// No collection: it goes with `{aggregate: 1}` on any database.
@@ -100,7 +104,8 @@ impl<'a> SourcedPipeline<'a> {
     /// # Errors
     /// `CommandNotSupported`.
     pub(crate) fn check_subject(&self, catalog: &Catalog, namespace: &Namespace) -> Result<()> {
-        let is_told = self.stage.subject != Subject::Collection || self.stage.name == list_sessions::ALL.name;
+        let is_told = matches!(self.stage.subject, Subject::Server | Subject::Database)
+            || self.stage.name == list_sessions::ALL.name;
         if is_told || SessionCollection::at(catalog, namespace).is_none() {
             return Ok(());
         }
@@ -112,7 +117,13 @@ impl<'a> SourcedPipeline<'a> {
     /// Those of a malformed one.
     pub(crate) fn check(&self, invocation: &Invocation<'_>, namespace: &Namespace) -> Result<()> {
         match self.stage.source {
-            Source::Collection { check, .. } => check(self.specification),
+            Source::Collection { check, .. } => {
+                check(self.specification)?;
+                match self.stage.subject {
+                    Subject::CollectionOrServer => list_catalog::is_of_server(namespace).map(drop),
+                    _ => Ok(()),
+                }
+            }
             Source::Command(_) => self.documents(invocation, namespace).map(drop),
         }
     }

@@ -1,12 +1,18 @@
 //! Indexes of a time series are indexes of its buckets: by the source, and by the bounds of fields.
 
+use super::partial_filter;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_catalog::IndexSpec;
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_timeseries::TimeSeries;
+use bunko_timeseries::{TimeSeries, bucket_filter};
+
+/// The option of an index of buckets that keeps what was asked of measurements, as MongoDB's indexes of buckets do.
+const ORIGINAL: &str = "originalSpec";
 
 /// The specification of the index of buckets that an index of measurements becomes.
 /// # Errors
-/// `InvalidOptions` for what an index of measurements cannot be; `CommandNotSupported` for what is not built yet.
+/// `InvalidOptions` for what an index of measurements cannot be; as [`IndexSpec::parse_asked`] and
+/// [`partial_filter::check`] for a partial one.
 pub(crate) fn of_buckets(spec: DocumentRef<'_>, series: &TimeSeries) -> Result<DocumentBuf> {
     let mut of_buckets = DocumentBuf::new();
     for element in spec {
@@ -27,9 +33,18 @@ pub(crate) fn of_buckets(spec: DocumentRef<'_>, series: &TimeSeries) -> Result<D
                     "a partial index of a time-series collection cannot have another collation than the collection";
                 return Err(Failure::new(ErrorCode::INDEX_OPTIONS_CONFLICT, message));
             }
-            ("partialFilterExpression", _) => {
-                return Err(Failure::not_supported_yet("a partial index of a time-series collection"));
+            ("partialFilterExpression", ValueRef::Document(filter)) => {
+                IndexSpec::parse_asked(spec)?;
+                partial_filter::check(filter, series)?;
+                if let Some(filter) = bucket_filter(filter, series) {
+                    of_buckets.append(element.name, &filter);
+                }
+                let key = spec.get("key").unwrap_or(ValueRef::Null);
+                let original = DocumentBuf::new().with("key", key).with(element.name, filter);
+                of_buckets.append(ORIGINAL, &original);
             }
+            // It is this server's own.
+            (ORIGINAL, _) => return Err(unsupported(ORIGINAL)),
             (name, value) => {
                 of_buckets.append(name, value);
             }
@@ -39,7 +54,7 @@ pub(crate) fn of_buckets(spec: DocumentRef<'_>, series: &TimeSeries) -> Result<D
 }
 
 /// What follows the field of the source in a path into it.
-fn behind_source<'a>(path: &'a str, series: &TimeSeries) -> Option<&'a str> {
+pub(super) fn behind_source<'a>(path: &'a str, series: &TimeSeries) -> Option<&'a str> {
     let rest = path.strip_prefix(series.source_field()?)?;
     (rest.is_empty() || rest.starts_with('.')).then_some(rest)
 }
@@ -94,10 +109,20 @@ pub(crate) fn bucket_key(key: DocumentRef<'_>, series: &TimeSeries) -> Result<Do
 /// An index of buckets as one of the measurements.
 pub(crate) fn of_measurements(spec: DocumentRef<'_>, series: &TimeSeries) -> DocumentBuf {
     let mut described = DocumentBuf::new();
+    let original = spec.get(ORIGINAL).and_then(ValueRef::as_document);
     for element in spec {
-        let ("key", ValueRef::Document(key)) = (element.name, element.value) else {
-            described.append(element.name, element.value);
-            continue;
+        let key = match (element.name, element.value, original) {
+            ("key", ValueRef::Document(key), _) => key,
+            (ORIGINAL, _, Some(original)) => {
+                let filter = original.get("partialFilterExpression").unwrap_or(ValueRef::Null);
+                described.append("partialFilterExpression", filter);
+                continue;
+            }
+            ("partialFilterExpression", _, Some(_)) => continue,
+            (name, value, _) => {
+                described.append(name, value);
+                continue;
+            }
         };
         let mut fields = DocumentBuf::new();
         for field in key {

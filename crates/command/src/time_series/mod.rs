@@ -9,6 +9,7 @@ mod index_specs;
 mod insert;
 mod modification;
 mod open_buckets;
+mod partial_filter;
 mod update;
 
 pub(crate) use creation::{bucket_index, bucket_options, create, create_view, described_options};

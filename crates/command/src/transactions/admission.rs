@@ -30,11 +30,12 @@ const OWN_DATABASES: [&str; 3] = ["admin", "config", "local"];
 
 /// Stages that no transaction has.
 /// Source: MongoDB manual 8.2, "Transactions and Operations", "Restricted Operations"; each stage's own page.
-const REFUSED_STAGES: [&str; 18] = [
+const REFUSED_STAGES: [&str; 19] = [
     "$changeStream",
     "$collStats",
     "$currentOp",
     "$indexStats",
+    "$listCatalog",
     "$listClusterCatalog",
     "$listLocalSessions",
     "$listSampledQueries",

@@ -20,6 +20,7 @@ use crate::invocation::Invocation;
 use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
+use crate::update_stages::own_fault;
 use crate::write_statement::{is_interruption, refuse_long_batch, refuse_scripts, required, statement};
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Value, Writer};
 use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
@@ -327,6 +328,7 @@ impl<'i> BulkWrite<'i> {
         let mut writes = Writes::new(&service.catalog, &target.namespace, &service.world, Arc::clone(&self.scope))
             .with_empty_timestamps(self.empty);
         let outcome = writes.update(&statement);
+        let outcome = outcome.map_err(|failure| own_fault(failure, statement.update, &self.scope));
         invocation.note_written(writes.written());
         let outcome = outcome.or_else(|failure| {
             time_series::update_instead(invocation, &target.namespace, &self.scope, &statement, failure)

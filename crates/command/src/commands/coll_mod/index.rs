@@ -2,10 +2,12 @@
 
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
+use crate::time_series::bucket_key;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number, order};
 use bunko_catalog::{Collection, Conversion, Index};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_timeseries::TimeSeries;
 use std::sync::Arc;
 
 /// The operand of `index`.
@@ -69,15 +71,25 @@ impl<'a> IndexChange<'a> {
 
     /// Refuses what the indexes of a time series cannot be.
     /// # Errors
-    /// `InvalidOptions`; `CommandNotSupported` where the index is not named.
-    pub fn check_of_series(&self, invocation: &Invocation<'_>) -> Result<()> {
+    /// `InvalidOptions`.
+    pub fn check_of_series(&self) -> Result<()> {
         if self.unique.is_some() || self.prepare_unique.is_some() || self.expire_after_seconds.is_some() {
             return Err(invalid("indexes of time-series collections are not unique and expire nothing"));
         }
-        match self.key_pattern {
-            Some(_) => Err(invocation.unsupported("index.keyPattern of a time-series collection")),
-            None => Ok(()),
-        }
+        Ok(())
+    }
+
+    /// The key of the index of buckets that is meant by the key of measurements, where the index is not named.
+    /// # Errors
+    /// `IndexNotFound` for a key that no index of measurements has.
+    pub fn bucket_key(&self, series: &TimeSeries) -> Result<Option<DocumentBuf>> {
+        let key = self.key_pattern.map(|key| bucket_key(key, series)).transpose();
+        key.map_err(|failure| Failure::new(ErrorCode::INDEX_NOT_FOUND, failure.message().to_owned()))
+    }
+
+    /// The same change of the index by another key.
+    pub fn by_key<'k>(&'k self, key_pattern: Option<DocumentRef<'k>>) -> IndexChange<'k> {
+        IndexChange { key_pattern, ..*self }
     }
 
     /// Carries it out, or only tries it, and says in the reply what was and what is.

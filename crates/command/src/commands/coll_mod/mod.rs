@@ -61,7 +61,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let Some(collection) = invocation.collection(&namespace) else {
         if let Some(series) = time_series::find(&invocation.service.catalog, &namespace)? {
             if let Some(index) = &index {
-                index.check_of_series(invocation)?;
+                index.check_of_series()?;
+                let key = index.bucket_key(&series.options)?;
+                let index = index.by_key(key.as_ref().map(DocumentBuf::as_ref));
                 index.run(invocation, &series.buckets, Conversion::Done, reply)?;
             }
             return Ok(time_series::modify(invocation, &namespace, &series, expiry)?);
@@ -134,7 +136,7 @@ fn namespace(invocation: &mut Invocation<'_>) -> Result<Namespace> {
     let resizes = invocation.field("cappedSize").is_some();
     invocation.namespace().map_err(|failure| match failure.code() {
         ErrorCode::COMMAND_NOT_SUPPORTED if resizes => {
-            invalid("Cannot resize the oplog using collMod: a start with another --oplogSize does")
+            invalid("Cannot resize the oplog using this command. Use the 'replSetResizeOplog' command instead.")
         }
         _ => failure,
     })

@@ -1,0 +1,63 @@
+//! `appendOplogNote`: puts a document into the oplog that changes nothing, so that time passes in it.
+
+use crate::authorization::Privileges;
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::invocation::Invocation;
+use bunko_access::Action;
+use bunko_bson::{DocumentRef, Timestamp, ValueRef, Writer};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+pub(super) const COMMAND: Command = Command {
+    name: "appendOplogNote",
+    aliases: &[],
+    fields: ANY_FIELDS,
+    databases: Databases::Admin,
+    transaction: TransactionUse::Refused,
+    privileges: Privileges::OnCluster(Action::AppendOplogNote),
+    run,
+};
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    let service = invocation.service;
+    if service.replica_set.is_none() {
+        let message = "Must have replication set up to run \"appendOplogNote\"";
+        return Err(Failure::new(ErrorCode::NO_REPLICATION_ENABLED, message).into());
+    }
+    let data = data(invocation)?;
+    if let Some(time_max) = time_max(invocation)? {
+        let last = service.operation_time();
+        if (time_max.seconds, time_max.increment) <= (last.seconds, last.increment) {
+            let [asked, last] = [time_max, last].map(|time| format!("Timestamp({}, {})", time.seconds, time.increment));
+            let message =
+                format!("Requested maxClusterTime {asked} is less or equal to the last primary OpTime: {last}");
+            return Err(Failure::new(ErrorCode::STALE_CLUSTER_TIME, message).into());
+        }
+    }
+    let lsn = service.catalog.remark(data)?;
+    invocation.note_written(Some(lsn));
+    Ok(())
+}
+
+/// What the entry says.
+fn data<'a>(invocation: &Invocation<'a>) -> Result<DocumentRef<'a>> {
+    match invocation.value("data") {
+        None => Err(Failure::new(ErrorCode::NO_SUCH_KEY, "Missing expected field \"data\"")),
+        Some(value) => value.as_document().ok_or_else(|| {
+            let kind = value.kind().alias();
+            Failure::type_mismatch(format!("\"data\" had the wrong type. Expected object, found {kind}"))
+        }),
+    }
+}
+
+/// The time that the entry is written for: where the oplog is there already, none is needed.
+fn time_max(invocation: &Invocation<'_>) -> Result<Option<Timestamp>> {
+    match invocation.value("maxClusterTime") {
+        None => Ok(None),
+        Some(ValueRef::Timestamp(time)) => Ok(Some(time)),
+        Some(value) => {
+            let kind = value.kind().alias();
+            let message = format!("\"maxClusterTime\" had the wrong type. Expected timestamp, found {kind}");
+            Err(Failure::type_mismatch(message))
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `$_requestResumeToken`, `$_resumeAfter` and `$_startAt`: a find in the order of records that another one goes on with,
+//! behind the record that `postBatchResumeToken` of a reply names.
+
+use crate::cursor_store::CursorSource;
+use crate::fields::Fields;
+use crate::invocation::Examined;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_catalog::Collection;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::{FindQuery, ResumableScan, ScanStart};
+use bunko_store::RecordId;
+
+const REQUEST: &str = "$_requestResumeToken";
+const RESUME_AFTER: &str = "$_resumeAfter";
+const START_AT: &str = "$_startAt";
+const RECORD_ID: &str = "$recordId";
+
+/// Where the scan begins, of a find that asks for tokens; `None` of others.
+/// # Errors
+/// `TypeMismatch`; `BadValue` for an order that is not that of records, for a token without a request of tokens, and for
+/// what is no token.
+pub(super) fn asked(fields: &Fields<'_>) -> Result<Option<ScanStart>> {
+    let is_requested = fields.boolean(REQUEST, false)?;
+    let given = |name| Ok::<_, Failure>(fields.document(name)?.filter(|token| !token.is_empty()));
+    let (after, at) = (given(RESUME_AFTER)?, given(START_AT)?);
+    if !is_requested {
+        return match (after, at) {
+            (None, None) => Ok(None),
+            (Some(_), _) => Err(bad("'requestResumeToken' must be true if 'resumeAfter' is specified")),
+            (None, Some(_)) => Err(bad("'requestResumeToken' must be true if 'startAt' is specified")),
+        };
+    }
+    if !fields.field("hint").is_some_and(is_order_of_records) {
+        return Err(bad("hint must be {$natural:1} if 'requestResumeToken' is enabled"));
+    }
+    if fields.document("sort")?.is_some_and(|sort| !sort.is_empty() && !is_order_of_records(sort.into())) {
+        return Err(bad("sort must be unset or {$natural:1} if 'requestResumeToken' is enabled"));
+    }
+    match (after, at) {
+        (None, None) => Ok(Some(ScanStart::First)),
+        (Some(token), None) => read(RESUME_AFTER, token).map(|record| Some(ScanStart::Behind(record))),
+        (None, Some(token)) => read(START_AT, token).map(|record| Some(ScanStart::BehindPlace(record))),
+        (Some(_), Some(_)) => Err(bad("cannot specify both '$_resumeAfter' and '$_startAt'")),
+    }
+}
+
+/// `{$natural: 1}` alone.
+fn is_order_of_records(order: ValueRef<'_>) -> bool {
+    order
+        .as_document()
+        .is_some_and(|order| order.count() == 1 && order.get("$natural").and_then(number::as_i64_exact) == Some(1))
+}
+
+/// The record of a token.
+fn read(name: &str, token: DocumentRef<'_>) -> Result<Option<RecordId>> {
+    match token.get(RECORD_ID) {
+        Some(ValueRef::Null) if token.count() == 1 => Ok(None),
+        Some(ValueRef::Int64(record)) if token.count() == 1 => Ok(Some(RecordId(record.cast_unsigned()))),
+        Some(ValueRef::Binary { .. }) if token.count() == 1 => {
+            let message = "The '$_resumeAfter / $_startAt parameter must match collection type. Clustered collections \
+                           only have BinData recordIds, and all other collections have Long recordId.";
+            Err(Failure::new(ErrorCode(7_738_600), message))
+        }
+        _ => Err(bad(format!(
+            "Malformed resume token: the '{name}' object must contain exactly one field named '{RECORD_ID}', of type \
+             NumberLong, BinData or jstNULL."
+        ))),
+    }
+}
+
+/// Refuses a collection that tells no record ids as MongoDB does, and what only plans know.
+/// # Errors
+/// `CommandNotSupported`.
+pub(super) fn check(collection: &Collection, query: &FindQuery) -> Result<()> {
+    if collection.is_clustered() {
+        return Err(unsupported("a clustered collection"));
+    }
+    if query.reads_what_plans_know() || query.returns_keys || query.near.is_some() {
+        return Err(unsupported("a find with $meta or returnKey"));
+    }
+    Ok(())
+}
+
+/// The refusal of tokens of what has no records of its own.
+pub(super) fn unsupported(of: &str) -> Failure {
+    Failure::not_supported_yet(&format!("'{REQUEST}' of {of}"))
+}
+
+fn bad(message: impl Into<String>) -> Failure {
+    Failure::bad_value(message)
+}
+
+/// A cursor that tells how far it has come.
+pub(super) struct Resumable(pub ResumableScan);
+
+fn token(place: Option<RecordId>) -> DocumentBuf {
+    let place = place.map_or(ValueRef::Null, |record| ValueRef::Int64(record.0.cast_signed()));
+    DocumentBuf::new().with(RECORD_ID, place)
+}
+
+impl CursorSource for Resumable {
+    fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
+        self.0.next()
+    }
+
+    fn examined(&self) -> Option<Examined> {
+        Some(Examined { keys: 0, documents: self.0.examined() })
+    }
+
+    fn resume(&mut self) -> Result<()> {
+        self.0.resume()
+    }
+
+    fn resume_token(&self) -> Option<DocumentBuf> {
+        Some(token(self.0.place()))
+    }
+
+    fn resume_token_before(&self) -> Option<DocumentBuf> {
+        Some(token(self.0.place_before()))
+    }
+}

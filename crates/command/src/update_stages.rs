@@ -1,0 +1,39 @@
+//! Stages of pipelines that updates do not have.
+
+use bunko_aggregate::{Environment, Pipeline};
+use bunko_bson::{ArrayBuf, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure};
+use bunko_query::QueryScope;
+use std::sync::Arc;
+
+/// Those whose faults do not depend on the stages around them or on what other collections there are.
+const CHECKED: &[&str] = &[
+    "$bucket",
+    "$bucketAuto",
+    "$count",
+    "$group",
+    "$limit",
+    "$match",
+    "$redact",
+    "$sample",
+    "$skip",
+    "$sort",
+    "$sortByCount",
+    "$unwind",
+];
+
+/// The refusal of an update, or in its place what is wrong with a stage itself, which MongoDB tells before it says that an
+/// update does not have such a stage.
+pub(crate) fn own_fault(refusal: Failure, update: ValueRef<'_>, scope: &Arc<QueryScope>) -> Failure {
+    let (ErrorCode::INVALID_OPTIONS, ValueRef::Array(stages)) = (refusal.code(), update) else { return refusal };
+    let fault = stages.iter().filter(is_checked).find_map(|stage| {
+        let alone: ArrayBuf = [stage].into_iter().collect();
+        Pipeline::parse(alone.as_ref(), Environment::new(Arc::clone(scope))).err()
+    });
+    fault.unwrap_or(refusal)
+}
+
+fn is_checked(stage: &ValueRef<'_>) -> bool {
+    let name = stage.as_document().and_then(DocumentRef::first).map(|first| first.name);
+    name.is_some_and(|name| CHECKED.contains(&name))
+}

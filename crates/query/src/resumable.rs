@@ -1,0 +1,139 @@
+//! A scan in the order of records that tells how far it has come, so that another one may go on from there.
+
+use crate::find_query::FindQuery;
+use bunko_bson::DocumentRef;
+use bunko_catalog::{Collection, dropped, from_storage};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_store::{Direction, RecordCursor, RecordId, RecordRange, Snapshot, View};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Where a scan begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScanStart {
+    /// With the first record.
+    First,
+    /// Behind a record that must be there; nobody has the record that `None` names.
+    Behind(Option<RecordId>),
+    /// Behind the place of a record that may be gone; `None` is before the first.
+    BehindPlace(Option<RecordId>),
+}
+
+/// The scan, over one snapshot.
+pub struct ResumableScan {
+    collection: Arc<Collection>,
+    query: Arc<FindQuery>,
+    cursor: Box<dyn RecordCursor>,
+    _snapshot: Snapshot,
+    /// The record that was looked at last; none at the end.
+    place: Option<RecordId>,
+    /// The place of the document that was given before the last one.
+    place_before: Option<RecordId>,
+    examined: u64,
+    skipped: u64,
+    returned: u64,
+    matched: Vec<u8>,
+    projected: Vec<u8>,
+}
+
+impl ResumableScan {
+    /// Opens it.
+    /// # Errors
+    /// `KeyNotFound` where the record is gone behind which it is to begin; storage errors.
+    pub fn new(collection: &Arc<Collection>, query: Arc<FindQuery>, start: ScanStart) -> Result<Self> {
+        let snapshot = collection.snapshot_for(&*query.scope.operation)?;
+        let records = collection.records();
+        let start = match start {
+            ScanStart::First | ScanStart::BehindPlace(None) => Bound::Unbounded,
+            ScanStart::BehindPlace(Some(record)) => Bound::Excluded(record),
+            ScanStart::Behind(record) => {
+                let mut document = Vec::new();
+                let is_there = match record {
+                    None => false,
+                    Some(record) => snapshot.record(records, record, &mut document).map_err(from_storage)?.is_some(),
+                };
+                let Some(record) = record.filter(|_| is_there) else { return Err(lost(record)) };
+                Bound::Excluded(record)
+            }
+        };
+        let range = RecordRange { start, end: Bound::Unbounded };
+        Ok(Self {
+            collection: Arc::clone(collection),
+            cursor: snapshot.records(records, range, Direction::Forward),
+            _snapshot: snapshot,
+            query,
+            place: None,
+            place_before: None,
+            examined: 0,
+            skipped: 0,
+            returned: 0,
+            matched: Vec::new(),
+            projected: Vec::new(),
+        })
+    }
+
+    /// The record that was looked at last; none at the end of the collection.
+    pub fn place(&self) -> Option<RecordId> {
+        self.place
+    }
+
+    /// Where [`Self::place`] was when the last document was asked for.
+    pub fn place_before(&self) -> Option<RecordId> {
+        self.place_before
+    }
+
+    /// Documents looked at so far.
+    pub fn examined(&self) -> u64 {
+        self.examined
+    }
+
+    /// Goes on after a pause.
+    /// # Errors
+    /// `QueryPlanKilled` where the collection has been dropped.
+    pub fn resume(&self) -> Result<()> {
+        if self.collection.is_dropped() { Err(dropped(&self.collection)) } else { Ok(()) }
+    }
+
+    /// The next document that matches.
+    /// # Errors
+    /// Storage errors, those of expressions, what the operation says.
+    #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]
+    pub fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
+        self.place_before = self.place;
+        if self.query.limit.is_some_and(|limit| self.returned >= limit) || !self.search()? {
+            return Ok(None);
+        }
+        self.returned += 1;
+        let Some(record) = self.place else { return Ok(None) };
+        self.query.given(record, DocumentRef::trusted(&self.matched), &mut self.projected).map(Some)
+    }
+
+    fn search(&mut self) -> Result<bool> {
+        while let Some((record, _, bytes)) = self.cursor.next().map_err(from_storage)? {
+            self.query.scope.operation.work(1 + bytes.len() / 64)?;
+            self.place = Some(record);
+            self.examined += 1;
+            if !self.query.filter.try_matches(DocumentRef::trusted(bytes))? {
+                continue;
+            }
+            if self.skipped < self.query.skip {
+                self.skipped += 1;
+                continue;
+            }
+            self.matched.clear();
+            self.matched.extend_from_slice(bytes);
+            return Ok(true);
+        }
+        self.place = None;
+        Ok(false)
+    }
+}
+
+fn lost(record: Option<RecordId>) -> Failure {
+    let record = record.map_or_else(|| "null".to_owned(), |record| record.0.cast_signed().to_string());
+    let message = format!(
+        "Failed to resume collection scan: the recordId from which we are attempting to resume no longer exists in the \
+         collection: RecordId({record})"
+    );
+    Failure::new(ErrorCode::KEY_NOT_FOUND, message)
+}
