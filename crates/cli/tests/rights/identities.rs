@@ -8,7 +8,7 @@ fn uuid(guarded: &mut Guarded, database: &str, collection: &str) -> String {
     let listed = run(&mut guarded.root, database, &format!("{{listCollections: 1, filter: {{name: '{collection}'}}}}"));
     let shown = super::shown(&listed);
     let start = shown.find("UUID(").expect("a collection has one");
-    shown[start..start + shown[start..].find(')').expect("closed") + 1].to_owned()
+    shown[start..=start + shown[start..].find(')').expect("closed")].to_owned()
 }
 
 #[test]
