@@ -173,6 +173,9 @@ fn pipelines_reach_only_what_their_user_may_reach() {
         "[{$merge: {into: {db: 'other', coll: 'out'}, whenMatched: 'fail'}}]",
         "[{$collStats: {count: {}}}]",
         "[{$indexStats: {}}]",
+        "[{$listCatalog: {}}]",
+        "[{$unionWith: {coll: 'c', pipeline: [{$listCatalog: {}}]}}]",
+        "[{$lookup: {from: 'c', pipeline: [{$listCatalog: {}}], as: 'l'}}]",
         "[{$planCacheStats: {}}]",
         "[{$changeStream: {}}]",
     ] {

@@ -120,15 +120,17 @@ fn may_do_all(asker: &Asker<'_>, database: &str, value: ValueRef<'_>, validation
 }
 
 fn may_do(asker: &Asker<'_>, database: &str, stage: Element<'_>, validation: Validation) -> bool {
-    let may_look = |(database, collection): (&str, &str), action| asker.on_collection(database, collection, action);
+    let may_look = |(database, collection): (&str, &str), actions: &[Action]| {
+        actions.iter().all(|action| asker.on_collection(database, collection, *action))
+    };
     match stage.name {
         "$lookup" | "$graphLookup" => {
-            let action = action_inside(stage.value);
-            targets(stage.value, "from", database).into_iter().all(|target| may_look(target, action))
+            let actions = actions_inside(stage.value);
+            targets(stage.value, "from", database).into_iter().all(|target| may_look(target, actions))
         }
         "$unionWith" => {
-            let action = action_inside(stage.value);
-            named(stage.value, database).into_iter().all(|target| may_look(target, action))
+            let actions = actions_inside(stage.value);
+            named(stage.value, database).into_iter().all(|target| may_look(target, actions))
         }
         "$out" => named(stage.value, database).into_iter().all(|(database, collection)| {
             may_write(asker, database, collection, &[Action::Insert, Action::Remove], validation)
@@ -141,15 +143,16 @@ fn may_do(asker: &Asker<'_>, database: &str, stage: Element<'_>, validation: Val
 }
 
 /// What the pipeline inside a stage does to the collection that it is over.
-fn action_inside(stage: ValueRef<'_>) -> Action {
+fn actions_inside(stage: ValueRef<'_>) -> &'static [Action] {
     let pipeline = stage.as_document().and_then(|stage| stage.get("pipeline")?.as_array());
     let first = pipeline.and_then(|pipeline| pipeline.iter().next()?.as_document()?.first());
     match first.map(|first| first.name) {
-        Some("$collStats") => Action::CollStats,
-        Some("$indexStats") => Action::IndexStats,
-        Some("$listSearchIndexes") => Action::ListSearchIndexes,
-        Some("$planCacheStats") => Action::PlanCacheRead,
-        _ => Action::Find,
+        Some("$collStats") => &[Action::CollStats],
+        Some("$indexStats") => &[Action::IndexStats],
+        Some("$listSearchIndexes") => &[Action::ListSearchIndexes],
+        Some("$planCacheStats") => &[Action::PlanCacheRead],
+        Some("$listCatalog") => &[Action::ListCollections, Action::ListIndexes],
+        _ => &[Action::Find],
     }
 }
 

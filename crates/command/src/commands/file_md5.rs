@@ -114,7 +114,9 @@ fn add_chunks(
             return Err(Failure::new(ErrorCode(10040), message));
         }
         md5.update(data(chunk)?);
-        count += 1;
+        // No number comes after the largest.
+        let Some(next) = count.checked_add(1) else { break };
+        count = next;
     }
     Ok(count)
 }

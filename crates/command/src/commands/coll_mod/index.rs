@@ -94,7 +94,7 @@ impl<'a> IndexChange<'a> {
 
     /// Carries it out, or only tries it, and says in the reply what was and what is.
     /// # Errors
-    /// `InvalidOptions`, `BadValue`, `IndexNotFound`; `CannotConvertIndexToUnique`; 6011800 for the index of a clustered
+    /// `InvalidOptions`, `BadValue`, `IndexNotFound`, `AmbiguousIndexKeyPattern`; `CannotConvertIndexToUnique`; 6011800 for the index of a clustered
     /// collection.
     pub fn run(
         &self,
@@ -163,7 +163,11 @@ impl<'a> IndexChange<'a> {
             (Some(name), None) => (indexes.into_iter().find(|index| index.name == name), name.to_owned()),
             (None, Some(pattern)) => {
                 let is_meant = |index: &Arc<Index>| order::compare_documents(index.key_pattern(), pattern).is_eq();
-                (indexes.into_iter().find(is_meant), ValueText(ValueRef::Document(pattern)).to_string())
+                let mut meant: Vec<_> = indexes.into_iter().filter(is_meant).collect();
+                if meant.len() > 1 {
+                    return Err(ambiguous(pattern, &meant));
+                }
+                (meant.pop(), ValueText(ValueRef::Document(pattern)).to_string())
             }
         };
         found.ok_or_else(|| {
@@ -188,6 +192,19 @@ impl<'a> IndexChange<'a> {
         ];
         given.into_iter().filter(|is_given| *is_given).count()
     }
+}
+
+/// The refusal of a key that several indexes have.
+fn ambiguous(pattern: DocumentRef<'_>, meant: &[Arc<Index>]) -> Failure {
+    let conflicting: Vec<_> =
+        meant.iter().map(|index| ValueText(ValueRef::Document(index.document.as_ref())).to_string()).collect();
+    let message = format!(
+        "index keyPattern {} matches {} indexes, must use index name. Conflicting indexes: {}",
+        ValueText(ValueRef::Document(pattern)),
+        meant.len(),
+        conflicting.join(", ")
+    );
+    Failure::new(ErrorCode::AMBIGUOUS_INDEX_KEY_PATTERN, message)
 }
 
 /// The expiry that an index is given: what is above the largest counts as that.

@@ -39,7 +39,9 @@ pub(super) fn asked(fields: &Fields<'_>) -> Result<Option<ScanStart>> {
     match (after, at) {
         (None, None) => Ok(Some(ScanStart::First)),
         (Some(token), None) => read(RESUME_AFTER, token).map(|record| Some(ScanStart::Behind(record))),
-        (None, Some(token)) => read(START_AT, token).map(|record| Some(ScanStart::BehindPlace(record))),
+        // Ids are positive: what is below is before the first record.
+        (None, Some(token)) => read(START_AT, token)
+            .map(|record| Some(ScanStart::BehindPlace(record.filter(|record| record.0.cast_signed() >= 0)))),
         (Some(_), Some(_)) => Err(bad("cannot specify both '$_resumeAfter' and '$_startAt'")),
     }
 }
