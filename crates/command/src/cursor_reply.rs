@@ -48,7 +48,7 @@ const WAIT: Duration = Duration::from_secs(1);
 pub fn write_first_batch(
     invocation: &mut Invocation<'_>,
     reply: &mut Writer<'_>,
-    namespace: Namespace,
+    namespace: &Namespace,
     mut source: Box<dyn CursorSource>,
     batch: &FirstBatch,
 ) -> Result<()> {
@@ -60,7 +60,6 @@ pub fn write_first_batch(
     let Filled { end, resume_token, .. } = filled?;
     reply.end();
     write_resume_token(reply, resume_token);
-    let name = namespace.as_str().to_owned();
     let id = if batch.is_only || end == End::Reached && !source.stays_open() {
         0
     } else {
@@ -68,7 +67,7 @@ pub fn write_first_batch(
         let deadline = invocation.deadline().filter(|_| source.bell().is_none());
         let time_left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let cursor = OpenCursor {
-            namespace,
+            namespace: namespace.clone(),
             source,
             pending,
             session: invocation.options.session,
@@ -85,10 +84,28 @@ pub fn write_first_batch(
         let owner = Owner::of(invocation);
         invocation.service.cursors.insert(cursor, owner, &*invocation.service.world.random)?
     };
-    reply.append("id", id).append("ns", name.as_str());
+    reply.append("id", id).append("ns", namespace.as_str());
     invocation.write_state_time(reply);
     reply.end();
     Ok(())
+}
+
+/// The same of a source that computes: a failure says that the command was running, and over which collection.
+pub fn write_running(
+    invocation: &mut Invocation<'_>,
+    reply: &mut Writer<'_>,
+    namespace: &Namespace,
+    source: Box<dyn CursorSource>,
+    batch: &FirstBatch,
+    command: &str,
+) -> Result<()> {
+    write_first_batch(invocation, reply, namespace, source, batch)
+        .map_err(|failure| while_running(failure, command, namespace))
+}
+
+/// A failure of a command that had begun to run, as MongoDB words it. `command` is what it calls the command.
+pub fn while_running(failure: Failure, command: &str, namespace: &Namespace) -> Failure {
+    failure.with_prefix(&format!("Executor error during {command}: {namespace} :: caused by :: "))
 }
 
 /// Commands with many documents inside are not worth keeping.

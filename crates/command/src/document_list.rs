@@ -30,7 +30,7 @@ impl CursorSource for DocumentList {
 pub(crate) fn write_document_list(
     invocation: &mut Invocation<'_>,
     reply: &mut Writer<'_>,
-    namespace: Namespace,
+    namespace: &Namespace,
     documents: Vec<DocumentBuf>,
 ) -> Result<()> {
     let batch = FirstBatch {

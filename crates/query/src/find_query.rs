@@ -4,6 +4,7 @@ use crate::QueryShape;
 use crate::expr_filter::{QueryScope, parse_plan_filter};
 use crate::near::NearAsked;
 use crate::planner;
+use crate::resumable::ScanStart;
 use crate::stages::is_simple;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
@@ -124,6 +125,8 @@ pub struct FindQuery {
     pub key_bounds: Option<KeyBounds>,
     /// By which distance; none where the filter says it, or none is asked for.
     pub near: Option<NearAsked>,
+    /// Where a scan begins that tells how far it has come; none where that is not asked for.
+    pub resumed: Option<ScanStart>,
     /// The distinct values that are asked for: each has to be in some of the documents that the plan yields, which need not
     /// be all that match.
     pub distinct: Option<Distinct>,
@@ -153,6 +156,7 @@ impl FindQuery {
             among: None,
             key_bounds: None,
             near: None,
+            resumed: None,
             distinct: None,
             needed: None,
             scope,

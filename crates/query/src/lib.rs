@@ -24,6 +24,7 @@ mod plan;
 mod planner;
 mod query_settings;
 mod query_shape;
+mod record_scan;
 mod resumable;
 mod stages;
 mod tail;

@@ -1,6 +1,7 @@
 //! A scan in the order of records that tells how far it has come, so that another one may go on from there.
 
 use crate::find_query::FindQuery;
+use crate::record_scan::RecordScan;
 use bunko_bson::DocumentRef;
 use bunko_catalog::{Collection, dropped, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -22,18 +23,11 @@ pub enum ScanStart {
 /// The scan, over one snapshot.
 pub struct ResumableScan {
     collection: Arc<Collection>,
-    query: Arc<FindQuery>,
     cursor: Box<dyn RecordCursor>,
     _snapshot: Snapshot,
-    /// The record that was looked at last; none at the end.
-    place: Option<RecordId>,
+    scan: RecordScan,
     /// The place of the document that was given before the last one.
     place_before: Option<RecordId>,
-    examined: u64,
-    skipped: u64,
-    returned: u64,
-    matched: Vec<u8>,
-    projected: Vec<u8>,
 }
 
 impl ResumableScan {
@@ -61,20 +55,14 @@ impl ResumableScan {
             collection: Arc::clone(collection),
             cursor: snapshot.records(records, range, Direction::Forward),
             _snapshot: snapshot,
-            query,
-            place: None,
+            scan: RecordScan::new(query),
             place_before: None,
-            examined: 0,
-            skipped: 0,
-            returned: 0,
-            matched: Vec::new(),
-            projected: Vec::new(),
         })
     }
 
     /// The record that was looked at last; none at the end of the collection.
     pub fn place(&self) -> Option<RecordId> {
-        self.place
+        self.scan.place
     }
 
     /// Where [`Self::place`] was when the last document was asked for.
@@ -84,7 +72,7 @@ impl ResumableScan {
 
     /// Documents looked at so far.
     pub fn examined(&self) -> u64 {
-        self.examined
+        self.scan.examined
     }
 
     /// Goes on after a pause.
@@ -99,33 +87,15 @@ impl ResumableScan {
     /// Storage errors, those of expressions, what the operation says.
     #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]
     pub fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
-        self.place_before = self.place;
-        if self.query.limit.is_some_and(|limit| self.returned >= limit) || !self.search()? {
+        self.place_before = self.scan.place;
+        if self.scan.is_over() {
             return Ok(None);
         }
-        self.returned += 1;
-        let Some(record) = self.place else { return Ok(None) };
-        self.query.given(record, DocumentRef::trusted(&self.matched), &mut self.projected).map(Some)
-    }
-
-    fn search(&mut self) -> Result<bool> {
-        while let Some((record, _, bytes)) = self.cursor.next().map_err(from_storage)? {
-            self.query.scope.operation.work(1 + bytes.len() / 64)?;
-            self.place = Some(record);
-            self.examined += 1;
-            if !self.query.filter.try_matches(DocumentRef::trusted(bytes))? {
-                continue;
-            }
-            if self.skipped < self.query.skip {
-                self.skipped += 1;
-                continue;
-            }
-            self.matched.clear();
-            self.matched.extend_from_slice(bytes);
-            return Ok(true);
+        if !self.scan.search(self.cursor.as_mut())? {
+            self.scan.place = None;
+            return Ok(None);
         }
-        self.place = None;
-        Ok(false)
+        self.scan.give()
     }
 }
 

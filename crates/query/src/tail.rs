@@ -1,10 +1,11 @@
 //! A find that goes on at the end of a capped collection, with what is inserted later.
 
 use crate::find_query::FindQuery;
+use crate::record_scan::RecordScan;
 use bunko_bson::DocumentRef;
 use bunko_catalog::{Collection, Namespace, dropped, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_store::{Direction, RecordCursor, RecordId, RecordRange, Snapshot, View};
+use bunko_store::{Direction, RecordCursor, RecordRange, Snapshot, View};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -12,15 +13,9 @@ use std::sync::Arc;
 pub struct Tail {
     collection: Arc<Collection>,
     namespace: Arc<Namespace>,
-    query: Arc<FindQuery>,
-    place: Option<RecordId>,
+    scan: RecordScan,
     /// From the first document of a batch to the last one that there is.
     open: Option<Open>,
-    examined: u64,
-    skipped: u64,
-    returned: u64,
-    matched: Vec<u8>,
-    projected: Vec<u8>,
 }
 
 struct Open {
@@ -39,14 +34,8 @@ impl Tail {
         Ok(Self {
             namespace: collection.namespace(),
             collection: Arc::clone(collection),
-            query,
-            place: None,
+            scan: RecordScan::new(query),
             open: None,
-            examined: 0,
-            skipped: 0,
-            returned: 0,
-            matched: Vec::new(),
-            projected: Vec::new(),
         })
     }
 
@@ -57,12 +46,12 @@ impl Tail {
 
     /// Whether it has a place to go on from: one that has met no document yet has none, and is over.
     pub fn has_place(&self) -> bool {
-        self.place.is_some()
+        self.scan.place.is_some()
     }
 
     /// Documents looked at so far.
     pub fn examined(&self) -> u64 {
-        self.examined
+        self.scan.examined
     }
 
     /// Goes on after a pause, with what has been inserted meanwhile.
@@ -81,7 +70,7 @@ impl Tail {
         self.open = None;
         let snapshot = self.collection.snapshot();
         let records = self.collection.records();
-        if let Some(place) = self.place {
+        if let Some(place) = self.scan.place {
             let mut document = Vec::new();
             if snapshot.record(records, place, &mut document).map_err(from_storage)?.is_none() {
                 let message = format!(
@@ -91,7 +80,7 @@ impl Tail {
                 return Err(Failure::new(ErrorCode::CAPPED_POSITION_LOST, message));
             }
         }
-        let start = self.place.map_or(Bound::Unbounded, Bound::Excluded);
+        let start = self.scan.place.map_or(Bound::Unbounded, Bound::Excluded);
         let range = RecordRange { start, end: Bound::Unbounded };
         let cursor = snapshot.records(records, range, Direction::Forward);
         self.open = Some(Open { cursor, _snapshot: snapshot });
@@ -103,39 +92,21 @@ impl Tail {
     /// Storage errors, those of expressions, what the operation says.
     #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]
     pub fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
-        if self.query.limit.is_some_and(|limit| self.returned >= limit) {
+        if self.scan.is_over() {
             // It has a place all the same: MongoDB keeps the cursor.
             return Ok(None);
         }
         if self.open.is_none() {
             self.resume()?;
         }
-        if !self.search()? {
+        let is_found = match &mut self.open {
+            Some(open) => self.scan.search(open.cursor.as_mut())?,
+            None => false,
+        };
+        if !is_found {
             self.open = None;
             return Ok(None);
         }
-        self.returned += 1;
-        let Some(record) = self.place else { return Ok(None) };
-        self.query.given(record, DocumentRef::trusted(&self.matched), &mut self.projected).map(Some)
-    }
-
-    fn search(&mut self) -> Result<bool> {
-        let Some(open) = &mut self.open else { return Ok(false) };
-        while let Some((record, _, bytes)) = open.cursor.next().map_err(from_storage)? {
-            self.query.scope.operation.work(1 + bytes.len() / 64)?;
-            self.place = Some(record);
-            self.examined += 1;
-            if !self.query.filter.try_matches(DocumentRef::trusted(bytes))? {
-                continue;
-            }
-            if self.skipped < self.query.skip {
-                self.skipped += 1;
-                continue;
-            }
-            self.matched.clear();
-            self.matched.extend_from_slice(bytes);
-            return Ok(true);
-        }
-        Ok(false)
+        self.scan.give()
     }
 }

@@ -81,10 +81,6 @@ fn may_begin(asker: &Asker<'_>, database: &str, collection: Option<&str>, first:
             asker.on_all_databases(Action::Find) && asker.on_all_databases(Action::ChangeStream)
         }
         "$changeStream" => on_source(Action::Find) && on_source(Action::ChangeStream),
-        "$collStats" => on_source(Action::CollStats),
-        "$indexStats" => on_source(Action::IndexStats),
-        "$listSearchIndexes" => on_source(Action::ListSearchIndexes),
-        "$planCacheStats" => on_source(Action::PlanCacheRead),
         "$currentOp" if has_on(options, "allUsers") => asker.on_cluster(Action::InProg),
         "$listSessions" | "$listLocalSessions" if has_on(options, "allUsers") || options.get("users").is_some() => {
             asker.on_cluster(Action::ListSessions)
@@ -97,13 +93,12 @@ fn may_begin(asker: &Asker<'_>, database: &str, collection: Option<&str>, first:
                 && asker.on_all_databases(Action::ListCollections)
                 && asker.on_all_databases(Action::ListIndexes)
         }
-        "$listCatalog" => on_source(Action::ListCollections) && on_source(Action::ListIndexes),
         "$listClusterCatalog" if database == "admin" => asker.on_cluster(Action::ListClusterCatalog),
         "$listClusterCatalog" => on_source(Action::ListCollections),
         "$listSampledQueries" => asker.on_cluster(Action::ListSampledQueries),
         "$querySettings" => asker.on_cluster(Action::QuerySettings),
         "$queryStats" => asker.on_cluster(Action::QueryStatsRead),
-        _ => on_source(Action::Find),
+        name => actions_over(Some(name)).iter().all(|action| on_source(*action)),
     }
 }
 
@@ -142,18 +137,23 @@ fn may_do(asker: &Asker<'_>, database: &str, stage: Element<'_>, validation: Val
     }
 }
 
-/// What the pipeline inside a stage does to the collection that it is over.
+/// What a pipeline that begins with a stage does to the collection that it is over.
+fn actions_over(first: Option<&str>) -> &'static [Action] {
+    match first {
+        Some("$collStats") => &[Action::CollStats],
+        Some("$indexStats") => &[Action::IndexStats],
+        Some("$listCatalog") => &[Action::ListCollections, Action::ListIndexes],
+        Some("$listSearchIndexes") => &[Action::ListSearchIndexes],
+        Some("$planCacheStats") => &[Action::PlanCacheRead],
+        _ => &[Action::Find],
+    }
+}
+
+/// The same of the pipeline inside a stage.
 fn actions_inside(stage: ValueRef<'_>) -> &'static [Action] {
     let pipeline = stage.as_document().and_then(|stage| stage.get("pipeline")?.as_array());
     let first = pipeline.and_then(|pipeline| pipeline.iter().next()?.as_document()?.first());
-    match first.map(|first| first.name) {
-        Some("$collStats") => &[Action::CollStats],
-        Some("$indexStats") => &[Action::IndexStats],
-        Some("$listSearchIndexes") => &[Action::ListSearchIndexes],
-        Some("$planCacheStats") => &[Action::PlanCacheRead],
-        Some("$listCatalog") => &[Action::ListCollections, Action::ListIndexes],
-        _ => &[Action::Find],
-    }
+    actions_over(first.map(|first| first.name))
 }
 
 fn may_write(asker: &Asker<'_>, database: &str, collection: &str, actions: &[Action], validation: Validation) -> bool {

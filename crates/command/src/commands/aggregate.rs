@@ -8,7 +8,7 @@ use super::{explain, find};
 use crate::authorization::{Privileges, pipelines};
 use crate::change_stream;
 use crate::collection_uuid;
-use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
+use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, write_first_batch, write_running};
 use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::each_stage;
@@ -51,6 +51,9 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
+/// What MongoDB calls the command where a failure says that it was running.
+const RUNNING: &str = "aggregate command on namespace";
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     if invocation.boolean("bypassDocumentValidation", false)? {
         invocation.operation().bypass_validation();
@@ -82,7 +85,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             let Sourced { source, write } = open_sourced(invocation, &namespace, &sourced)?;
             match write {
                 Some((write, environment)) => {
-                    return write_all(invocation, reply, namespace, source, (&write, &environment));
+                    return write_all(invocation, reply, &namespace, source, (&write, &environment));
                 }
                 None => (source, false),
             }
@@ -92,13 +95,13 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             invocation.refuse_if_large(&namespace)?;
             let aggregation = parse(invocation, invocation, named(invocation, &namespace))?;
             if let Some(stage) = aggregation.pipeline.write() {
-                return write(invocation, reply, namespace, aggregation, stage);
+                return write(invocation, reply, &namespace, aggregation, stage);
             }
             open(invocation, aggregation)?
         }
     };
     let batch = FirstBatch { documents: batch_size, is_only: false, is_long, has_no_timeout: false };
-    write_batch(invocation, reply, namespace, source, &batch)
+    Ok(write_running(invocation, reply, &namespace, source, &batch, RUNNING)?)
 }
 
 /// Looks up the names of all stages. MongoDB looks at the fields of the command before, as far as their types go.
@@ -129,70 +132,54 @@ fn watch(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, stages: ArrayR
     take_options(invocation, invocation.operation())?;
     let source = change_stream::open(invocation, &namespace, stages)?;
     let batch = FirstBatch { documents, is_only: false, is_long: false, has_no_timeout: false };
-    write_batch(invocation, reply, namespace, source, &batch)
-}
-
-fn write_batch(
-    invocation: &mut Invocation<'_>,
-    reply: &mut Writer<'_>,
-    namespace: Namespace,
-    source: Box<dyn CursorSource>,
-    batch: &FirstBatch,
-) -> Result<(), Halt> {
-    let name = namespace.clone();
-    Ok(write_first_batch(invocation, reply, namespace, source, batch)
-        .map_err(|failure| while_running(failure, &name))?)
-}
-
-/// A failure of a pipeline that had begun to run: MongoDB says so, and over which collection.
-fn while_running(failure: Failure, namespace: &Namespace) -> Failure {
-    failure.with_prefix(&format!("Executor error during aggregate command on namespace: {namespace} :: caused by :: "))
+    Ok(write_running(invocation, reply, &namespace, source, &batch, RUNNING)?)
 }
 
 /// Runs a pipeline that writes what comes out of it. The cursor of the reply is empty.
 fn write(
     invocation: &mut Invocation<'_>,
     reply: &mut Writer<'_>,
-    namespace: Namespace,
+    namespace: &Namespace,
     aggregation: Aggregation,
     stage: WriteStage,
 ) -> Result<(), Halt> {
-    run_write(invocation, aggregation, stage, &|failure| while_running(failure, &namespace))?;
+    run_write(invocation, aggregation, stage, (RUNNING, namespace))?;
     write_no_documents(invocation, reply, namespace)
 }
 
 /// Writes all that comes out of a pipeline.
 /// # Errors
-/// Those of the target, and those of the pipeline and the writes, of which `while_running` makes what the command says.
+/// Those of the target; those of the pipeline and the writes, as of a command that is called `command` and runs over `namespace`.
 pub(super) fn run_write(
     invocation: &mut Invocation<'_>,
     aggregation: Aggregation,
     stage: WriteStage,
-    while_running: &dyn Fn(Failure) -> Failure,
+    (command, namespace): (&str, &Namespace),
 ) -> Result<(), Halt> {
     let write = PipelineWrite::new(invocation, stage, &aggregation.pipeline.environment().scope.strings)?;
     invocation.refuse_if_long(true)?;
     let environment = aggregation.pipeline.environment().clone();
     let (source, _) = open(invocation, aggregation)?;
-    Ok(write.run(invocation, &mut FromCursor(source), &environment).map_err(while_running)?)
+    let written = write.run(invocation, &mut FromCursor(source), &environment);
+    Ok(written.map_err(|failure| while_running(failure, command, namespace))?)
 }
 
 fn write_all(
     invocation: &mut Invocation<'_>,
     reply: &mut Writer<'_>,
-    namespace: Namespace,
+    namespace: &Namespace,
     source: Box<dyn CursorSource>,
     (write, environment): (&PipelineWrite, &Environment),
 ) -> Result<(), Halt> {
     let written = write.run(invocation, &mut FromCursor(source), environment);
-    written.map_err(|failure| while_running(failure, &namespace))?;
+    written.map_err(|failure| while_running(failure, RUNNING, namespace))?;
     write_no_documents(invocation, reply, namespace)
 }
 
 fn write_no_documents(
     invocation: &mut Invocation<'_>,
     reply: &mut Writer<'_>,
-    namespace: Namespace,
+    namespace: &Namespace,
 ) -> Result<(), Halt> {
     let batch = FirstBatch { documents: 0, is_only: true, is_long: false, has_no_timeout: false };
     Ok(write_first_batch(invocation, reply, namespace, Box::new(NoDocuments), &batch)?)

@@ -5,7 +5,7 @@ mod resumable;
 use crate::authorization::Privileges;
 use crate::capped_options::is_capped;
 use crate::collection_uuid;
-use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, write_first_batch};
+use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, write_first_batch, write_running};
 use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
@@ -115,6 +115,9 @@ impl CursorSource for Tailing {
     }
 }
 
+/// What MongoDB calls the command where a failure says that it was running.
+const RUNNING: &str = "find command";
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace_or_uuid()?;
     collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
@@ -131,8 +134,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let is_single_batch = invocation.boolean("singleBatch", false)?;
     let has_no_timeout = invocation.boolean("noCursorTimeout", false)?;
     let is_tailable = invocation.boolean("tailable", false)?;
-    let resumable = resumable::asked(invocation)?;
-    if resumable.is_some() && is_tailable {
+    if query.resumed.is_some() && is_tailable {
         return Err(resumable::unsupported("a tailable cursor").into());
     }
     if is_tailable && invocation.is_of_transaction() {
@@ -144,7 +146,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return Err(Failure::new(ErrorCode::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message).into());
     }
     if is_oplog(&invocation.service.catalog, &namespace) {
-        if resumable.is_some() {
+        if query.resumed.is_some() {
             return Err(resumable::unsupported("the oplog").into());
         }
         let at_end = match (is_tailable, invocation.boolean("awaitData", false)?) {
@@ -165,7 +167,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let source = oplog_view::find(invocation, query, invocation.document("sort")?, at_end)?;
         let documents = batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
         let batch = FirstBatch { documents, is_only: is_single_batch, is_long: true, has_no_timeout };
-        return Ok(write_batch(invocation, reply, namespace, source, &batch)?);
+        return Ok(write_running(invocation, reply, &namespace, source, &batch, RUNNING)?);
     }
     let Some(collection) = collection else {
         if view_reads::is_view(invocation, &namespace)? {
@@ -176,29 +178,29 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
                 let message = "Option tailable is not supported on a view";
                 return Err(Failure::new(ErrorCode::INVALID_PIPELINE_OPERATOR, message).into());
             }
-            if resumable.is_some() {
+            if query.resumed.is_some() {
                 return Err(resumable::unsupported("a view").into());
             }
             let (source, is_long) = view_reads::find(invocation, &namespace)?;
             let documents = batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
             let batch = FirstBatch { documents, is_only: is_single_batch, is_long, has_no_timeout };
-            return Ok(write_batch(invocation, reply, namespace, source, &batch)?);
+            return Ok(write_running(invocation, reply, &namespace, source, &batch, RUNNING)?);
         }
         let batch = FirstBatch { documents: 0, is_only: true, is_long: false, has_no_timeout: false };
-        return Ok(write_first_batch(invocation, reply, namespace, Box::new(NoDocuments), &batch)?);
+        return Ok(write_first_batch(invocation, reply, &namespace, Box::new(NoDocuments), &batch)?);
     };
     if is_tailable {
-        return follow(invocation, reply, namespace, &collection, query);
+        return follow(invocation, reply, &namespace, &collection, query);
     }
     let query = Arc::new(query);
     let plan = plan(&collection, Arc::clone(&query))?;
     let is_long = plan.is_long(&collection);
     invocation.refuse_if_long(is_long)?;
-    let source: Box<dyn CursorSource> = match resumable {
+    let source: Box<dyn CursorSource> = match query.resumed {
         Some(start) => {
             resumable::check(&collection, &query)?;
             let scan = ResumableScan::new(&collection, query, start);
-            Box::new(Resumable(scan.map_err(|failure| in_executor(invocation, failure))?))
+            Box::new(Resumable(scan.map_err(|failure| while_running(failure, RUNNING, &namespace))?))
         }
         None => Box::new(plan.open()?),
     };
@@ -208,14 +210,14 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         is_long,
         has_no_timeout,
     };
-    Ok(write_batch(invocation, reply, namespace, source, &batch)?)
+    Ok(write_running(invocation, reply, &namespace, source, &batch, RUNNING)?)
 }
 
 /// A find that goes on with what is inserted later.
 fn follow(
     invocation: &mut Invocation<'_>,
     reply: &mut Writer<'_>,
-    namespace: Namespace,
+    namespace: &Namespace,
     collection: &Arc<Collection>,
     query: FindQuery,
 ) -> Result<(), Halt> {
@@ -239,7 +241,7 @@ fn follow(
         is_long: collection.count() > LONG_DOCUMENTS,
         has_no_timeout: invocation.boolean("noCursorTimeout", false)?,
     };
-    Ok(write_batch(invocation, reply, namespace, Box::new(source), &batch)?)
+    Ok(write_running(invocation, reply, namespace, Box::new(source), &batch, RUNNING)?)
 }
 
 /// Documents that a `getMore` may have to pass over, from which on it runs on a thread of its own.
@@ -247,21 +249,6 @@ const LONG_DOCUMENTS: u64 = 2_000;
 
 fn not_capped() -> Failure {
     Failure::bad_value("error processing query: tailable cursor requested on non capped collection")
-}
-
-fn write_batch(
-    invocation: &mut Invocation<'_>,
-    reply: &mut Writer<'_>,
-    namespace: Namespace,
-    source: Box<dyn CursorSource>,
-    batch: &FirstBatch,
-) -> Result<(), Failure> {
-    write_first_batch(invocation, reply, namespace, source, batch).map_err(|failure| in_executor(invocation, failure))
-}
-
-fn in_executor(invocation: &Invocation<'_>, failure: Failure) -> Failure {
-    let (database, collection) = invocation.namespace_noted().unwrap_or_default();
-    failure.with_prefix(&format!("Executor error during find command: {database}.{collection} :: caused by :: "))
 }
 
 /// The `_id` of a find that asks for one whole document by its `_id` and nothing else: no plan, no cursor.
@@ -306,7 +293,7 @@ fn reply_with_one(
 /// MongoDB's codes for malformed fields; `CommandNotSupported` for options that are not built.
 pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQuery, Failure> {
     refuse_unsupported(fields)?;
-    resumable::asked(fields)?;
+    let resumed = resumable::asked(fields)?;
     set_disk_use(fields, &scope.operation)?;
     let scope = scope_with_let(fields, scope)?;
     // A null is no filter here.
@@ -334,6 +321,7 @@ pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQ
         return Err(Failure::new(ErrorCode(51176), "min and max must have the same field names"));
     }
     query.set_key_bounds(min, max);
+    query.resumed = resumed;
     query.skip = fields.size("skip")?.unwrap_or(0);
     query.limit = fields.field("limit").map(parse_limit).transpose()?.flatten();
     query.needs_only_projected();

@@ -65,7 +65,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             listed.push(document);
         }
     }
-    Ok(write_document_list(invocation, reply, namespace, listed)?)
+    Ok(write_document_list(invocation, reply, &namespace, listed)?)
 }
 
 /// What has no UUID, such as a view.

@@ -27,7 +27,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let form = Form::asked(invocation)?;
     let catalog = &invocation.service.catalog;
     if is_oplog(catalog, &namespace) || SessionCollection::at(catalog, &namespace).is_some() {
-        return Ok(write_document_list(invocation, reply, namespace, Vec::new())?);
+        return Ok(write_document_list(invocation, reply, &namespace, Vec::new())?);
     }
     if let Some(series) = time_series::find(&invocation.service.catalog, &namespace)? {
         let indexes = series.buckets.indexes();
@@ -36,13 +36,13 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let specs = indexes
             .map(|index| form.of(index, time_series::of_measurements(index.spec().document.as_ref(), &series.options)))
             .collect();
-        return Ok(write_document_list(invocation, reply, namespace, specs)?);
+        return Ok(write_document_list(invocation, reply, &namespace, specs)?);
     }
     let collection = invocation
         .collection_not_view(&namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")))?;
     let specs = collection.indexes().iter().map(|index| form.of(index, listed(index.document.as_ref()))).collect();
-    Ok(write_document_list(invocation, reply, namespace, specs)?)
+    Ok(write_document_list(invocation, reply, &namespace, specs)?)
 }
 
 /// A specification as it is listed: the bounds of an index of kind `2d` as doubles, whatever they were sent as.

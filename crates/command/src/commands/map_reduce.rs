@@ -5,6 +5,7 @@
 use super::aggregate;
 use crate::authorization::{Privileges, pipelines};
 use crate::collation_option;
+use crate::cursor_reply::while_running;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
@@ -54,6 +55,9 @@ enum Mode {
     Reduce,
 }
 
+/// What MongoDB calls the command where a failure says that it was running.
+const RUNNING: &str = "MapReduce command on namespace";
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     if invocation.boolean("bypassDocumentValidation", false)? {
@@ -65,13 +69,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     invocation.collection_not_view(&namespace)?;
     let aggregation = aggregate::prepare(invocation, Some(&namespace), stages.as_ref(), scope)?;
     invocation.refuse_if_long(true)?;
-    let prefix = format!("Executor error during MapReduce command on namespace: {namespace} :: caused by :: ");
-    let while_running = |failure: Failure| failure.with_prefix(&prefix);
     let Output::Collection { database, name, .. } = output else {
         let (mut source, _) = aggregate::open(invocation, aggregation)?;
         reply.begin_array("results");
         let mut index = 0;
-        while let Some(document) = source.next().map_err(&while_running)? {
+        while let Some(document) = source.next().map_err(|failure| while_running(failure, RUNNING, &namespace))? {
             reply.push(index, document);
             crate::dispatch::check_reply_bytes(reply.len_bytes())?;
             index += 1;
@@ -80,7 +82,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return Ok(());
     };
     if let Some(stage) = aggregation.pipeline.write() {
-        aggregate::run_write(invocation, aggregation, stage, &while_running)?;
+        aggregate::run_write(invocation, aggregation, stage, (RUNNING, &namespace))?;
     }
     match database {
         None => reply.append("result", name),

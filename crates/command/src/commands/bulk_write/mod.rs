@@ -100,7 +100,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let BulkWrite { totals, results, retries, .. } = bulk;
     invocation.note_written(retries.written());
     retries.end()?;
-    write_document_list(invocation, reply, Namespace::of_cursor("admin", "$cmd.bulkWrite")?, results)?;
+    write_document_list(invocation, reply, &Namespace::of_cursor("admin", "$cmd.bulkWrite")?, results)?;
     reply
         .append("nErrors", totals.errors)
         .append("nInserted", totals.inserted)

@@ -31,5 +31,5 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let host = &invocation.service.facts.host;
     let shown = indexes.filter(|(_, index)| wanted.as_ref().is_none_or(|wanted| wanted.is(index)));
     let shown = shown.map(|(collection, index)| describe_search_index(collection, &index, host)).collect();
-    Ok(write_document_list(invocation, reply, namespace, shown)?)
+    Ok(write_document_list(invocation, reply, &namespace, shown)?)
 }
