@@ -11,6 +11,7 @@
 //! trailer  31 bytes: the first is <interval>, the last four the number of entries, little-endian
 //! ```
 
+use crate::hints::{HINT_BYTES, Hints};
 use crate::keys::{Cut, Keys};
 use crate::tree_files::TreeFiles;
 use bunko_store::{KeyspaceId, Result, StorageError, varint};
@@ -20,6 +21,7 @@ use lsm_tree::{CompressionType, SeqNo, Table, TableId};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use rustc_hash::FxHashSet;
+use std::any::Any;
 use std::cmp::Ordering;
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -112,6 +114,7 @@ fn take_sized<'a>(left: &mut &'a [u8]) -> Option<&'a [u8]> {
 pub(crate) struct BlockList {
     last_keys: Keys,
     handles: Vec<BlockHandle>,
+    hints: Hints,
 }
 
 impl BlockList {
@@ -124,11 +127,12 @@ impl BlockList {
         }
         last_keys.complete();
         handles.shrink_to_fit();
-        Self { last_keys, handles }
+        Self { last_keys, handles, hints: Hints::default() }
     }
 
     fn memory_bytes(&self) -> u64 {
-        size_of::<Self>() as u64 + self.last_keys.memory_bytes() + size_of_val(&*self.handles) as u64
+        let of_block = size_of::<BlockHandle>() + HINT_BYTES;
+        (size_of::<Self>() + of_block * self.handles.len()) as u64 + self.last_keys.memory_bytes()
     }
 
     /// The first block from one on in which a key may be that is not before `key`.
@@ -282,6 +286,16 @@ impl BlockPlace {
     /// Which block it is.
     pub fn id(&self) -> BlockId {
         (self.table.id(), *self.handle().offset())
+    }
+
+    /// What the block was made into, if that is still in memory.
+    pub fn hint<T: Any + Send + Sync>(&self, keyspace: KeyspaceId) -> Option<Arc<T>> {
+        self.list.hints.get(self.number, keyspace)
+    }
+
+    /// Remembers what the block was made into.
+    pub fn set_hint<T: Any + Send + Sync>(&self, keyspace: KeyspaceId, made: &Arc<T>) {
+        self.list.hints.set((self.number, self.list.handles.len()), keyspace, made);
     }
 
     /// Where the block is.

@@ -1,6 +1,7 @@
 //! Where documents are read from: the log, or the extent that took over their segment.
 
 use crate::extents::{Block, Extent, Registry};
+use crate::kept_log::KeptLog;
 use crate::key_leaves::KeyLeaf;
 use crate::leaves::{Leaf, Leaves};
 use arc_swap::ArcSwap;
@@ -18,6 +19,8 @@ pub(crate) struct Documents {
     log: LogHandle,
     pub registry: ArcSwap<Registry>,
     cache: Cache<BlockId, Arc<Block>, ByMemory>,
+    /// What many documents at a time are read from.
+    pub kept_log: KeptLog,
     /// Where scans find documents.
     pub leaves: Arc<Leaves<Leaf>>,
     /// Where walks of indexes find keys.
@@ -56,6 +59,7 @@ impl Documents {
         log: LogHandle,
         registry: Registry,
         cache_bytes: u64,
+        kept_log: KeptLog,
         leaves: Arc<Leaves<Leaf>>,
         key_leaves: Arc<Leaves<KeyLeaf>>,
     ) -> Self {
@@ -64,6 +68,7 @@ impl Documents {
             log,
             registry: ArcSwap::from_pointee(registry),
             cache: Cache::with_weighter(blocks, cache_bytes, ByMemory),
+            kept_log,
             leaves,
             key_leaves,
             reads: Reads::default(),

@@ -2,8 +2,9 @@
 
 use crate::blocks;
 use crate::key_value::KeyValue;
-use crate::keys::Keys;
+use crate::keys::{Cut, Keys};
 use crate::leaves::OfBlock;
+use bunko_heap::prefetch_value;
 use bunko_store::{KeyspaceId, RecordId};
 use lsm_tree::SeqNo;
 
@@ -16,6 +17,12 @@ pub(crate) struct KeyVersion {
     /// [`DELETED`] where the key was.
     record: u64,
 }
+
+/// Versions that a line of the processor's caches holds.
+const VERSIONS_OF_LINE: usize = 64 / size_of::<KeyVersion>();
+/// Versions before and behind the one that a key is guessed to lead to, which are fetched from memory while it is sought.
+const PREFETCHED_BEFORE: usize = VERSIONS_OF_LINE;
+const PREFETCHED_BEHIND: usize = 2 * VERSIONS_OF_LINE;
 
 /// A newer version of the key stands before it in the leaf.
 const OLDER: SeqNo = 1 << 63;
@@ -64,6 +71,16 @@ impl KeyLeaf {
     pub fn push(&mut self, key: &[u8], version: KeyVersion) {
         self.keys.push(key);
         self.versions.push(version);
+    }
+
+    /// The first entry that is behind the cut.
+    pub fn find(&self, cut: Cut<'_>) -> usize {
+        // What it leads to comes from memory while the keys are searched.
+        self.keys.find(cut, |guess| {
+            self.keys.prefetch(guess);
+            let about = guess.saturating_sub(PREFETCHED_BEFORE)..guess + PREFETCHED_BEHIND;
+            about.step_by(VERSIONS_OF_LINE).filter_map(|number| self.versions.get(number)).for_each(prefetch_value);
+        })
     }
 
     pub fn last_key(&self) -> Option<&[u8]> {

@@ -123,8 +123,8 @@ impl Run {
             Source::Tables(tables) => {
                 if route.with_start(|start| tables.seek(&leaves.blocks, start))? {
                     let from = if self.load(leaves, route)? { None } else { Some(self.next) };
-                    let (keys, start) = (&self.leaf.keys, route.start());
-                    self.next = from.map_or_else(|| keys.find(0, start), |from| keys.find_near(from, start));
+                    let (leaf, start) = (&*self.leaf, route.start());
+                    self.next = from.map_or_else(|| leaf.find(start), |from| leaf.keys.find_near(from, start));
                     self.settle(leaves, route)?
                 } else {
                     Advance::End
@@ -204,7 +204,7 @@ impl Run {
                 return Ok(Advance::End);
             }
             self.load(leaves, route)?;
-            self.next = self.leaf.keys.find(0, route.start());
+            self.next = self.leaf.find(route.start());
         }
         // From where it is: the last key of a leaf, which would tell whether all are within the range, is far from there in memory.
         let keys = &self.leaf.keys;
@@ -397,29 +397,32 @@ impl KeyWalk {
                 continue;
             }
             let Some(first) = self.first_run() else { return Ok(None) };
-            let head = self.runs[first].head();
-            let others = self.runs.iter().enumerate().filter(|(number, run)| *number != first && !run.is_at_end);
-            let second = others.map(|(_, run)| run.head()).min();
             self.is_decided = false;
-            if second == Some(head) {
-                self.shared.clear();
-                self.shared.extend_from_slice(head);
-                if let Some(record) = self.newest_of_shared()? {
-                    return Ok(Some((Found::Shared, record)));
-                }
-                continue;
-            }
             let run = &self.runs[first];
-            let keys = &run.leaf.keys;
-            let through = second.map_or(run.stop, |second| keys.find_near(run.next, Cut::Before(second)).min(run.stop));
+            let others = self.runs.iter().enumerate().filter(|(number, run)| *number != first && !run.is_at_end);
+            let through = match others.map(|(_, run)| run.head()).min() {
+                // The head of a lone run is not looked at: it is far from what led there in memory.
+                None => run.stop,
+                Some(second) if second == run.head() => {
+                    self.shared.clear();
+                    self.shared.extend_from_slice(second);
+                    if let Some(record) = self.newest_of_shared()? {
+                        return Ok(Some((Found::Shared, record)));
+                    }
+                    continue;
+                }
+                Some(second) => run.leaf.keys.find_near(run.next, Cut::Before(second)).min(run.stop),
+            };
             self.alone = Some((first, through));
         }
     }
 
     /// The run whose key comes first.
     fn first_run(&self) -> Option<usize> {
-        let runs = self.runs.iter().enumerate().filter(|(_, run)| !run.is_at_end);
-        runs.min_by_key(|(_, run)| run.head()).map(|(number, _)| number)
+        let mut runs = self.runs.iter().enumerate().filter(|(_, run)| !run.is_at_end);
+        let first = runs.next()?;
+        let first = runs.fold(first, |first, run| if run.1.head() < first.1.head() { run } else { first });
+        Some(first.0)
     }
 
     /// Goes on behind the leaf of a run that was walked alone.

@@ -3,6 +3,7 @@
 //! Keys that stand together begin alike. Their first bytes behind that, as numbers side by side, decide nearly every step of a
 //! search: comparing keys themselves is a call each, and two places in memory.
 
+use bunko_heap::prefetch_value;
 use bunko_versions::head_of;
 
 /// Most bytes that keys are known to begin alike with.
@@ -20,6 +21,8 @@ pub(crate) struct Keys {
     heads: Vec<u64>,
     /// The first head and the last.
     ends_of_heads: (u64, u64),
+    /// The length of the shortest key.
+    shortest: usize,
 }
 
 /// Between which keys a search looks for a place.
@@ -41,14 +44,22 @@ impl Cut<'_> {
     }
 }
 
+/// Where a cut is among heads: those below its own stand before it, those above behind it.
+#[derive(Clone, Copy)]
+struct Head {
+    head: u64,
+    /// Whether all keys with the same head stand behind it, so that none of them has to be compared.
+    is_before_same: bool,
+}
+
 /// What heads tell of a cut.
 enum Sought {
     /// It is before all keys.
     First,
     /// It is behind all keys.
     Last,
-    /// Heads below this one stand before it, those above behind it.
-    Head(u64),
+    /// It has this head.
+    Head(Head),
     /// There are no heads.
     Unknown,
 }
@@ -69,6 +80,13 @@ impl Keys {
         &self.bytes[start..self.ends[number] as usize]
     }
 
+    /// Has the processor fetch from memory where a key stands.
+    pub fn prefetch(&self, number: usize) {
+        if let Some(end) = self.ends.get(number) {
+            prefetch_value(end);
+        }
+    }
+
     pub fn memory_bytes(&self) -> u64 {
         (self.bytes.capacity() + size_of::<u32>() * self.ends.capacity() + size_of::<u64>() * self.heads.capacity())
             as u64
@@ -84,26 +102,28 @@ impl Keys {
         self.begin[..self.shared].copy_from_slice(&self.bytes[..self.shared]);
         self.heads = (0..=last).map(|number| head_of(&self.get(number)[self.shared..])).collect();
         self.ends_of_heads = (self.heads[0], self.heads[last]);
+        self.shortest = (0..=last).map(|number| self.get(number).len()).min().unwrap_or(0);
     }
 
-    /// The first key from a number on that is behind the cut; those before that number stand before it.
-    pub fn find(&self, from: usize, cut: Cut<'_>) -> usize {
+    /// The first key that is behind the cut. Shows first where it may be, if that can be guessed.
+    pub fn find(&self, cut: Cut<'_>, show: impl FnOnce(usize)) -> usize {
         match self.sought(cut) {
-            Sought::First => from,
+            Sought::First => 0,
             Sought::Last => self.len(),
-            Sought::Unknown => between(from, self.len(), |number| cut.is_behind(self.get(number))),
-            Sought::Head(head) => self.between_heads(from, head, cut),
+            Sought::Unknown => between(0, self.len(), |number| cut.is_behind(self.get(number))),
+            Sought::Head(head) => self.between_heads(head, cut, show),
         }
     }
 
     /// As [`between`], beginning where the key would be if heads were evenly spread: of numbers and times that is near, and each
     /// place that is looked at is far from the last one in memory.
-    fn between_heads(&self, from: usize, head: u64, cut: Cut<'_>) -> usize {
+    fn between_heads(&self, head: Head, cut: Cut<'_>, show: impl FnOnce(usize)) -> usize {
         let (first, last) = self.ends_of_heads;
-        if from > 0 || head <= first || head >= last {
-            return between(from, self.len(), |number| self.is_before(number, head, cut));
+        if head.head <= first || head.head >= last {
+            return between(0, self.len(), |number| self.is_before(number, head, cut));
         }
-        let guess = guess((first, last), head, self.len());
+        let guess = guess((first, last), head.head, self.len());
+        show(guess);
         about(guess, self.len(), |number| self.is_before(number, head, cut))
     }
 
@@ -126,14 +146,18 @@ impl Keys {
         match begin.cmp(&self.begin[..self.shared]) {
             std::cmp::Ordering::Less => Sought::First,
             std::cmp::Ordering::Greater => Sought::Last,
-            std::cmp::Ordering::Equal => Sought::Head(head_of(rest)),
+            std::cmp::Ordering::Equal => {
+                // Its head is all that is left of it: what has the same and is longer goes on behind it.
+                let is_before_same = rest.len() <= size_of::<u64>() && self.shortest > key.len();
+                Sought::Head(Head { head: head_of(rest), is_before_same })
+            }
         }
     }
 
     #[inline]
-    fn is_before(&self, number: usize, head: u64, cut: Cut<'_>) -> bool {
+    fn is_before(&self, number: usize, cut_at: Head, cut: Cut<'_>) -> bool {
         let own = self.heads[number];
-        if own == head { cut.is_behind(self.get(number)) } else { own < head }
+        if own == cut_at.head && !cut_at.is_before_same { cut.is_behind(self.get(number)) } else { own < cut_at.head }
     }
 }
 
@@ -231,7 +255,7 @@ mod tests {
                     let smaller = all.iter().take_while(|key| *key < sought).count();
                     let not_greater = all.iter().take_while(|key| *key <= sought).count();
                     for (cut, first) in [(Cut::Before(sought), smaller), (Cut::Behind(sought), not_greater)] {
-                        assert_eq!(keys.find(0, cut), first, "{sought:?}");
+                        assert_eq!(keys.find(cut, |_| ()), first, "{sought:?}");
                         for from in 0..=first {
                             assert_eq!(keys.find_near(from, cut), first, "{sought:?} from {from}");
                         }

@@ -15,9 +15,12 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use rustc_hash::FxHashSet;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// What a cache of leaves expects one to take, in bytes.
 const LEAF_BYTES_USUAL: u64 = 6 * 1024;
+/// The uses by way of a hint of which a cache is told one, for it keeps longest what is used most.
+const TOLD_EACH: u8 = 16;
 
 /// One version of what a table knows of a record.
 #[derive(Clone, Copy)]
@@ -119,7 +122,7 @@ pub(crate) enum Behind {
 }
 
 /// What is kept of a block for a keyspace.
-pub(crate) trait OfBlock: Sized {
+pub(crate) trait OfBlock: Sized + Send + Sync + 'static {
     /// Takes the keyspace's entries, with what is added to their LSNs; `None` where nobody wrote such.
     fn decode(block: &[u8], keyspace: KeyspaceId, lsn_base: SeqNo) -> Option<Self>;
 
@@ -143,14 +146,34 @@ impl OfBlock for Leaf {
     }
 }
 
+/// A leaf that a cache keeps, and how often a hint led to it.
+struct Kept<L> {
+    hinted: AtomicU8,
+    leaf: L,
+}
+
+impl<L> Kept<L> {
+    fn new(leaf: L) -> Arc<Self> {
+        Arc::new(Self { hinted: AtomicU8::new(0), leaf })
+    }
+
+    /// Whether its cache is to be told that it is used: at the first time and then now and again.
+    fn is_told(&self) -> bool {
+        // Of two readers at the same time one may not be counted, which does no harm.
+        let hinted = self.hinted.load(Ordering::Relaxed);
+        self.hinted.store(hinted.wrapping_add(1), Ordering::Relaxed);
+        hinted.is_multiple_of(TOLD_EACH)
+    }
+}
+
 /// A leaf in use. Others may use it later, or a cache keep it: it is made and given back without counting.
-pub(crate) struct InUse<L>(Option<Arc<L>>);
+pub(crate) struct InUse<L>(Option<Arc<Kept<L>>>);
 
 impl<L> InUse<L> {
     /// A leaf that no cache keeps.
     pub fn made(make: impl FnOnce() -> L) -> Self {
         let _uncounted = bunko_heap::Uncounted::begin();
-        Self(Some(Arc::new(make())))
+        Self(Some(Kept::new(make())))
     }
 }
 
@@ -165,7 +188,7 @@ impl<L> Deref for InUse<L> {
 
     #[inline]
     fn deref(&self) -> &L {
-        self.0.as_deref().expect("only a drop takes it out")
+        &self.0.as_deref().expect("only a drop takes it out").leaf
     }
 }
 
@@ -182,15 +205,15 @@ type LeafId = (BlockId, KeyspaceId);
 #[derive(Clone)]
 struct ByMemory;
 
-impl<L: OfBlock> Weighter<LeafId, Arc<L>> for ByMemory {
-    fn weight(&self, _: &LeafId, leaf: &Arc<L>) -> u64 {
-        leaf.memory_bytes()
+impl<L: OfBlock> Weighter<LeafId, Arc<Kept<L>>> for ByMemory {
+    fn weight(&self, _: &LeafId, kept: &Arc<Kept<L>>) -> u64 {
+        kept.leaf.memory_bytes()
     }
 }
 
 /// The leaves that are kept.
 pub(crate) struct Leaves<L> {
-    cache: Cache<LeafId, Arc<L>, ByMemory, RandomState>,
+    cache: Cache<LeafId, Arc<Kept<L>>, ByMemory, RandomState>,
     pub blocks: Arc<Blocks>,
 }
 
@@ -216,9 +239,15 @@ impl<L: OfBlock> Leaves<L> {
     /// # Errors
     /// What the tree says where it cannot read, and `Corrupt` for entries that nobody wrote.
     pub fn leaf(&self, place: &BlockPlace, keyspace: KeyspaceId) -> Result<InUse<L>> {
+        if let Some(kept) = place.hint::<Kept<L>>(keyspace)
+            && !kept.is_told()
+        {
+            return Ok(InUse(Some(kept)));
+        }
         let id = (place.id(), keyspace);
-        if let Some(leaf) = self.cache.get(&id) {
-            return Ok(InUse(Some(leaf)));
+        if let Some(kept) = self.cache.get(&id) {
+            place.set_hint(keyspace, &kept);
+            return Ok(InUse(Some(kept)));
         }
         // The cache keeps it, for all who come after.
         let _uncounted = bunko_heap::Uncounted::begin();
@@ -226,9 +255,10 @@ impl<L: OfBlock> Leaves<L> {
         let block = self.blocks.read(table, handle)?;
         let leaf = L::decode(&block.data, keyspace, table.global_seqno())
             .ok_or_else(|| blocks::malformed_block(table, handle.offset()))?;
-        let leaf = Arc::new(leaf);
-        self.cache.insert(id, Arc::clone(&leaf));
-        Ok(InUse(Some(leaf)))
+        let kept = Kept::new(leaf);
+        place.set_hint(keyspace, &kept);
+        self.cache.insert(id, Arc::clone(&kept));
+        Ok(InUse(Some(kept)))
     }
 }
 

@@ -18,6 +18,8 @@ mod documents;
 mod dropped;
 mod engine;
 mod extents;
+mod hints;
+mod kept_log;
 mod key;
 mod key_leaves;
 mod key_value;

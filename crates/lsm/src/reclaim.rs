@@ -193,6 +193,7 @@ impl Mover {
         self.accounts.forget_dropped(oldest_view);
         let registry = self.documents.registry.load_full();
         let log = self.documents.log();
+        self.documents.kept_log.retain(|segment| log.has_segment(segment));
         let state = self.accounts.copy();
         let by_segment = state.by_segment();
         let full = self.full_segments(log, &registry, oldest_view);
@@ -361,6 +362,7 @@ impl Mover {
         self.count(sources, extent.as_deref(), moved, left_behind);
         let mut moves = self.state.lock();
         self.documents.registry.rcu(|registry| registry.with(&segments, extent.as_ref()));
+        self.documents.kept_log.retain(|segment| !segments.contains(&segment));
         self.accounts.rewritten(&segments, &kept);
         match sources {
             Sources::Extents(extents) => {

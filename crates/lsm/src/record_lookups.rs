@@ -21,6 +21,8 @@ use std::sync::Arc;
 const GAP_BYTES: u64 = 2 * 1024;
 /// Most bytes that one read takes for several documents.
 const TOGETHER_BYTES_MAX: u64 = 64 * 1024;
+/// From so many documents at a time on, what the log has of them is kept where it is asked for often.
+const MANY: usize = 16;
 /// Most blocks of an extent, and documents in them, that are fetched from memory side by side, and bytes of each document.
 const BLOCKS_TOGETHER: usize = 16;
 const DOCUMENTS_TOGETHER: usize = 64;
@@ -201,6 +203,7 @@ impl Documents {
         take: &mut TakeRecord<'_>,
     ) -> Result<()> {
         places.sort_unstable_by_key(|(location, _)| location.position);
+        let is_many = places.len() >= MANY;
         let (mut rest, mut buffer): (&[_], Vec<u8>) = (&places, Vec::new());
         while let Some((location, _)) = rest.first() {
             match self.home(*location) {
@@ -209,6 +212,10 @@ impl Documents {
                     rest = &rest[count..];
                 }
                 Home::Log => {
+                    if is_many {
+                        rest = &rest[self.take_from_kept(rest, take)..];
+                    }
+                    let Some((location, _)) = rest.first() else { break };
                     let (together, end) = stretch(rest);
                     buffer.resize((end - location.position) as usize, 0);
                     if let Err(error) = self.log().read_raw(location.position, &mut buffer) {
@@ -221,11 +228,40 @@ impl Documents {
                         self.log().verify(*own, document)?;
                         take(*number, *own, document);
                     }
+                    if is_many {
+                        self.kept_log.was_read(self.log(), *location);
+                    }
                     rest = &rest[together..];
                 }
             }
         }
         Ok(())
+    }
+
+    /// Shows the documents of the log that are kept, up to one that is not or is in another segment. How many.
+    fn take_from_kept(&self, places: &[(Location, usize)], take: &mut TakeRecord<'_>) -> usize {
+        let Some(segment) = places.first().and_then(|(first, _)| self.kept_log.segment(*first)) else { return 0 };
+        let get = |(location, number): &(Location, usize)| Some((*location, *number, segment.get(*location)?));
+        let mut documents = Vec::with_capacity(DOCUMENTS_TOGETHER.min(places.len()));
+        let mut taken = 0;
+        loop {
+            documents.clear();
+            documents.extend(places[taken..].iter().map_while(get).take(DOCUMENTS_TOGETHER));
+            for (_, _, document) in &documents {
+                prefetch(&document[..document.len().min(PREFETCHED_BYTES)]);
+            }
+            for (location, number, document) in &documents {
+                // What does not pass is read anew, and then it is known where the fault is.
+                if self.log().verify(*location, document).is_err() {
+                    return taken;
+                }
+                take(*number, *location, document);
+                taken += 1;
+            }
+            if documents.len() < DOCUMENTS_TOGETHER {
+                return taken;
+            }
+        }
     }
 
     /// Shows documents of an extent, of which the first is one: as many as are fetched from memory together. How many.

@@ -41,6 +41,7 @@ impl Status<'_> {
         let cache = DocumentBuf::new()
             .with("maximumBytes", self.cache_bytes as i64)
             .with("documentsBytes", self.documents.cached_bytes() as i64)
+            .with("logBytes", self.documents.kept_log.bytes() as i64)
             .with("treesBytes", (self.tree.tree_config().cache.size() + of_tables) as i64)
             .with("hits", count(&reads.cache_hits))
             .with("misses", count(&reads.cache_misses))

@@ -50,6 +50,7 @@ const FIELDS: &[(&[&str], Kind)] = &[
     (&["bunko", "unflushedBytes"], Kind::Gauge),
     (&["bunko", "engineBytes"], Kind::Gauge),
     (&["lsm", "cache", "documentsBytes"], Kind::Gauge),
+    (&["lsm", "cache", "logBytes"], Kind::Gauge),
     (&["lsm", "cache", "treesBytes"], Kind::Gauge),
     (&["lsm", "cache", "hits"], Kind::Counter),
     (&["lsm", "cache", "misses"], Kind::Counter),

@@ -7,6 +7,7 @@ use crate::blocks::Blocks;
 use crate::documents::Documents;
 use crate::dropped::{Drops, WithoutDropped};
 use crate::extents::Registry;
+use crate::kept_log::{KEPT_BYTES_MAX, KeptLog};
 use crate::leaves::Leaves;
 use crate::leftovers::{Aside, Leftovers};
 use crate::merging::{Choice, Merger};
@@ -23,9 +24,10 @@ use lsm_tree::{AnyTree, Cache, CompressionType, SequenceNumberCounter};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// The part of the cache that is for documents, that for the leaves of records, that for those of index keys, and that for the
+/// The part of the cache that is for documents, that for what is read from the log again and again, that for the leaves of records, that for those of index keys, and that for the
 /// blocks of tables that leaves are made of; the rest is the tree's own.
-const DOCUMENTS_PART: f64 = 0.75;
+const DOCUMENTS_PART: f64 = 0.7;
+const LOG_PART: f64 = 0.05;
 const LEAVES_PART: f64 = 0.05;
 const KEY_LEAVES_PART: f64 = 0.05;
 const BLOCKS_PART: f64 = 0.1;
@@ -67,7 +69,9 @@ impl LsmEngine {
         let leaves_bytes = (options.cache_bytes as f64 * LEAVES_PART) as u64;
         let key_leaves_bytes = (options.cache_bytes as f64 * KEY_LEAVES_PART) as u64;
         let blocks_bytes = (options.cache_bytes as f64 * BLOCKS_PART) as u64;
-        let of_tree = options.cache_bytes - documents_bytes - leaves_bytes - key_leaves_bytes - blocks_bytes;
+        let log_bytes = ((options.cache_bytes as f64 * LOG_PART) as u64).min(KEPT_BYTES_MAX);
+        let of_tree =
+            options.cache_bytes - documents_bytes - log_bytes - leaves_bytes - key_leaves_bytes - blocks_bytes;
         let tree = open_tree(&files, of_tree, filter)?;
         let blocks = Arc::new(Blocks::new(blocks_bytes, &files));
         let leaves = Arc::new(Leaves::new(leaves_bytes, &blocks));
@@ -80,7 +84,14 @@ impl LsmEngine {
             Some(ValueRef::Int64(next)) => u64::try_from(next).map_err(|_| malformed("nextExtent"))?,
             Some(_) => return Err(malformed("nextExtent")),
         };
-        let documents = Arc::new(Documents::new(opening.log, registry, documents_bytes, leaves, key_leaves));
+        let documents = Arc::new(Documents::new(
+            opening.log,
+            registry,
+            documents_bytes,
+            KeptLog::new(log_bytes),
+            leaves,
+            key_leaves,
+        ));
         let mover =
             Mover::new(extents_path, Arc::clone(&documents), Arc::clone(&accounts), options.compression, next_extent);
         let state = Arc::new(ArcSwap::from_pointee(State::new(&tree, &files)));
