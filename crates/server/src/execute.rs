@@ -11,6 +11,7 @@ use bunko_wire::{
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -247,11 +248,12 @@ pub(crate) struct Returned {
 pub(crate) struct Apart {
     turns: Semaphore,
     spare: Semaphore,
+    begun: AtomicU64,
 }
 
 impl Default for Apart {
     fn default() -> Self {
-        Self { turns: Semaphore::new(APART_MAX), spare: Semaphore::new(SPARE_MAX) }
+        Self { turns: Semaphore::new(APART_MAX), spare: Semaphore::new(SPARE_MAX), begun: AtomicU64::new(0) }
     }
 }
 
@@ -259,6 +261,11 @@ impl Apart {
     /// Long commands that run, but for those of [`NEVER_QUEUED`].
     pub fn running(&self) -> usize {
         APART_MAX - self.turns.available_permits()
+    }
+
+    /// How many of them have begun so far.
+    pub fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
     }
 }
 
@@ -309,6 +316,7 @@ pub(crate) async fn execute_apart(
             // The semaphore is never closed.
             turn = apart.turns.acquire().await.ok();
         }
+        apart.begun.fetch_add(1, Ordering::Relaxed);
     }
     let task = tokio::task::spawn_blocking(move || run.execute(RunOn::OwnThread));
     let (run, executed) = task.await.expect("a command does not panic");

@@ -15,28 +15,29 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    /// Looks at how many long commands run, and how often requests were served so far.
-    pub fn look(&mut self, running: usize, served: u64) {
-        let is_crowded = running > 0 && running + STORAGE_THREADS >= self.rescheduling.processors();
-        self.rescheduling.want(self.signs.say_so(is_crowded, served));
+    /// Looks at how many long commands run and how many have begun so far, and how often requests were served so far.
+    pub fn look(&mut self, (running, begun): (usize, u64), served: u64) {
+        let may_be_crowded = running + STORAGE_THREADS >= self.rescheduling.processors();
+        self.rescheduling.want(self.signs.say_so((running, begun), served) && may_be_crowded);
     }
 }
 
 /// What was seen at earlier looks.
 #[derive(Default)]
 struct Signs {
-    was_crowded: bool,
+    begun: u64,
     served: u64,
     /// Since the last request.
     looks: u32,
 }
 
 impl Signs {
-    /// Whether requests have to wait. What is over at the next look keeps nobody waiting.
-    fn say_so(&mut self, is_crowded: bool, served: u64) -> bool {
+    /// Whether requests come beside a long command that ran at the last look already: what is over soon keeps nobody waiting.
+    fn say_so(&mut self, (running, begun): (usize, u64), served: u64) -> bool {
         self.looks = if served == self.served { self.looks.saturating_add(1) } else { 0 };
         self.served = served;
-        std::mem::replace(&mut self.was_crowded, is_crowded) && is_crowded && self.looks < LOOKS
+        let new = begun - std::mem::replace(&mut self.begun, begun);
+        running as u64 > new && self.looks < LOOKS
     }
 }
 
@@ -47,14 +48,16 @@ mod tests {
     #[test]
     fn it_takes_two_looks_and_requests() {
         let mut signs = Signs::default();
-        assert!(!signs.say_so(true, 1), "it may be over soon");
-        assert!(signs.say_so(true, 1));
-        assert!(!signs.say_so(false, 2));
-        assert!(!signs.say_so(true, 3));
-        for _ in 0..LOOKS {
-            assert!(signs.say_so(true, 4));
+        assert!(!signs.say_so((1, 1), 1), "it may be over soon");
+        assert!(signs.say_so((1, 1), 1));
+        assert!(!signs.say_so((0, 1), 2));
+        assert!(!signs.say_so((1, 2), 3));
+        assert!(!signs.say_so((1, 5), 4), "another one");
+        assert!(signs.say_so((2, 6), 5), "one of both ran before");
+        for _ in 1..LOOKS {
+            assert!(signs.say_so((2, 6), 5));
         }
-        assert!(!signs.say_so(true, 4), "nobody has come for a while");
-        assert!(signs.say_so(true, 5));
+        assert!(!signs.say_so((2, 6), 5), "nobody has come for a while");
+        assert!(signs.say_so((2, 6), 6));
     }
 }

@@ -30,7 +30,7 @@ impl Executor {
             while !self.stopped.load(Ordering::Acquire) {
                 let is_idle = self.is_idle();
                 std::thread::sleep(if is_idle { IDLE_TICK } else { TICK });
-                crowd.look(self.apart.running(), self.lookout.served());
+                crowd.look((self.apart.running(), self.apart.begun()), self.lookout.served());
                 let (serving, held) = self.look(&mut last);
                 if serving == 0 {
                     self.begin_substitutes(scope, held.max(1));
