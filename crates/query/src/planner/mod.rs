@@ -257,7 +257,7 @@ impl Builder<'_> {
         if let Some(best) = narrowing.into_iter().next() {
             return Ok(self.index_scan(best));
         }
-        if let Some((index, spans)) = near_plan::region(&indexes, predicates_of(root)) {
+        if let Some((index, spans)) = near_plan::region(&indexes, predicates_of(root), strings) {
             return Ok(self.geo_scan(index, spans));
         }
         let alternatives = predicates_of(root).iter().find_map(|predicate| match predicate {
@@ -342,7 +342,7 @@ impl Builder<'_> {
             Some(hint) => vec![self.hinted(hint)?],
         };
         let search = near_plan::search(self.query, self.collection, &indexes)?;
-        let Some((index, field)) = near_plan::index_for(&search, indexes) else {
+        let Some((index, field)) = near_plan::index_for(&search, self.query, indexes) else {
             let code = ErrorCode::NO_QUERY_EXECUTION_PLANS;
             return Err(self.planner_error(code, "unable to find index for $geoNear query"));
         };
