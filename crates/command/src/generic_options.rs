@@ -47,6 +47,8 @@ pub struct GenericOptions {
     pub(crate) session: Option<SessionId>,
     /// `comment`, for `currentOp`.
     pub comment: Option<Value>,
+    /// Whether the client speaks as a member of a cluster does to another.
+    has_internal_max_time: bool,
     /// Which of the command's own fields the body has.
     pub(crate) met: FieldSet,
     /// Which of [`GENERIC`] it has.
@@ -121,7 +123,11 @@ const GENERIC: &[&str] = &[
     "apiVersion",
     "apiStrict",
     "apiDeprecationErrors",
+    INTERNAL_MAX_TIME,
 ];
+
+/// What members of a cluster say instead of `maxTimeMS` to one another.
+const INTERNAL_MAX_TIME: &str = "maxTimeMSOpOnly";
 
 impl GenericOptions {
     /// Goes over all fields of a request once.
@@ -138,6 +144,7 @@ impl GenericOptions {
             cluster_time: None,
             read_concern: ReadConcern::default(),
             max_time: None,
+            has_internal_max_time: false,
             session: None,
             comment: None,
             met: FieldSet::new(command.fields),
@@ -163,6 +170,13 @@ impl GenericOptions {
                     options.read(deployment, command, element, request.body)?;
                 }
             }
+        }
+        if options.has_write_concern && !takes_write_concern(command.name) {
+            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "Command does not support writeConcern"));
+        }
+        if options.has_internal_max_time {
+            let message = "Can not specify maxTimeMSOpOnly for non internal clients";
+            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
         }
         if options.has_write_concern && options.transaction.are_inside() && !ends_transaction(command) {
             let message = "writeConcern is not allowed within a multi-statement transaction";
@@ -214,9 +228,6 @@ impl GenericOptions {
             "writeConcern" | "readConcern" if value.is_nullish() => {}
             "writeConcern" => {
                 let (concern, unmet) = WriteConcern::parse(deployment, document(command, name, value)?)?;
-                if !takes_write_concern(command.name) {
-                    return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "Command does not support writeConcern"));
-                }
                 self.write_concern = concern;
                 self.has_write_concern = true;
                 self.unmet_write_concern = unmet;
@@ -227,6 +238,9 @@ impl GenericOptions {
             "encryptionInformation" if encrypted_fields::takes_information(command.name) => {
                 encrypted_fields::check_information(deployment, command.name, object(name, value)?)?;
             }
+            INTERNAL_MAX_TIME if value.is_nullish() => {}
+            INTERNAL_MAX_TIME if !value.is_number() => return Err(wrong_type(name, value, "long")),
+            INTERNAL_MAX_TIME => self.has_internal_max_time = true,
             "maxTimeMS" => self.max_time = max_time(value)?,
             "comment" => self.comment = Some(value.to_value()),
             "autocommit" | "startTransaction" => self.transaction.read(name, value)?,

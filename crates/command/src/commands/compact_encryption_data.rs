@@ -29,8 +29,20 @@ pub(super) const CLEANUP: Command = Command {
 };
 
 fn compact(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    invocation.document("encryptionInformation")?;
+    check_padding(invocation)?;
     check(invocation, "compactionTokens", 6_346_807)?;
     write_statistics(reply);
+    Ok(())
+}
+
+/// Refuses a padding factor that MongoDB refuses; nothing is padded here.
+fn check_padding(invocation: &Invocation<'_>) -> Result<(), Failure> {
+    const FIELD: &str = "anchorPaddingFactor";
+    let Some(value) = invocation.field(FIELD) else { return Ok(()) };
+    if !value.is_number() {
+        return Err(invocation.mismatch(FIELD, value, "type 'double'"));
+    }
     Ok(())
 }
 

@@ -35,8 +35,8 @@ pub(super) const SET: Command = Command {
 };
 
 fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    refuse_without_set(invocation)?;
     let in_memory = invocation.strict_boolean("inMemory", false)?;
+    refuse_without_set(invocation)?;
     write_defaults(invocation, reply);
     if in_memory {
         reply.append("inMemory", true);
@@ -45,9 +45,9 @@ fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 }
 
 fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    refuse_without_set(invocation)?;
     let read = invocation.document("defaultReadConcern")?;
     let write = invocation.document("defaultWriteConcern")?;
+    refuse_without_set(invocation)?;
     if read.is_none() && write.is_none() {
         let message = "At least one of the 'defaultReadConcern' or 'defaultWriteConcern' fields must be present";
         return Err(Failure::bad_value(message).into());
