@@ -52,10 +52,11 @@ impl KeyWindow {
     }
 }
 
-/// The failure of `min` or `max` without an index.
-pub(super) fn without_hint() -> Failure {
-    Failure::new(ErrorCode(51173), "When using min()/max() a hint of which index to use must be provided")
-}
+/// Why `min` or `max` without a hint is refused.
+pub(super) const NO_HINT: &str = "When using min()/max() a hint of which index to use must be provided";
+
+/// Why `min` or `max` with the hint `$natural` is refused.
+pub(super) const NATURAL_HINT: &str = "min and max are incompatible with $natural";
 
 fn key(index: &Index, bound: DocumentRef<'_>, strings: &StringOrder) -> Result<Vec<u8>> {
     let has_fields_of_index =

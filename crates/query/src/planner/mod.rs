@@ -43,8 +43,8 @@ use std::sync::Arc;
 
 /// Plans a query over a collection.
 /// # Errors
-/// `BadValue` for a hint that names no usable index; for `min` and `max` 51173 without a hint, 51174 where they do not
-/// fit the index, 51175 where they are in the wrong order.
+/// `BadValue` for a hint that names no usable index; for `min` and `max` `NoQueryExecutionPlans`
+/// without a hint or with `$natural`, 51174 where they do not fit the index, 51175 where they are in the wrong order.
 pub fn plan(collection: &Arc<Collection>, query: impl Into<Arc<FindQuery>>) -> Result<Plan> {
     build(collection, &query.into(), None)
 }
@@ -195,7 +195,10 @@ impl Builder<'_> {
         let strings = &self.query.scope.strings;
         if let Some(bounds) = &self.query.key_bounds {
             let index = match &self.query.hint {
-                None | Some(Hint::Natural(_)) => return Err(key_window::without_hint()),
+                None => return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, key_window::NO_HINT)),
+                Some(Hint::Natural(_)) => {
+                    return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, key_window::NATURAL_HINT));
+                }
                 Some(hint) => self.hinted(hint)?,
             };
             if index.kind.answers() != Answers::ByField {
