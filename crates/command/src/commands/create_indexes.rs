@@ -97,6 +97,12 @@ fn parse_specs(invocation: &Invocation<'_>, series: Option<&Series>) -> Result<V
 
 fn parse_spec(document: DocumentRef<'_>, ignores_unknown: bool, series: Option<&Series>) -> Result<IndexSpec, Failure> {
     let mut spec = if ignores_unknown { IndexSpec::without_unknown_options(document) } else { document.to_owned() };
+    let key = spec.as_ref().get("key").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+    if let Some(field) = key.iter().find(|field| field.value.as_str() == Some("2dsphere_bucket")) {
+        // An index of measurements becomes one.
+        let message = format!("Unknown index plugin '{}'", field.value.as_str().unwrap_or_default());
+        return Err(Failure::new(ErrorCode::CANNOT_CREATE_INDEX, message));
+    }
     if let Some(series) = series {
         spec = time_series::of_buckets(spec.as_ref(), &series.options)?;
     }

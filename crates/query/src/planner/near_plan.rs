@@ -72,7 +72,7 @@ pub(super) fn index_for(
     let predicates = predicates_of(query.filter.root());
     indexes.into_iter().find_map(|index| {
         let field = geo_field(&index, &search.path)?;
-        let serves = field.serves(search.near.centre, search.near.is_geojson);
+        let serves = !field.is_of_buckets() && field.serves(search.near.centre, search.near.is_geojson);
         (serves && takes_all(&index, predicates, &query.scope.strings)).then_some((index, field))
     })
 }
@@ -92,7 +92,13 @@ pub(super) fn region(
 /// The keys in an index that a region may have.
 pub(super) fn spans(index: &Index, predicates: &[Expression]) -> Option<Vec<KeySpan>> {
     predicates.iter().find_map(|predicate| match predicate {
-        Expression::Geo { path, geo } => geo_field(index, path.as_str())?.keys_of_region(&geo.region),
+        Expression::Geo { path, geo } => {
+            geo_field(index, path.as_str()).filter(|field| !field.is_of_buckets())?.keys_of_region(&geo.region)
+        }
+        Expression::BucketGeo { field, geo } => {
+            let field = geo_field(index, &format!("data.{}", field.as_str()))?;
+            Some(field).filter(GeoField::is_of_buckets)?.keys_of_region(&geo.region)
+        }
         _ => None,
     })
 }
