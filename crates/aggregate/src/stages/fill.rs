@@ -116,7 +116,7 @@ impl<'f> Partitions<'f> {
             return Err(failure(6_050_204, message));
         }
         let Some(paths) = self.paths.filter(|paths| !paths.is_empty()) else {
-            return Ok(self.expression.map(|expression| expression.to_value()));
+            return Ok(self.expression.map(ValueRef::to_value));
         };
         let mut document = DocumentBuf::new();
         for (position, path) in paths.into_iter().enumerate() {
