@@ -171,7 +171,7 @@ impl GenericOptions {
                 }
             }
         }
-        if options.has_write_concern && !takes_write_concern(command.name) {
+        if options.has_write_concern && !takes_write_concern(command.name, request.body) {
             return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "Command does not support writeConcern"));
         }
         if options.has_internal_max_time {
@@ -304,9 +304,14 @@ pub(crate) fn is_held_back(command: &str, body: DocumentRef<'_>) -> bool {
 pub(crate) fn is_held_back_for_body(command: &str, body: DocumentRef<'_>) -> bool {
     match command {
         "aggregate" => ends_with_write(body),
-        "mapReduce" => !matches!(body.get("out"), Some(ValueRef::Document(out)) if out.get("inline").is_some()),
+        "mapReduce" => keeps_its_result(body),
         _ => false,
     }
+}
+
+/// Whether what a mapReduce finds goes into a collection.
+fn keeps_its_result(body: DocumentRef<'_>) -> bool {
+    !matches!(body.get("out"), Some(ValueRef::Document(out)) if out.get("inline").is_some())
 }
 
 /// Whether it does so whatever its body says.
@@ -331,8 +336,12 @@ fn ends_with_write(body: DocumentRef<'_>) -> bool {
 }
 
 /// Whether the command of that name may have a write concern. A pipeline may, whether or not it ends with a stage that writes.
-fn takes_write_concern(command: &str) -> bool {
-    writes(command) || matches!(command, "aggregate" | "abortTransaction" | "setUserWriteBlockMode")
+fn takes_write_concern(command: &str, body: DocumentRef<'_>) -> bool {
+    match command {
+        "aggregate" | "abortTransaction" | "setUserWriteBlockMode" => true,
+        "mapReduce" => body.get("out").is_some() && keeps_its_result(body),
+        _ => writes(command),
+    }
 }
 
 fn ends_transaction(command: &Command) -> bool {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(super) const COMMAND: Command = Command {
     name: "createIndexes",
     aliases: &[],
-    fields: &["indexes", "commitQuorum", "ignoreUnknownIndexOptions", "collectionUUID"],
+    fields: &["indexes", "commitQuorum", "ignoreUnknownIndexOptions", "collectionUUID", "v"],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
     privileges: Privileges::OnCollection(Action::CreateIndex),
@@ -77,6 +77,8 @@ fn is_long(collection: &Collection) -> bool {
 
 fn parse_specs(invocation: &Invocation<'_>, series: Option<&Series>) -> Result<Vec<IndexSpec>, Failure> {
     let ignores_unknown = invocation.boolean("ignoreUnknownIndexOptions", false)?;
+    // MongoDB's parser takes a version of the command, which nothing asks for.
+    invocation.integer("v")?;
     let documents = invocation.documents("indexes")?;
     if documents.is_empty() {
         return Err(Failure::bad_value("Must specify at least one index to create"));

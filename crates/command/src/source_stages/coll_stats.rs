@@ -5,7 +5,7 @@ use crate::class_latency::ClassLatency;
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
 use crate::fields::Fields;
 use crate::operation_class::OperationClass;
-use crate::statistics_scale::scale;
+use crate::statistics_scale::{check_storage_options, scale};
 use crate::time_series::{self, Series};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
@@ -118,7 +118,11 @@ fn check(section: &str, options: DocumentRef<'_>) -> Result<()> {
             }
             Ok(())
         }
-        "storageStats" => scale(&Fields::new("$collStats.storageStats", options)).map(drop),
+        "storageStats" => {
+            let fields = Fields::new("$collStats.storageStats", options);
+            scale(&fields)?;
+            check_storage_options(&fields)
+        }
         _ if options.is_empty() => Ok(()),
         _ => {
             let message = format!("the {section} option of $collStats takes an empty document");
