@@ -44,7 +44,8 @@ use std::sync::Arc;
 /// Plans a query over a collection.
 /// # Errors
 /// `BadValue` for a hint that names no usable index; for `min` and `max` `NoQueryExecutionPlans`
-/// without a hint or with `$natural`, 51174 where they do not fit the index, 51175 where they are in the wrong order.
+/// without a hint or with `$natural`, 51174 where they do not fit the index, 51175 where they are in the wrong order,
+/// with a clustered collection's own index 6137400 and 6137401.
 pub fn plan(collection: &Arc<Collection>, query: impl Into<Arc<FindQuery>>) -> Result<Plan> {
     build(collection, &query.into(), None)
 }
@@ -201,8 +202,13 @@ impl Builder<'_> {
                 }
                 Some(hint) => self.hinted(hint)?,
             };
-            if index.kind.answers() != Answers::ByField {
-                return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
+            match index.kind.answers() {
+                Answers::ByField => {}
+                // The keys of a wildcard index are no values of the fields that bounds name.
+                Answers::ByPath { .. } => return Err(key_window::incompatible(&index)),
+                Answers::ByItself => {
+                    return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
+                }
             }
             let bounds = IndexBounds::within(&index, KeyWindow::new(&index, bounds, strings)?);
             return Ok(self.index_scan(Candidate::of_bounds(bounds, self.query.sort.as_ref(), strings)));
