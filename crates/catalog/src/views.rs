@@ -49,7 +49,7 @@ impl ViewDefinition {
             return Err(invalid(format!("the definition of the view {namespace} lacks 'viewOn' or 'pipeline'")));
         };
         // Such a definition was not made by `create`, but copied here: nobody was asked whether reading may write.
-        let mut stages = pipeline.iter().filter_map(ValueRef::as_document).filter_map(|stage| stage.first());
+        let mut stages = pipeline.iter().filter_map(ValueRef::as_document).filter_map(DocumentRef::first);
         if let Some(stage) = stages.find(|stage| matches!(stage.name, "$out" | "$merge")) {
             return Err(invalid(format!("the definition of the view {namespace} has the stage {}", stage.name)));
         }
