@@ -5,7 +5,9 @@ use crate::collection_statistics::{CollectionStatistics, write_missing};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::oplog_view::{self, is_oplog};
+use crate::source_stages::coll_stats::write_buckets;
 use crate::statistics_scale::{check_storage_options, scale};
+use crate::time_series;
 use bunko_access::Action;
 use bunko_bson::Writer;
 
@@ -26,6 +28,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     reply.append("ns", namespace.as_str());
     if is_oplog(&invocation.service.catalog, &namespace) {
         oplog_view::statistics(invocation)?.write(reply, scale);
+        return Ok(());
+    }
+    if let Some(series) = time_series::find(&invocation.service.catalog, &namespace)? {
+        write_buckets(reply, &CollectionStatistics::of(&series.buckets), &series, scale);
         return Ok(());
     }
     match invocation.collection_not_view(&namespace)? {

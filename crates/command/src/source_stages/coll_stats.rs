@@ -181,11 +181,12 @@ fn write_storage(writer: &mut Writer<'_>, target: &Target, scale: u64) {
     writer.end();
 }
 
-/// Of a time series the documents are its buckets, which are told of by themselves.
-fn write_buckets(writer: &mut Writer<'_>, statistics: &CollectionStatistics, series: &Series, scale: u64) {
+/// Of a time series the documents are its buckets, which are told of by themselves. The index that keeps them in order is not
+/// counted.
+pub(crate) fn write_buckets(writer: &mut Writer<'_>, statistics: &CollectionStatistics, series: &Series, scale: u64) {
     let mut written = Vec::new();
     let mut whole = Writer::new(&mut written);
-    statistics.write(&mut whole, scale);
+    statistics.clone().without_index("_id_").write(&mut whole, scale);
     whole.end();
     for field in DocumentRef::trusted(&written).iter().filter(|field| !matches!(field.name, "count" | "avgObjSize")) {
         writer.append(field.name, field.value);
