@@ -115,17 +115,18 @@ impl Privilege {
         let (Some(resource), Some(names)) = (resource, actions) else {
             return Err("a privilege has a document 'resource' and an array 'actions'".to_owned());
         };
-        if names.is_empty() {
-            return Err("'actions' of a privilege must not be empty".to_owned());
-        }
         let mut actions = ActionSet::NONE;
-        for name in names.iter() {
+        // MongoDB passes over nulls among the names.
+        for name in names.iter().filter(|name| !name.is_nullish()) {
             let action = name.as_str().and_then(Action::named);
             let action = action.ok_or_else(|| {
                 let name = name.as_str().map_or_else(|| name.kind().alias().to_owned(), str::to_owned);
                 format!("Unrecognized action privilege strings: {name}")
             })?;
             actions = actions.and(ActionSet::of(&[action]));
+        }
+        if actions.is_empty() {
+            return Err("'actions' of a privilege must not be empty".to_owned());
         }
         Ok(Self { resource: Resource::parse(resource)?, actions })
     }

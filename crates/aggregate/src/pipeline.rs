@@ -2,7 +2,7 @@
 
 use crate::metadata::{Carried, Holding, Releasing, TellingSortKeys};
 use crate::stage_run::Counted;
-use crate::stages::{self, Plannable, position};
+use crate::stages::{self, OverMeasurements, Plannable, position};
 use crate::{DocumentStream, Environment, Flow, Rewrites, Stage, StageRun, WriteStage};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -72,7 +72,23 @@ impl Pipeline {
             names.push(element.name);
             leads &= SLOT_BASED.contains(&element.name) || GROUPING.contains(&element.name);
             let engine = if leads { Engine::SlotBased } else { Engine::Classic };
-            for stage in stages::parse(element, &environment.in_engine(engine))? {
+            let mut parsed = stages::parse(element, &environment.in_engine(engine))?;
+            if let Some(Plannable::Near(near)) = parsed.first().map(|stage| stage.plannable())
+                && let Some(unpacking) = last_but_filters(&stages)
+                && let Some(series) = stages[unpacking].unpacked()
+            {
+                match near.over_measurements(series, &environment)? {
+                    OverMeasurements::Behind(behind) => parsed = behind,
+                    OverMeasurements::Before(near, added) if unpacking + 1 == stages.len() => {
+                        stages[unpacking].keep(added);
+                        let unpacking = stages.pop();
+                        parsed = std::iter::once(near).chain(unpacking).collect();
+                    }
+                    // What filters measurements cannot come behind the search.
+                    OverMeasurements::Before(..) => {}
+                }
+            }
+            for stage in parsed {
                 if stage.searches_text() && !stages.is_empty() {
                     let message = "$match with $text is only allowed as the first pipeline stage";
                     return Err(Failure::new(ErrorCode(17313), message));
@@ -324,6 +340,11 @@ fn push(stages: &mut Vec<Box<dyn Stage>>, stage: Box<dyn Stage>) {
     if !stages.last_mut().is_some_and(|last| last.absorb(&*stage)) {
         stages.push(stage);
     }
+}
+
+/// The last stage that is no filter.
+fn last_but_filters(stages: &[Box<dyn Stage>]) -> Option<usize> {
+    stages.iter().rposition(|stage| !matches!(stage.plannable(), Plannable::Filter(_)))
 }
 
 /// Refuses a search by distance behind anything but filters that let everything through.

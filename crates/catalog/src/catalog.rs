@@ -246,7 +246,8 @@ impl Catalog {
         self.refuse_taken_name(namespace, create.uuid)?;
         let strings = collection::strings(create.options.as_ref())?;
         let spec = id_spec(create.options.as_ref()).with_strings(&strings);
-        if !strings.is_bytes() {
+        // Definitions of views may come into it as copies.
+        if !strings.is_bytes() || namespace.collection() == crate::views::SYSTEM_VIEWS {
             self.note_collation();
         }
         let (records, keys) = (changes.keyspace(), changes.keyspace());

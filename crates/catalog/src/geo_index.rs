@@ -28,6 +28,8 @@ pub struct GeoField {
     pub surface: Surface,
     /// Whether keys begin with it.
     is_first: bool,
+    /// Whether its numbers are of the places that a bucket of a time series has.
+    is_of_buckets: bool,
 }
 
 /// Keys from the first up to, and without, the second.
@@ -37,18 +39,24 @@ impl GeoField {
     /// The field at a path, by an index's specification; `None` where it is no geospatial one.
     pub fn of(spec: DocumentRef<'_>, path: &str) -> Option<Self> {
         let key = spec.get("key").and_then(ValueRef::as_document)?;
-        let surface = match key.get(path)?.as_str()? {
-            "2dsphere" => Surface::Sphere,
-            "2d" => Surface::Plane(grid(spec)),
+        let (surface, is_of_buckets) = match key.get(path)?.as_str()? {
+            "2dsphere" => (Surface::Sphere, false),
+            "2dsphere_bucket" => (Surface::Sphere, true),
+            "2d" => (Surface::Plane(grid(spec)), false),
             _ => return None,
         };
-        Some(Self { surface, is_first: key.first().is_some_and(|first| first.name == path) })
+        Some(Self { surface, is_first: key.first().is_some_and(|first| first.name == path), is_of_buckets })
+    }
+
+    /// Whether it has the places of all measurements of a bucket of a time series, and not one place of a document.
+    pub fn is_of_buckets(&self) -> bool {
+        self.is_of_buckets
     }
 
     /// Whether an index has such a field, by its specification.
     pub fn is_in(spec: DocumentRef<'_>) -> bool {
         let key = spec.get("key").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
-        key.iter().any(|field| matches!(field.value.as_str(), Some("2dsphere" | "2d")))
+        key.iter().any(|field| matches!(field.value.as_str(), Some("2dsphere" | "2dsphere_bucket" | "2d")))
     }
 
     /// All keys of an index.

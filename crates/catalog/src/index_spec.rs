@@ -179,7 +179,11 @@ impl IndexSpec {
         if let Some(collator) = strings.collator() {
             document.append("collation", collator.specification());
         }
-        Self { strings: strings.clone(), has_own_strings: true, document, ..self }
+        // No order makes a filter malformed, and it has been parsed in that of bytes.
+        let collated = |filter| PartialFilter::parse(filter, strings).expect("a filter that was parsed before");
+        let filter = document.as_ref().get("partialFilterExpression").and_then(ValueRef::as_document);
+        let partial_filter = filter.map(|filter| Arc::new(collated(filter)));
+        Self { strings: strings.clone(), has_own_strings: true, partial_filter, document, ..self }
     }
 
     /// The specification without options that do not exist, for `ignoreUnknownIndexOptions`.

@@ -2,7 +2,7 @@
 
 use crate::key_pattern::cannot_create;
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentRef, ValueRef};
+use bunko_bson::{DocumentRef, StringOrder, ValueRef};
 use bunko_errors::Result;
 use bunko_matcher::{Expression, Filter};
 
@@ -13,14 +13,14 @@ pub struct PartialFilter {
 }
 
 impl PartialFilter {
-    /// Parses the value of the option.
+    /// Parses the value of the option; strings are in the order that the index has.
     /// # Errors
     /// `CannotCreateIndex` for an operator that is not among those allowed; `QueryFeatureNotAllowed` for a schema; as
     /// [`Filter::parse`].
     /// Source: MongoDB manual, "Partial Indexes".
-    pub(crate) fn parse(filter: DocumentRef<'_>) -> Result<Self> {
+    pub(crate) fn parse(filter: DocumentRef<'_>, strings: &StringOrder) -> Result<Self> {
         bunko_matcher::refuse_schema(filter)?;
-        let parsed = Filter::parse(filter)?;
+        let parsed = Filter::parse_collated(filter, strings)?;
         if !is_allowed(parsed.root()) {
             return Err(cannot_create(format!(
                 "Expression not supported in partial index: {}",
@@ -38,8 +38,8 @@ impl PartialFilter {
     }
 
     /// What holds for each document of the index.
-    pub fn expression(&self) -> &Expression {
-        self.filter.root()
+    pub fn filter(&self) -> &Filter {
+        &self.filter
     }
 }
 

@@ -34,6 +34,8 @@ pub(crate) struct LeftByRebuild {
 
 /// The field with these keyspaces.
 const REBUILT: &str = "rebuilt";
+/// Whether an index's partial filter has the order of strings that the index has.
+const COLLATED_FILTER: &str = "collatedFilter";
 
 /// Reads the whole catalog.
 pub(crate) fn load(store: &Arc<Store>) -> Result<Loaded> {
@@ -148,7 +150,8 @@ fn read_index(document: DocumentRef<'_>) -> Result<Index> {
         types.note_long_key();
     }
     let multikey = read_multikey(document, types).ok_or_else(|| malformed("multikey"))?;
-    let is_ready = is_true(document, "ready") && has_present_sort_keys(document, &spec)?;
+    let is_ready =
+        is_true(document, "ready") && has_present_sort_keys(document, &spec)? && has_collated_filter(document, &spec);
     let state = if is_ready { IndexState::Ready } else { IndexState::Building };
     // One that is made anew gets the keys of any unique index.
     let spec = if is_ready && is_true(document, "converted") { spec.converted() } else { spec };
@@ -168,6 +171,12 @@ pub(crate) fn read_spec(spec: DocumentRef<'_>) -> Result<IndexSpec> {
     let name = spec.get("name").and_then(ValueRef::as_str).ok_or_else(|| malformed("name"))?;
     let strings = spec.get("collation").and_then(ValueRef::as_document).map(bunko_collation::parse).transpose()?;
     Ok(IndexSpec::clustered(name).with_strings(&strings.unwrap_or_default()))
+}
+
+/// Whether the partial filter of an index compares strings as its keys do; one that earlier servers made compared bytes, and is
+/// built anew.
+fn has_collated_filter(document: DocumentRef<'_>, spec: &IndexSpec) -> bool {
+    spec.strings.is_bytes() || spec.partial_filter.is_none() || is_true(document, COLLATED_FILTER)
 }
 
 /// Whether an index's keys are what this process would make; one with others is built anew.
@@ -245,6 +254,9 @@ pub(crate) fn encode_with(
         }
         if !index.strings.is_bytes() {
             document.append("sortKeys", bunko_collation::SORT_KEYS);
+            if index.partial_filter.is_some() {
+                document.append(COLLATED_FILTER, true);
+            }
         }
         encoded_indexes.push(&document);
     }

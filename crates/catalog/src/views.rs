@@ -3,6 +3,7 @@
 use crate::collection;
 use crate::waiting::lock;
 use crate::{Catalog, Collection, Namespace, Order, Target, Verdict, from_storage};
+use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
@@ -45,9 +46,13 @@ impl ViewDefinition {
         let view_on = document.get("viewOn").and_then(ValueRef::as_str);
         let pipeline = document.get("pipeline").and_then(ValueRef::as_array);
         let (Some(view_on), Some(pipeline)) = (view_on, pipeline) else {
-            let message = format!("the definition of the view {namespace} lacks 'viewOn' or 'pipeline'");
-            return Err(Failure::new(ErrorCode(182), message));
+            return Err(invalid(format!("the definition of the view {namespace} lacks 'viewOn' or 'pipeline'")));
         };
+        // Such a definition was not made by `create`, but copied here: nobody was asked whether reading may write.
+        let mut stages = pipeline.iter().filter_map(ValueRef::as_document).filter_map(DocumentRef::first);
+        if let Some(stage) = stages.find(|stage| matches!(stage.name, "$out" | "$merge")) {
+            return Err(invalid(format!("the definition of the view {namespace} has the stage {}", stage.name)));
+        }
         Ok(Self { view_on: view_on.to_owned(), pipeline: pipeline.to_owned(), document: document.to_owned() })
     }
 
@@ -66,6 +71,11 @@ impl ViewDefinition {
         }
         options
     }
+}
+
+/// What is said of a document of `system.views` that is no definition of a view.
+fn invalid(message: String) -> Failure {
+    Failure::new(ErrorCode::INVALID_VIEW_DEFINITION, message)
 }
 
 /// The refusal of what views cannot do.
@@ -96,8 +106,11 @@ impl Catalog {
         let mut found = Vec::new();
         while let Some((_, _, bytes)) = cursor.next().map_err(from_storage)? {
             let document = DocumentRef::trusted(bytes);
-            let name = document.get("_id").and_then(ValueRef::as_str).unwrap_or_default();
-            let namespace = Namespace::parse(name)?;
+            let name = document.get("_id").and_then(ValueRef::as_str).and_then(|name| Namespace::parse(name).ok());
+            let namespace = name.filter(|namespace| namespace.database() == database).ok_or_else(|| {
+                let id = ValueText(document.get("_id").unwrap_or(ValueRef::Undefined));
+                invalid(format!("found invalid view definition in {database}.{SYSTEM_VIEWS}: _id {id} names no view"))
+            })?;
             let view = ViewDefinition::read(&namespace, document)?;
             found.push((namespace, view));
         }

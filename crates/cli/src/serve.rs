@@ -254,8 +254,16 @@ fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
             tracing::error!(target: "STORAGE", id = 22435, ctx = "background", error = %error, "{what} failed and will be tried again");
         }),
     };
-    Store::open(&settings.dbpath, options, bunko_engines::table(settings.engine, &settings.engines))
-        .map_err(|error| format!("cannot open the data directory {}: {error}", settings.dbpath.display()))
+    let store = Store::open(&settings.dbpath, options, bunko_engines::table(settings.engine, &settings.engines))
+        .map_err(|error| format!("cannot open the data directory {}: {error}", settings.dbpath.display()))?;
+    if let (Some(asked), Some(bytes_max)) = (settings.oplog_bytes, store.history_bytes_max())
+        && asked != bytes_max
+    {
+        let (asked_mb, size_mb) = (asked >> 20, bytes_max >> 20);
+        let said = "The oplog keeps the size that it has; replSetResizeOplog changes it";
+        tracing::info!(target: "REPL", id = 106, ctx = "main", sizeMB = size_mb, askedMB = asked_mb, "{said}");
+    }
+    Ok(store)
 }
 
 /// Where what does not fit into memory goes, once the data directory is ours; nowhere on a server that keeps all in memory.

@@ -152,6 +152,12 @@ impl CollectionStatistics {
         }
         reply.end().append("scaleFactor", smallest_integer(scale));
     }
+
+    /// The same without the index of that name.
+    pub fn without_index(mut self, name: &str) -> Self {
+        self.indexes.retain(|index| index.name != name);
+        self
+    }
 }
 
 impl IndexStatistics {

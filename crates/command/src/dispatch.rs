@@ -347,6 +347,7 @@ impl Service {
             audit::note_created(self, invocation.connection, invocation.created());
             audit::note_command(self, invocation.connection, command.name, &request, failure.map(Failure::code));
         }
+        let namespace = namespace.as_ref().map(|(database, collection)| (*database, &**collection));
         self.counters.note_command(command.name, namespace, elapsed, examined, failure.map(Failure::code));
         if self.profiler.may_note(elapsed) || self.parameters.verbosity.logs_all_commands() {
             let reply_bytes = reply.len_bytes();

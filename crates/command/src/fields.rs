@@ -221,6 +221,11 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// The elements of a field that is an array of one type, with their places. MongoDB's parsers pass over those that are null.
+pub(crate) fn elements(array: ArrayRef<'_>) -> impl Iterator<Item = (usize, ValueRef<'_>)> {
+    array.iter().enumerate().filter(|(_, value)| !value.is_nullish())
+}
+
 /// Whether a value of any type stands for yes.
 pub(crate) fn truth(value: ValueRef<'_>) -> bool {
     match value {

@@ -47,6 +47,8 @@ pub struct GenericOptions {
     pub(crate) session: Option<SessionId>,
     /// `comment`, for `currentOp`.
     pub comment: Option<Value>,
+    /// Whether the client speaks as a member of a cluster does to another.
+    has_internal_max_time: bool,
     /// Which of the command's own fields the body has.
     pub(crate) met: FieldSet,
     /// Which of [`GENERIC`] it has.
@@ -121,7 +123,11 @@ const GENERIC: &[&str] = &[
     "apiVersion",
     "apiStrict",
     "apiDeprecationErrors",
+    INTERNAL_MAX_TIME,
 ];
+
+/// What members of a cluster say instead of `maxTimeMS` to one another.
+const INTERNAL_MAX_TIME: &str = "maxTimeMSOpOnly";
 
 impl GenericOptions {
     /// Goes over all fields of a request once.
@@ -138,6 +144,7 @@ impl GenericOptions {
             cluster_time: None,
             read_concern: ReadConcern::default(),
             max_time: None,
+            has_internal_max_time: false,
             session: None,
             comment: None,
             met: FieldSet::new(command.fields),
@@ -163,6 +170,13 @@ impl GenericOptions {
                     options.read(deployment, command, element, request.body)?;
                 }
             }
+        }
+        if options.has_write_concern && !takes_write_concern(command.name, request.body) {
+            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "Command does not support writeConcern"));
+        }
+        if options.has_internal_max_time {
+            let message = "Can not specify maxTimeMSOpOnly for non internal clients";
+            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
         }
         if options.has_write_concern && options.transaction.are_inside() && !ends_transaction(command) {
             let message = "writeConcern is not allowed within a multi-statement transaction";
@@ -214,9 +228,6 @@ impl GenericOptions {
             "writeConcern" | "readConcern" if value.is_nullish() => {}
             "writeConcern" => {
                 let (concern, unmet) = WriteConcern::parse(deployment, document(command, name, value)?)?;
-                if !takes_write_concern(command.name) {
-                    return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "Command does not support writeConcern"));
-                }
                 self.write_concern = concern;
                 self.has_write_concern = true;
                 self.unmet_write_concern = unmet;
@@ -227,6 +238,9 @@ impl GenericOptions {
             "encryptionInformation" if encrypted_fields::takes_information(command.name) => {
                 encrypted_fields::check_information(deployment, command.name, object(name, value)?)?;
             }
+            INTERNAL_MAX_TIME if value.is_nullish() => {}
+            INTERNAL_MAX_TIME if !value.is_number() => return Err(wrong_type(name, value, "long")),
+            INTERNAL_MAX_TIME => self.has_internal_max_time = true,
             "maxTimeMS" => self.max_time = max_time(value)?,
             "comment" => self.comment = Some(value.to_value()),
             "autocommit" | "startTransaction" => self.transaction.read(name, value)?,
@@ -290,9 +304,14 @@ pub(crate) fn is_held_back(command: &str, body: DocumentRef<'_>) -> bool {
 pub(crate) fn is_held_back_for_body(command: &str, body: DocumentRef<'_>) -> bool {
     match command {
         "aggregate" => ends_with_write(body),
-        "mapReduce" => !matches!(body.get("out"), Some(ValueRef::Document(out)) if out.get("inline").is_some()),
+        "mapReduce" => keeps_its_result(body),
         _ => false,
     }
+}
+
+/// Whether what a mapReduce finds goes into a collection.
+fn keeps_its_result(body: DocumentRef<'_>) -> bool {
+    !matches!(body.get("out"), Some(ValueRef::Document(out)) if out.get("inline").is_some())
 }
 
 /// Whether it does so whatever its body says.
@@ -317,8 +336,12 @@ fn ends_with_write(body: DocumentRef<'_>) -> bool {
 }
 
 /// Whether the command of that name may have a write concern. A pipeline may, whether or not it ends with a stage that writes.
-fn takes_write_concern(command: &str) -> bool {
-    writes(command) || matches!(command, "aggregate" | "abortTransaction" | "setUserWriteBlockMode")
+fn takes_write_concern(command: &str, body: DocumentRef<'_>) -> bool {
+    match command {
+        "aggregate" | "abortTransaction" | "setUserWriteBlockMode" => true,
+        "mapReduce" => body.get("out").is_some() && keeps_its_result(body),
+        _ => writes(command),
+    }
 }
 
 fn ends_transaction(command: &Command) -> bool {

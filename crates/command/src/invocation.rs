@@ -11,9 +11,10 @@ use crate::collection_uuid;
 use crate::connection::ClientConnection;
 use crate::dispatch::{Command, FollowUp, Halt, Request, RunOn};
 use crate::fail_points::InjectedError;
-use crate::fields::Fields;
+use crate::fields::{Fields, elements};
 use crate::generic_options::GenericOptions;
 use crate::made_while_read;
+use crate::operation_description;
 use crate::operations::{Interruption, RunningOperation};
 use crate::query_settings;
 use crate::service::Service;
@@ -24,6 +25,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{OperationContext, OperationSource, Place, UnitOfWork};
 use bunko_query::QueryScope;
 use bunko_store::{Bell, Lsn};
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -69,7 +71,7 @@ pub struct Invocation<'a> {
     state_at: Option<Timestamp>,
     context: OnceCell<Context>,
     written: Option<Lsn>,
-    collection: Option<&'a str>,
+    collection: Option<Cow<'a, str>>,
     examined: Option<Examined>,
 }
 
@@ -177,8 +179,7 @@ impl<'a> Invocation<'a> {
         Ok(namespace)
     }
 
-    /// The collection that the command is over, for the commands that MongoDB also takes an identity of one for. `top` counts
-    /// those that name it by its identity under none.
+    /// The collection that the command is over, for the commands that MongoDB also takes an identity of one for.
     /// # Errors
     /// As [`Self::namespace`]; `NamespaceNotFound` for an identity that no collection of the database has, `InvalidUUID`;
     /// `CommandNotSupported` for that of a collection of the server's own, which rights to the database do not open.
@@ -194,12 +195,13 @@ impl<'a> Invocation<'a> {
         if namespace.collection().starts_with("system.") {
             return Err(Failure::not_supported_yet("a collection of the server that is named by its UUID"));
         }
+        self.collection = Some(Cow::Owned(namespace.collection().to_owned()));
         Ok(Namespace::clone(&namespace))
     }
 
     /// Says which collection `top` counts the command under, where its first value does not name it.
     pub fn note_collection(&mut self, name: &'a str) {
-        self.collection = Some(name);
+        self.collection = Some(Cow::Borrowed(name));
     }
 
     /// Says that the collection is gone: `top` forgets it, and counts the command under none.
@@ -209,8 +211,20 @@ impl<'a> Invocation<'a> {
     }
 
     /// Database and collection that `top` counts the command under.
-    pub(crate) fn namespace_noted(&self) -> Option<(&'a str, &'a str)> {
-        self.collection.map(|collection| (self.request.database, collection))
+    pub(crate) fn namespace_noted(&self) -> Option<(&'a str, Cow<'a, str>)> {
+        self.collection.clone().map(|collection| (self.request.database, collection))
+    }
+
+    /// The namespace that the profiler shows: of a collection that was named by its identity, that of its name.
+    pub(crate) fn namespace_shown(&self) -> String {
+        match &self.collection {
+            Some(Cow::Owned(collection)) => format!("{}.{collection}", self.request.database),
+            _ => operation_description::namespace(
+                self.command.name,
+                self.request.database,
+                self.operation.command().as_ref(),
+            ),
+        }
     }
 
     /// Notes what was looked at.
@@ -254,9 +268,7 @@ impl<'a> Invocation<'a> {
                 format!("BSON field '{}.{name}' is missing but a required field", self.command.name),
             )
         })?;
-        array
-            .iter()
-            .enumerate()
+        elements(array)
             .map(|(index, value)| {
                 value.as_document().ok_or_else(|| self.mismatch(&format!("{name}.{index}"), value, "type 'object'"))
             })

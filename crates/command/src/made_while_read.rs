@@ -14,6 +14,6 @@ use bunko_errors::Result;
 pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace, reader: &Command) -> Result<()> {
     let catalog = &invocation.service.catalog;
     // Nothing plans how the oplog is read: whatever `explain` has inside, it has nothing to say of it.
-    oplog_view::check(catalog, namespace, invocation.command.name)?;
+    oplog_view::check(invocation, namespace)?;
     session_collections::check(catalog, namespace, reader.name)
 }

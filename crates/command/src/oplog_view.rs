@@ -4,6 +4,7 @@
 use crate::collection_statistics::CollectionStatistics;
 use crate::cursor_store::CursorSource;
 use crate::invocation::Invocation;
+use crate::replica_set::Deployment;
 use bunko_aggregate::{DocumentStream, Environment, Pipeline};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Catalog, Namespace};
@@ -26,10 +27,20 @@ pub(crate) fn is_oplog(catalog: &Catalog, namespace: &Namespace) -> bool {
 
 /// Refuses what a view cannot do.
 /// # Errors
-/// `CommandNotSupported` where a command that does not read it names the oplog.
-pub(crate) fn check(catalog: &Catalog, namespace: &Namespace, command: &str) -> Result<()> {
-    if !is_oplog(catalog, namespace) || READERS.contains(&command) {
+/// `CommandNotSupported` where a command that does not read it names the oplog; numbers of their own where it would be dropped.
+pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<()> {
+    let command = invocation.command.name;
+    if !is_oplog(&invocation.service.catalog, namespace) || READERS.contains(&command) {
         return Ok(());
+    }
+    if command == "drop" {
+        let (code, message) = match invocation.service.deployment() {
+            Deployment::SetMember => (5_255_000, "can't drop live oplog while replicating"),
+            Deployment::Standalone => {
+                (5_255_001, "can't drop oplog on storage engines that support replSetResizeOplog command")
+            }
+        };
+        return Err(Failure::new(ErrorCode(code), message));
     }
     let message = format!(
         "{command} is not supported on {namespace}, a view of the log that only find, aggregate and count read"

@@ -4,7 +4,7 @@
 //! long before them is not.
 
 use crate::invocation::Invocation;
-use crate::operation_description::{namespace, operation_name};
+use crate::operation_description::operation_name;
 use crate::slow_operation;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
@@ -177,7 +177,7 @@ fn describe(invocation: &Invocation<'_>, outcome: &Outcome<'_>) -> DocumentBuf {
     let command = invocation.command_kept();
     let mut described = DocumentBuf::new()
         .with("op", operation_name(invocation.command.name))
-        .with("ns", &namespace(invocation.command.name, invocation.request.database, command.as_ref()))
+        .with("ns", &invocation.namespace_shown())
         .with("command", &command);
     if let Some(examined) = invocation.examined() {
         described.append("keysExamined", examined.keys as i64).append("docsExamined", examined.documents as i64);

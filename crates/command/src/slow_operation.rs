@@ -9,7 +9,7 @@ use std::time::Duration;
 /// it was.
 pub(crate) fn log(invocation: &Invocation<'_>, elapsed: Duration, failure: Option<ErrorCode>) {
     let connection = &*invocation.connection;
-    let (database, collection) = invocation.namespace_noted().unwrap_or((invocation.request.database, "$cmd"));
+    let (database, collection) = invocation.namespace_noted().unwrap_or((invocation.request.database, "$cmd".into()));
     let kept = invocation.command_kept();
     let command = extended_json::to_relaxed(ValueRef::Document(kept.as_ref()));
     let bytes = invocation.request.body.len_bytes();

@@ -1,5 +1,6 @@
 //! `apiVersion` and what goes with it: a client's wish for nothing but what later servers have too.
 
+use crate::collection_uuid;
 use crate::fields::wrong_type;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -42,6 +43,11 @@ const COMMANDS: &[&str] = &[
 /// Source: MongoDB manual, "Stable API".
 const FIELDS_OUTSIDE: &[(&str, &[&str])] = &[
     ("aggregate", &["explain"]),
+    ("collMod", &["changeStreamPreAndPostImages", "dryRun"]),
+    ("createIndexes", &["ignoreUnknownIndexOptions"]),
+    ("getMore", &["lastKnownCommittedOpTime", "term"]),
+    ("listCollections", &["includePendingDrops"]),
+    ("listIndexes", &["includeBuildUUIDs", "includeIndexBuildInfo"]),
     (
         "create",
         &["autoIndexId", "changeStreamPreAndPostImages", "indexOptionDefaults", "max", "size", "storageEngine", "temp"],
@@ -64,6 +70,10 @@ const FIELDS_OUTSIDE: &[(&str, &[&str])] = &[
         ],
     ),
 ];
+
+/// Options of indexes that version 1 has not.
+/// Source: MongoDB manual, "Stable API".
+const INDEX_OPTIONS_OUTSIDE: &[&str] = &["background", "bucketSize", "sparse", "storageEngine"];
 
 /// Stages that version 1 has not.
 /// Source: MongoDB manual, "Stable API", and the manual's pages of the stages that came later.
@@ -144,7 +154,8 @@ fn check_strictly(command: &str, body: DocumentRef<'_>) -> Result<()> {
         return Err(refusal(format!("Provided apiStrict:true, but the command {command} is not in API Version 1")));
     }
     let outside = FIELDS_OUTSIDE.iter().find(|(name, _)| *name == command).map_or(&[][..], |(_, fields)| fields);
-    if let Some(element) = body.iter().find(|element| outside.contains(&element.name)) {
+    let is_outside = |name: &str| name == collection_uuid::NAME || outside.contains(&name);
+    if let Some(element) = body.iter().find(|element| is_outside(element.name)) {
         return Err(refusal(format!("BSON field '{command}.{}' is not allowed with apiStrict:true.", element.name)));
     }
     match (command, body.get("pipeline"), body.get("indexes")) {
@@ -154,9 +165,14 @@ fn check_strictly(command: &str, body: DocumentRef<'_>) -> Result<()> {
     }
 }
 
-/// Refuses indexes of texts, which version 1 has not.
-/// Source: MongoDB manual, "Stable API", "Unsupported Index Types".
+/// Refuses indexes of texts, and options, which version 1 has not.
+/// Source: MongoDB manual, "Stable API", "Unsupported Index Types" and "Parameters".
 fn check_indexes(indexes: ArrayRef<'_>) -> Result<()> {
+    let mut options = indexes.iter().filter_map(ValueRef::as_document).flatten();
+    if let Some(option) = options.find(|option| INDEX_OPTIONS_OUTSIDE.contains(&option.name)) {
+        let message = format!("BSON field 'createIndexes.indexes.{}' is not allowed with apiStrict:true.", option.name);
+        return Err(refusal(message));
+    }
     let mut keys = indexes.iter().filter_map(|index| index.as_document()?.get("key")?.as_document());
     if keys.any(|key| key.iter().any(|field| field.value.as_str() == Some("text"))) {
         return Err(refusal("text indexes cannot be created with apiStrict: true".to_owned()));

@@ -16,3 +16,11 @@ pub(crate) fn scale(fields: &Fields<'_>) -> Result<u64> {
         )),
     }
 }
+
+/// Refuses options of storage statistics that are no booleans. They change nothing here: `verbose` and `numericOnly` are about
+/// what MongoDB's storage engine adds, and nobody waits for a lock.
+/// # Errors
+/// `TypeMismatch`.
+pub(crate) fn check_storage_options(fields: &Fields<'_>) -> Result<()> {
+    ["verbose", "waitForLock", "numericOnly"].into_iter().try_for_each(|name| fields.boolean(name, false).map(drop))
+}

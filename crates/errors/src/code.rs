@@ -108,6 +108,7 @@ codes! {
     VIEW_DEPTH_LIMIT_EXCEEDED = 165 "ViewDepthLimitExceeded";
     COMMAND_NOT_SUPPORTED_ON_VIEW = 166 "CommandNotSupportedOnView";
     OPTION_NOT_SUPPORTED_ON_VIEW = 167 "OptionNotSupportedOnView";
+    INVALID_VIEW_DEFINITION = 182 "InvalidViewDefinition";
     INVALID_PIPELINE_OPERATOR = 168 "InvalidPipelineOperator";
     VIEW_PIPELINE_MAX_SIZE_EXCEEDED = 195 "ViewPipelineMaxSizeExceeded";
     MAX_SUB_PIPELINE_DEPTH_EXCEEDED = 232 "MaxSubPipelineDepthExceeded";

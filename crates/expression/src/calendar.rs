@@ -1,6 +1,6 @@
 //! Dates: milliseconds since 1970 and the proleptic Gregorian calendar.
 
-use crate::time_zone::Zone;
+use crate::written_zone;
 use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(crate) const MS_PER_SECOND: i64 = 1000;
@@ -216,8 +216,11 @@ pub(crate) fn parse_iso(text: &str) -> Option<WrittenMoment<'_>> {
         return None;
     }
     let zone = text.get(end..)?.trim_start();
-    let written = if zone.is_empty() { Zone::UTC } else { Zone::parse(zone).ok()? };
-    Some(WrittenMoment { ms: written.utc_ms(civil.to_ms()?), zone })
+    if zone.is_empty() {
+        return Some(WrittenMoment { ms: civil.to_ms()?, zone });
+    }
+    let zone = written_zone::parse(zone).filter(|zone| zone.rest.is_empty() && zone.is_within_a_day())?;
+    Some(WrittenMoment { ms: zone.zone().utc_ms(civil.to_ms()?), zone: zone.name })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::calendar::{self, Civil, MS_PER_DAY, WrittenMoment, days_in_month};
 use crate::time_zone::Zone;
 use crate::written_date::month_number;
+use crate::written_zone;
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// What may stand behind `%`. Source: MongoDB manual, "$dateFromString", "Format Specifiers".
@@ -103,7 +104,14 @@ fn number<'t>(
 impl<'t> Read<'t> {
     /// Reads what a specifier stands for from the front of `text`, and returns what is behind it.
     fn take(&mut self, text: &'t str, specifier: char) -> std::result::Result<&'t str, &'static str> {
+        // What stands before a number of these is passed over.
+        let text = if matches!(specifier, 'G' | 'V' | 'u') {
+            text.trim_start_matches(|character: char| !character.is_ascii_digit())
+        } else {
+            text
+        };
         let field = match specifier {
+            'j' if self.year.is_none() => return Err("A 'day of year' can only come after a year has been found"),
             'b' | 'B' => {
                 let (name, behind) = text.split_at(text.bytes().take_while(u8::is_ascii_alphabetic).count());
                 self.month = Some(month_number(name).ok_or("A textual month could not be found")?);
@@ -121,8 +129,8 @@ impl<'t> Read<'t> {
             'm' => (&mut self.month, 1..=2, "A two digit month could not be found"),
             'd' => (&mut self.day, 1..=2, "A two digit day could not be found"),
             'j' => (&mut self.day_of_year, 1..=3, "A three digit day-of-year could not be found"),
-            'G' => (&mut self.iso_year, 4..=4, "A four digit ISO year could not be found"),
-            'V' => (&mut self.iso_week, 2..=2, "A two digit ISO week could not be found"),
+            'G' => (&mut self.iso_year, 1..=4, "A four digit ISO year could not be found"),
+            'V' => (&mut self.iso_week, 1..=2, "A two digit ISO week could not be found"),
             'u' => (&mut self.iso_day, 1..=1, "A single digit ISO day of week could not be found"),
             time => {
                 let (number, behind) = number(
@@ -148,22 +156,21 @@ impl<'t> Read<'t> {
         Ok(behind)
     }
 
-    /// Reads `+0530`, or `+330` in minutes.
+    /// Reads a zone as it is written, or `+330` in minutes.
     fn take_zone(&mut self, text: &'t str, specifier: char) -> std::result::Result<&'t str, &'static str> {
         let why = "The timezone could not be found in the database";
-        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b':' | b'/' | b'_');
         if specifier == 'z' {
-            let (name, behind) = text.split_at(text.bytes().take_while(is_part).count());
-            self.zone = Some((name, Zone::parse(name).map_err(|_| why)?));
-            return Ok(behind);
+            let zone = written_zone::parse(text).ok_or(why)?;
+            self.zone = Some((zone.name, zone.zone()));
+            return Ok(zone.rest);
         }
         let sign = match text.as_bytes().first() {
             Some(b'+') => 1,
             Some(b'-') => -1,
             _ => return Err("Invalid timezone offset in minutes"),
         };
-        let (minutes, behind) = digits(&text[1..], 4);
-        let offset: i64 = minutes.parse().map_err(|_| "Invalid timezone offset in minutes")?;
+        let (minutes, behind) = digits(&text[1..], 9);
+        let offset: i64 = minutes.parse().unwrap_or(0);
         let offset_ms = sign * offset * calendar::MS_PER_MINUTE;
         self.zone = Some((&text[..=minutes.len()], Zone::Fixed { offset_ms }));
         Ok(behind)
@@ -227,6 +234,10 @@ mod tests {
             ("2024-W24-6", "%G-W%V-%u", "2024-06-15T00:00:00.000Z"),
             ("2024-06-15 +0530", "%Y-%m-%d %z", "2024-06-14T18:30:00.000Z"),
             ("2024-06-15 -330", "%Y-%m-%d %Z", "2024-06-15T05:30:00.000Z"),
+            ("2024-06-15 GMT+02:00", "%Y-%m-%d%z", "2024-06-14T22:00:00.000Z"),
+            ("2024-06-15L", "%Y-%m-%d%z", "2024-06-14T13:00:00.000Z"),
+            ("2024-06-15 (CEST)", "%Y-%m-%d %z", "2024-06-14T22:00:00.000Z"),
+            ("1.1.1", "%V.%u.%G", "0001-01-01T00:00:00.000Z"),
             ("100% 2024167", "100%% %Y%j", "2024-06-16T00:00:00.000Z"),
             ("2024-06-15 1:05:09.5", "%Y-%m-%d %H:%M:%S.%L", "2024-06-15T01:05:09.500Z"),
         ] {
@@ -243,6 +254,8 @@ mod tests {
             ("2017-02-30", "%Y-%m-%d", "10: The parsed date was invalid"),
             ("2017 W03", "%Y W%V", "8: Mixing of ISO dates with natural dates is not allowed"),
             ("2017", "%Y", "with elements missing: \"2017\""),
+            ("040 2017", "%j %Y", "0: A 'day of year' can only come after a year has been found '0'"),
+            ("2017-02-08 Asia/Tokyo", "%Y-%m-%d %z", "11: The timezone could not be found in the database 'A'"),
         ] {
             let refused = read(text, format).expect_err(text);
             assert!(refused.ends_with(why), "{refused}");

@@ -47,6 +47,7 @@ mod time_zone;
 mod trimming;
 mod variables;
 mod written_date;
+mod written_zone;
 
 pub mod projection;
 pub mod sort_pattern;

@@ -6,6 +6,7 @@
 
 use crate::calendar::{self, Civil, MS_PER_DAY, WrittenMoment, days_in_month};
 use crate::time_zone::Zone;
+use crate::written_zone;
 use pcre2::bytes::{Captures, Regex, RegexBuilder};
 use std::sync::LazyLock;
 
@@ -13,7 +14,7 @@ use std::sync::LazyLock;
 const LENGTH_MAX: usize = 256;
 
 /// What the forms are made of.
-const PARTS: [(&str, &str); 20] = [
+const PARTS: [(&str, &str); 21] = [
     ("{hour}", "(?<h>2[0-4]|[01]?[0-9])"),
     ("{hour2}", "(?<h>2[0-4]|[01][0-9])"),
     ("{hour12}", "(?<h>1[0-2]|0?[1-9])"),
@@ -29,6 +30,11 @@ const PARTS: [(&str, &str); 20] = [
     ("{month}", "(?<m>1[0-2]|0?[0-9])"),
     ("{month2}", "(?<m>0[0-9]|1[0-2])"),
     (
+        "{word}",
+        "(?<name>january|february|march|april|may|june|july|august|september|october|november|december\
+                |jan|feb|mar|apr|jun|jul|aug|sept|sep|oct|nov|dec)",
+    ),
+    (
         "{name}",
         "(?<name>january|february|march|april|may|june|july|august|september|october|november|december\
                 |jan|feb|mar|apr|jun|jul|aug|sept|sep|oct|nov|dec|viii|vii|iii|xii|vi|iv|ix|xi|ii|v|x|i)",
@@ -41,7 +47,7 @@ const PARTS: [(&str, &str); 20] = [
 ];
 
 /// Where two match as much, the former is meant.
-const FORMS: [&str; 34] = [
+const FORMS: [&str; 36] = [
     // Times.
     "{hour12}(?:[:.]{minute2}(?:[:.]{second2})?)?{half}",
     "{clock}",
@@ -73,12 +79,16 @@ const FORMS: [&str; 34] = [
     "{day}{gap}{name}",
     "{name}-{day2}-{year}",
     "{year}-{name}-{day2}",
-    "{name}",
+    // A Roman number alone is a zone.
+    "{word}",
     "(?<year>[0-9]{4})",
+    // Times of the day and days beside the date, seconds since 1970.
+    "(?<relative>noon|midnight|today|tomorrow|yesterday|now)",
+    "@(?<epoch>-?[0-9]{1,18})",
     // Days of the week, which also are what a zone could be called.
     "(?<dayname>sun|mon|tue|wed|thu|fri|sat)(?:s?day|nesday|rsday|urday)?",
     // Zones.
-    "(?<z>(?:gmt)?[+-](?:2[0-4]|[01]?[0-9]):?[0-5]?[0-9]?)",
+    "(?<z>(?-i:GMT)?[+-](?:2[0-4]|[01]?[0-9]):?[0-5]?[0-9]?)",
     "\\(?(?<z>[a-z]{1,6})\\)?",
     "(?<z>(?-i:[A-Z][a-z]+(?:[_/][A-Z][a-z]+)+))",
     // What stands between.
@@ -145,6 +155,8 @@ struct Read<'t> {
     time_ms: Option<i64>,
     /// 0 is Sunday.
     day_of_week: Option<i64>,
+    /// What comes on top of date and time.
+    added_ms: i64,
     zone: Option<(&'t str, Zone)>,
 }
 
@@ -168,13 +180,33 @@ impl<'t> Read<'t> {
             // A day of the week means its beginning, unless a time follows.
             self.time_ms = None;
         }
-        if let Some(name) = group(piece, "z") {
-            if self.zone.is_some() {
-                return None;
-            }
-            self.zone = Some((name, zone(name)?));
+        if let Some(word) = group(piece, "relative") {
+            self.take_relative(word);
         }
-        Some(())
+        if let Some(seconds) = number(piece, "epoch") {
+            (self.year, self.month, self.day, self.time_ms) = (Some(1970), Some(1), Some(1), None);
+            self.added_ms = self.added_ms.checked_add(seconds.checked_mul(calendar::MS_PER_SECOND)?)?;
+            self.take_zone("+00")?;
+        }
+        group(piece, "z").map_or(Some(()), |name| self.take_zone(name))
+    }
+
+    /// Takes a zone; nothing where there was one.
+    fn take_zone(&mut self, name: &'t str) -> Option<()> {
+        let zone = written_zone::parse(name).filter(|zone| zone.rest.is_empty())?;
+        self.zone.replace((zone.name, zone.zone())).is_none().then_some(())
+    }
+
+    /// Takes a word for a time of the day, or for a day, which begins at midnight unless a time follows.
+    fn take_relative(&mut self, word: &str) {
+        let word = word.to_ascii_lowercase();
+        match word.as_str() {
+            "now" => return,
+            "tomorrow" => self.added_ms += MS_PER_DAY,
+            "yesterday" => self.added_ms -= MS_PER_DAY,
+            _ => {}
+        }
+        self.time_ms = (word == "noon").then_some(12 * calendar::MS_PER_HOUR);
     }
 
     fn take_date(&mut self, piece: &Captures<'_>) -> Option<()> {
@@ -237,7 +269,7 @@ impl<'t> Read<'t> {
         if let Some(wanted) = self.day_of_week {
             ms += (wanted - (Civil::of(ms).day_of_week() - 1)).rem_euclid(7) * MS_PER_DAY;
         }
-        ms += self.time_ms.unwrap_or(0);
+        ms = ms.checked_add(self.time_ms.unwrap_or(0) + self.added_ms)?;
         let (name, zone) = self.zone.unwrap_or(("", Zone::UTC));
         Some(WrittenMoment { ms: zone.utc_ms(ms), zone: name })
     }
@@ -262,37 +294,6 @@ pub(crate) fn month_number(name: &str) -> Option<i64> {
     let found = calendar::MONTHS.iter().position(named);
     let found = found.or_else(|| ROMAN.iter().position(|roman| lower == *roman));
     found.or(if lower == "sept" { Some(8) } else { None }).map(|index| index as i64 + 1)
-}
-
-/// A zone as it stands behind a time, with the abbreviations that are usual beside those of the database.
-fn zone(name: &str) -> Option<Zone> {
-    const HOURS: [(&str, i64); 20] = [
-        ("utc", 0),
-        ("gmt", 0),
-        ("z", 0),
-        ("wet", 0),
-        ("west", 1),
-        ("bst", 1),
-        ("cet", 1),
-        ("cest", 2),
-        ("eet", 2),
-        ("eest", 3),
-        ("msk", 3),
-        ("jst", 9),
-        ("est", -5),
-        ("edt", -4),
-        ("cst", -6),
-        ("cdt", -5),
-        ("mst", -7),
-        ("mdt", -6),
-        ("pst", -8),
-        ("pdt", -7),
-    ];
-    let lower = name.to_ascii_lowercase();
-    if let Some((_, hours)) = HOURS.iter().find(|(known, _)| lower == *known) {
-        return Some(Zone::Fixed { offset_ms: hours * calendar::MS_PER_HOUR });
-    }
-    Zone::parse(lower.strip_prefix("gmt").filter(|rest| rest.starts_with(['+', '-'])).unwrap_or(name)).ok()
 }
 
 #[cfg(test)]
@@ -324,7 +325,14 @@ mod tests {
             ("2008.197", "2008-07-15T00:00:00.000Z"),
             ("May-09-78", "1978-05-09T00:00:00.000Z"),
             ("14 III 1879", "1879-03-14T00:00:00.000Z"),
-            ("2018-03-20 11:00 America/New_York", "2018-03-20T15:00:00.000Z"),
+            ("2018-03-20 11:00 EDT", "2018-03-20T15:00:00.000Z"),
+            ("2018-03-20T11:00:00 P", "2018-03-20T14:00:00.000Z"),
+            ("2018-03-20T11:00:00 I", "2018-03-20T02:00:00.000Z"),
+            ("2018-03-20 GMT+2", "2018-03-19T22:00:00.000Z"),
+            ("2018-Mar-20 noon", "2018-03-20T12:00:00.000Z"),
+            ("midnight 2018-03-20", "2018-03-20T00:00:00.000Z"),
+            ("2018-03-20 11:00 tomorrow", "2018-03-21T00:00:00.000Z"),
+            ("@1521543600", "2018-03-20T11:00:00.000Z"),
             ("-0001-01-01T00:00:00Z", "-001-01-01T00:00:00.000Z"),
             // MongoDB takes the first four digits for a year, and the fifth for another.
             ("20609-01-01T00:00:00Z", "2009-01-01T00:00:00.000Z"),
@@ -349,6 +357,12 @@ mod tests {
             "2017-02-30",
             "feb 29 2019",
             "12:00 13:00",
+            "2018-03-20 11:00 America/New_York",
+            "2018-03-20T11:00:00 Etc/UTC",
+            "2018-03-20T11:00:00+25:00",
+            "2018-03-20 11:00 UTC+1",
+            "noon",
+            "tomorrow",
         ] {
             assert_eq!(read(text), None, "{text}");
         }

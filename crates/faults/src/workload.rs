@@ -267,7 +267,7 @@ impl Step {
             }
             Self::Drop { collection } => command("drop", collection),
             Self::Checkpoint => DocumentBuf::new().with("fsync", 1),
-            Self::Compact => command("compact", COMPACTED),
+            Self::Compact => command("compact", COMPACTED).with("force", true),
             Self::Transaction(_) | Self::Look | Self::Reopen => return None,
         })
     }

@@ -4,7 +4,7 @@ use crate::expression::{Comparison, Expr, Expression};
 use crate::many_equalities;
 use crate::operators::regex::Regex;
 use crate::operators::text::TextSearch;
-use crate::operators::{bits, compare, elem_match, geo, in_list, modulo};
+use crate::operators::{bits, bucket_geo, compare, elem_match, geo, in_list, modulo};
 use crate::path::{Leaves, Path, Subject, Visitor};
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{Failure, Result};
@@ -149,6 +149,9 @@ impl Expression {
             | Self::Bits { path, .. }
             | Self::Geo { path, .. } => {
                 leaf(subject, path, evaluation, |value, evaluation| self.matches_value(value, evaluation))
+            }
+            Self::BucketGeo { field, geo } => {
+                subject.document().is_some_and(|bucket| bucket_geo::matches(bucket, field, geo, evaluation))
             }
             Self::Size { path, size } => any_value(
                 subject,

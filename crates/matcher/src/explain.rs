@@ -1,6 +1,7 @@
 //! The normal form as a filter document, in the shape of explain's `parsedQuery`.
 
 use crate::expression::Expression;
+use crate::operators::bucket_geo;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 
 /// A filter that parses to the same tree.
@@ -20,6 +21,7 @@ pub(crate) fn document(expression: &Expression) -> DocumentBuf {
         Expression::JsonSchema(schema) => DocumentBuf::new().with("$jsonSchema", schema.source()),
         Expression::Expr(expr) => DocumentBuf::new().with(expr.name, expr.source()),
         Expression::Text(search) => DocumentBuf::new().with("$text", &search.to_document()),
+        Expression::BucketGeo { field, geo } => bucket_geo::to_document(field, geo),
         Expression::AlwaysTrue => DocumentBuf::new().with("$alwaysTrue", 1_i32),
         Expression::In { values, regexes, .. } if values.is_empty() && regexes.is_empty() => {
             document(&Expression::AlwaysFalse)
@@ -77,6 +79,7 @@ fn operator(expression: &Expression) -> Option<DocumentBuf> {
         | Expression::Nor(_)
         | Expression::Not(_)
         | Expression::JsonSchema(_)
+        | Expression::BucketGeo { .. }
         | Expression::Expr(_)
         | Expression::Text(_)
         | Expression::AlwaysTrue

@@ -159,6 +159,13 @@ pub enum Expression {
         /// What is asked.
         geo: Geo,
     },
+    /// Some measurement of a bucket of a time series has a place in a region.
+    BucketGeo {
+        /// Where, in a measurement.
+        field: Path,
+        /// Which region.
+        geo: Geo,
+    },
     /// Documents by the distance of a geometry at the path, nearest first: for the planner. Everything matches.
     Near {
         /// Where.
@@ -248,6 +255,7 @@ impl Expression {
             | Self::Bits { .. }
             | Self::JsonSchema(_)
             | Self::Geo { .. }
+            | Self::BucketGeo { .. }
             | Self::AlwaysTrue
             | Self::AlwaysFalse => true,
             // Expressions have variables and an operation of their own; searches know more than the document.
@@ -275,6 +283,7 @@ impl Expression {
             | Self::Nor(_)
             | Self::Not(_)
             | Self::JsonSchema(_)
+            | Self::BucketGeo { .. }
             | Self::Text(_)
             | Self::Expr(_)
             | Self::AlwaysTrue
@@ -303,7 +312,12 @@ impl Expression {
             | Self::Bits { path, .. }
             | Self::Geo { path, .. }
             | Self::Near { path, .. } => visit(path),
-            Self::JsonSchema(_) | Self::Text(_) | Self::Expr(_) | Self::AlwaysTrue | Self::AlwaysFalse => {}
+            Self::JsonSchema(_)
+            | Self::BucketGeo { .. }
+            | Self::Text(_)
+            | Self::Expr(_)
+            | Self::AlwaysTrue
+            | Self::AlwaysFalse => {}
         }
     }
 
@@ -330,7 +344,7 @@ impl Expression {
             Self::Nor(_) => 16,
             Self::Type { .. } => 17,
             Self::JsonSchema(_) => 18,
-            Self::Geo { .. } => 19,
+            Self::Geo { .. } | Self::BucketGeo { .. } => 19,
             Self::Expr(_) => 20,
             Self::AlwaysFalse => 21,
             Self::AlwaysTrue => 22,

@@ -38,7 +38,14 @@ impl Filter {
     /// # Errors
     /// As [`Filter::parse_with`]; `QueryFeatureNotAllowed` where `$expr` is used.
     pub fn parse(filter: DocumentRef<'_>) -> Result<Self> {
-        Self::parse_with(filter, &NoExpr { strings: StringOrder::BYTES })
+        Self::parse_collated(filter, StringOrder::BYTES)
+    }
+
+    /// The same where strings are in that order.
+    /// # Errors
+    /// As [`Filter::parse`].
+    pub fn parse_collated(filter: DocumentRef<'_>, strings: &StringOrder) -> Result<Self> {
+        Self::parse_with(filter, &NoExpr { strings })
     }
 
     /// Parses a filter; `compiler` takes the operands of `$expr` and has the order of strings.

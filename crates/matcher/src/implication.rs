@@ -2,25 +2,29 @@
 //!
 //! **Invariant:** what is said to follow does follow; not all that follows is found.
 
-use crate::{Comparison, Expression, Path};
-use bunko_bson::{Value, ValueRef, order};
+use crate::{Comparison, Expression, Filter, Geo, Path, Regex};
+use bunko_bson::{StringOrder, Value, ValueRef, order};
 
 /// Pairs of nodes that are looked at before the answer is no: filters of many nested alternatives have very many.
 const PAIRS_MAX: u32 = 10_000;
 
-/// Whether each document that matches all of `premises` also matches `conclusion`.
+/// Whether each document that matches all of `premises`, which compare strings in the order given, also matches `conclusion`.
 ///
 /// A condition on a path holds where some value there satisfies it. So one follows from another on the same path where each
-/// value that satisfies the one satisfies the other.
-pub fn implies(premises: &[Expression], conclusion: &Expression) -> bool {
-    Implication { pairs: 0 }.of_all(premises, conclusion)
+/// value that satisfies the one satisfies the other. In different orders of strings conditions on strings tell nothing of
+/// each other.
+pub fn implies(premises: &[Expression], strings: &StringOrder, conclusion: &Filter) -> bool {
+    let strings = if strings == conclusion.strings() { Some(strings) } else { None };
+    Implication { strings, pairs: 0 }.of_all(premises, conclusion.root())
 }
 
-struct Implication {
+struct Implication<'s> {
+    /// The order of strings that both have.
+    strings: Option<&'s StringOrder>,
     pairs: u32,
 }
 
-impl Implication {
+impl Implication<'_> {
     fn of_all(&mut self, premises: &[Expression], conclusion: &Expression) -> bool {
         self.pairs += 1;
         if self.pairs > PAIRS_MAX {
@@ -44,32 +48,89 @@ impl Implication {
             (Expression::And(children), _) => self.of_all(children, conclusion),
             (_, Expression::And(children)) => children.iter().all(|child| self.of_one(premise, child)),
             (_, Expression::Or(children)) => children.iter().any(|child| self.of_one(premise, child)),
-            _ => follows(premise, conclusion),
+            _ => self.follows(premise, conclusion),
+        }
+    }
+
+    /// The same for two conditions on paths.
+    fn follows(&self, premise: &Expression, conclusion: &Expression) -> bool {
+        match (premise, conclusion) {
+            (_, Expression::Exists { path }) => implies_existence(premise, path),
+            (
+                Expression::Compare { path, op, value },
+                Expression::Compare { path: other_path, op: other_op, value: other },
+            ) => path == other_path && self.is_within((*op, value), (*other_op, other)),
+            (
+                Expression::Compare { path, op: Comparison::Eq, value },
+                Expression::In { path: other_path, values, .. },
+            ) => path == other_path && self.holds(values, value),
+            (Expression::In { path, values, regexes }, _) if conclusion.path() == Some(path) => {
+                values.iter().all(|value| match conclusion {
+                    Expression::In { values: others, .. } => self.holds(others, value),
+                    Expression::Compare { op, value: other, .. } => {
+                        self.is_within((Comparison::Eq, value), (*op, other))
+                    }
+                    _ => false,
+                }) && regexes.iter().all(|regex| asks_for_regex(conclusion, regex))
+            }
+            (Expression::Regex { path, regex }, _) => {
+                conclusion.path() == Some(path) && asks_for_regex(conclusion, regex)
+            }
+            (Expression::Type { path, types }, Expression::Type { path: other_path, types: others }) => {
+                path == other_path && types.is_within(others)
+            }
+            (Expression::Geo { path, geo }, Expression::Geo { path: other_path, geo: other }) => {
+                path == other_path && Geo::is_same(geo, other)
+            }
+            _ => false,
+        }
+    }
+
+    fn holds(&self, values: &[Value], value: &Value) -> bool {
+        values.iter().any(|other| self.is_within((Comparison::Eq, value), (Comparison::Eq, other)))
+    }
+
+    /// Whether all values that satisfy the one comparison satisfy the other.
+    fn is_within(&self, (op, value): (Comparison, &Value), (other_op, other): (Comparison, &Value)) -> bool {
+        let (value, other) = (value.as_ref(), other.as_ref());
+        let strings = match self.strings {
+            Some(strings) => strings,
+            None if StringOrder::holds_strings(value) || StringOrder::holds_strings(other) => return false,
+            None => StringOrder::BYTES,
+        };
+        let ordering = strings.compare(value, other);
+        if op == other_op && ordering.is_eq() {
+            return true;
+        }
+        // Comparisons stay within the type of their operand, but for those with the ends of the order.
+        let is_comparable = |value: ValueRef<'_>| match value {
+            ValueRef::Null | ValueRef::MinKey | ValueRef::MaxKey | ValueRef::Array(_) => false,
+            ValueRef::Double(number) => !number.is_nan(),
+            ValueRef::Decimal128(number) => !number.is_nan(),
+            _ => true,
+        };
+        if order::rank(value.kind()) != order::rank(other.kind()) || !is_comparable(value) || !is_comparable(other) {
+            return false;
+        }
+        match (op, other_op) {
+            (Comparison::Eq, _) => other_op.holds(ordering),
+            (Comparison::Lt, Comparison::Lt | Comparison::Lte) => ordering.is_le(),
+            (Comparison::Lte, Comparison::Lte) => ordering.is_le(),
+            (Comparison::Lte, Comparison::Lt) => ordering.is_lt(),
+            (Comparison::Gt, Comparison::Gt | Comparison::Gte) => ordering.is_ge(),
+            (Comparison::Gte, Comparison::Gte) => ordering.is_ge(),
+            (Comparison::Gte, Comparison::Gt) => ordering.is_gt(),
+            _ => false,
         }
     }
 }
 
-/// The same for two conditions on paths.
-fn follows(premise: &Expression, conclusion: &Expression) -> bool {
-    match (premise, conclusion) {
-        (_, Expression::Exists { path }) => implies_existence(premise, path),
-        (
-            Expression::Compare { path, op, value },
-            Expression::Compare { path: other_path, op: other_op, value: other },
-        ) => path == other_path && is_within((*op, value), (*other_op, other)),
-        (Expression::Compare { path, op: Comparison::Eq, value }, Expression::In { path: other_path, values, .. }) => {
-            path == other_path && holds(values, value)
-        }
-        (Expression::In { path, values, regexes }, _) if regexes.is_empty() && conclusion.path() == Some(path) => {
-            values.iter().all(|value| match conclusion {
-                Expression::In { values: others, .. } => holds(others, value),
-                Expression::Compare { op, value: other, .. } => is_within((Comparison::Eq, value), (*op, other)),
-                _ => false,
-            })
-        }
-        (Expression::Type { path, types }, Expression::Type { path: other_path, types: others }) => {
-            path == other_path && types.is_within(others)
-        }
+/// Whether a condition holds for whatever a regex matches, because it names the very same.
+fn asks_for_regex(condition: &Expression, regex: &Regex) -> bool {
+    let is_same = |other: &Regex| other.pattern() == regex.pattern() && other.options() == regex.options();
+    match condition {
+        Expression::Regex { regex: other, .. } => is_same(other),
+        Expression::In { regexes, .. } => regexes.iter().any(is_same),
         _ => false,
     }
 }
@@ -93,6 +154,7 @@ fn implies_existence(premise: &Expression, existing: &Path) -> bool {
         | Expression::Type { path, .. }
         | Expression::Mod { path, .. }
         | Expression::Size { path, .. }
+        | Expression::Geo { path, .. }
         | Expression::ElemMatchObject { path, .. }
         | Expression::ElemMatchValue { path, .. }
         | Expression::Bits { path, .. } => path == existing,
@@ -100,51 +162,42 @@ fn implies_existence(premise: &Expression, existing: &Path) -> bool {
     }
 }
 
-fn holds(values: &[Value], value: &Value) -> bool {
-    values.iter().any(|other| order::equal(other.as_ref(), value.as_ref()))
-}
-
-/// Whether all values that satisfy the one comparison satisfy the other.
-fn is_within((op, value): (Comparison, &Value), (other_op, other): (Comparison, &Value)) -> bool {
-    let (value, other) = (value.as_ref(), other.as_ref());
-    let ordering = order::compare(value, other);
-    if op == other_op && ordering.is_eq() {
-        return true;
-    }
-    // Comparisons stay within the type of their operand, but for those with the ends of the order.
-    let is_comparable = |value: ValueRef<'_>| match value {
-        ValueRef::Null | ValueRef::MinKey | ValueRef::MaxKey | ValueRef::Array(_) => false,
-        ValueRef::Double(number) => !number.is_nan(),
-        ValueRef::Decimal128(number) => !number.is_nan(),
-        _ => true,
-    };
-    if order::rank(value.kind()) != order::rank(other.kind()) || !is_comparable(value) || !is_comparable(other) {
-        return false;
-    }
-    match (op, other_op) {
-        (Comparison::Eq, _) => other_op.holds(ordering),
-        (Comparison::Lt, Comparison::Lt | Comparison::Lte) => ordering.is_le(),
-        (Comparison::Lte, Comparison::Lte) => ordering.is_le(),
-        (Comparison::Lte, Comparison::Lt) => ordering.is_lt(),
-        (Comparison::Gt, Comparison::Gt | Comparison::Gte) => ordering.is_ge(),
-        (Comparison::Gte, Comparison::Gte) => ordering.is_ge(),
-        (Comparison::Gte, Comparison::Gt) => ordering.is_gt(),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Filter;
+    use bunko_bson::{Collator, DocumentRef};
     use bunko_testkit::shell;
+    use std::cmp::Ordering;
+    use std::sync::Arc;
 
     fn follows(premise: &str, conclusion: &str) -> bool {
-        let parse = |filter: &str| {
+        follows_in(premise, StringOrder::BYTES, conclusion, StringOrder::BYTES)
+    }
+
+    fn follows_in(premise: &str, strings: &StringOrder, conclusion: &str, others: &StringOrder) -> bool {
+        let parse = |filter: &str, strings: &StringOrder| {
             let filter = shell::parse_document(filter).unwrap_or_else(|error| panic!("{filter}: {error}"));
-            Filter::parse(filter.as_ref()).expect("a filter")
+            Filter::parse_collated(filter.as_ref(), strings).expect("a filter")
         };
-        implies(&[parse(premise).root().clone()], parse(conclusion).root())
+        implies(&[parse(premise, strings).root().clone()], strings, &parse(conclusion, others))
+    }
+
+    /// Letters without their case.
+    #[derive(Debug)]
+    struct WithoutCase;
+
+    impl Collator for WithoutCase {
+        fn compare(&self, a: &str, b: &str) -> Ordering {
+            a.to_lowercase().cmp(&b.to_lowercase())
+        }
+
+        fn write_sort_key(&self, text: &str, key: &mut Vec<u8>) {
+            key.extend_from_slice(text.to_lowercase().as_bytes());
+        }
+
+        fn specification(&self) -> DocumentRef<'_> {
+            DocumentRef::EMPTY
+        }
     }
 
     #[test]
@@ -184,5 +237,33 @@ mod tests {
         assert!(!follows("{$or: [{a: 1}, {b: 2}]}", "{a: {$lt: 3}}"));
         assert!(follows("{$or: [{a: 1, c: 1}, {b: 2}]}", "{$or: [{b: {$gt: 1}}, {a: 1}]}"));
         assert!(!follows("{}", "{a: {$exists: true}}") && follows("{a: 1}", "{}"));
+    }
+
+    #[test]
+    fn places_and_regexes_follow_from_themselves() {
+        assert!(follows("{a: /x/i, b: 1}", "{a: {$regex: 'x', $options: 'i'}}"));
+        assert!(!follows("{a: /x/}", "{a: /x/i}") && !follows("{a: /x/}", "{b: /x/}"));
+        assert!(follows("{a: {$in: [/x/, 1]}}", "{a: {$in: [1, /y/, /x/]}}"));
+        assert!(follows("{a: /x/}", "{a: {$in: [1, /x/]}}"));
+        assert!(!follows("{a: {$in: [/x/, 1]}}", "{a: {$in: [1, /y/]}}"));
+        let square = "{$geoWithin: {$box: [[0, 0], [1, 1]]}}";
+        assert!(follows(&format!("{{a: {square}}}"), "{a: {$geoWithin: {$box: [[0.0, 0.0], [1, 1]]}}}"));
+        assert!(follows(&format!("{{a: {square}}}"), "{a: {$within: {$box: [[0, 0], [1, 1]]}}}"));
+        assert!(!follows(&format!("{{a: {square}}}"), "{a: {$geoWithin: {$box: [[0, 0], [1, 2]]}}}"));
+        assert!(!follows(&format!("{{b: {square}}}"), &format!("{{a: {square}}}")));
+        assert!(follows(&format!("{{a: {square}}}"), "{a: {$exists: true}}"));
+        let point = "{$geometry: {type: 'Polygon', coordinates: [[[0, 0], [1, 1], [1, 0], [0, 0]]]}}";
+        assert!(!follows(&format!("{{a: {{$geoIntersects: {point}}}}}"), &format!("{{a: {{$geoWithin: {point}}}}}")));
+    }
+
+    #[test]
+    fn strings_follow_from_strings_in_the_same_order_alone() {
+        let (bytes, without_case) = (StringOrder::BYTES, &StringOrder::collated(Arc::new(WithoutCase)));
+        assert!(follows_in("{a: 'X'}", without_case, "{a: 'x'}", without_case));
+        assert!(follows_in("{a: {$gt: 'C'}}", without_case, "{a: {$gte: 'b'}}", without_case));
+        assert!(!follows_in("{a: 'x'}", without_case, "{a: 'x'}", bytes));
+        assert!(!follows_in("{a: 'x'}", bytes, "{a: {$in: ['x', 'y']}}", without_case));
+        assert!(!follows_in("{a: {b: ['x']}}", bytes, "{a: {b: ['x']}}", without_case));
+        assert!(follows_in("{a: 5, b: 'x'}", bytes, "{a: {$gt: 3}, b: {$exists: true}}", without_case));
     }
 }

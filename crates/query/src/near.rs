@@ -1,6 +1,6 @@
 //! Searching by distance: what is asked, and what is said of the documents that are found.
 
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_expression::FieldPath;
 use bunko_geometry::{Centre, Effort, Near, Stored, Vector, stored_at};
@@ -16,6 +16,40 @@ pub struct NearAsked {
     pub near: Arc<Near>,
     /// What is added to the documents.
     pub output: NearOutput,
+}
+
+impl NearAsked {
+    /// The operand of `$geoWithin` for a region that has all places that are near enough; `None` where any place is, or none
+    /// can be left out.
+    pub fn region(&self) -> Option<DocumentBuf> {
+        // Distances are told exactly of what is found there.
+        let radius = self.near.max * (1.0 + 1e-9) + 1e-9;
+        let name = match self.near.centre {
+            Centre::Sphere(_) if radius < std::f64::consts::PI => "$centerSphere",
+            Centre::Flat(_) if radius.is_finite() => "$center",
+            Centre::Sphere(_) | Centre::Flat(_) => return None,
+        };
+        let mut circle = ArrayBuf::new();
+        circle.push(&[self.near.point.x, self.near.point.y].into_iter().collect::<ArrayBuf>()).push(radius);
+        Some(DocumentBuf::new().with(name, &circle))
+    }
+
+    /// A document that no index was asked for, with what is said of its place at a path; `None` where it is not near.
+    /// # Errors
+    /// What the operation says; 5984700 for a path that is too long to be written at.
+    pub fn measured(
+        &self,
+        path: &str,
+        document: DocumentRef<'_>,
+        operation: &OperationContext,
+    ) -> Result<Option<DocumentBuf>> {
+        let (path, near, output) = (path.to_owned(), Arc::clone(&self.near), self.output.clone());
+        let search = NearSearch { path, near, output, measure: Measure::Angle };
+        match search.nearest(document, operation)? {
+            Some((distance, geometry)) => search.told(document, distance, geometry).map(Some),
+            None => Ok(None),
+        }
+    }
 }
 
 /// Documents by the distance of a field's geometry from a point.

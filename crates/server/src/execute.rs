@@ -6,8 +6,8 @@ use bunko_bson::{BsonError, ValueRef};
 use bunko_command::{Answer, Await, ClientConnection, Halt, Request, RunOn, Service, write_failure};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{
-    Codec, HEADER_BYTES, Header, Message, MessageFlags, NEVER_COMPRESSED, OpCode, WireError, begin_message,
-    write_message,
+    Codec, HEADER_BYTES, Header, MAX_SEQUENCES, Message, MessageFlags, NEVER_COMPRESSED, OpCode, WireError,
+    begin_message, write_message,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ pub(crate) fn ask_for_next(header: &mut Header, frame: &mut [u8]) {
 /// The answer to a frame that is whole, and of which only what is in it is wrong: the client hears why and may go on.
 /// # Errors
 /// The same, where the connection cannot go on.
-/// Source: MongoDB answers all but unknown flags, too many sequences and a wrong checksum; here lengths that lie are not
+/// Source: MongoDB answers all but unknown flags and a wrong checksum, and has no limit of sequences; here lengths that lie are not
 /// answered either.
 fn from_wire(error: WireError) -> Result<Failure, WireError> {
     let (code, message) = match error {
@@ -130,6 +130,10 @@ fn from_wire(error: WireError) -> Result<Failure, WireError> {
         WireError::UnknownSection(kind) => (40432, format!("Unknown section kind {kind}")),
         WireError::SequenceInBody { identifier } => {
             (40433, format!("Duplicate field between body and document sequence {identifier}"))
+        }
+        WireError::TooManySequences => {
+            let message = format!("a message with more than {MAX_SEQUENCES} document sequences is not supported yet");
+            return Ok(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
         }
         WireError::MissingBody => (40587, "OP_MSG messages must have a body".to_owned()),
         other => return Err(other),

@@ -107,7 +107,7 @@ impl Store {
             watermark,
             time_ms,
             noted_from: self.kept.as_ref().map(Kept::noted_from),
-            history_resized: self.kept.as_ref().and_then(Kept::resized),
+            history_bytes: self.kept.as_ref().map(Kept::bytes_max),
             keyspaces: keyspaces.iter().map(|(keyspace, statistics)| (keyspace, *statistics)).collect(),
             engines: Vec::new(),
             routes: routes.names().into_iter().map(|(keyspace, name)| (keyspace, name.to_owned())).collect(),

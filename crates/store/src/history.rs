@@ -16,8 +16,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Kept {
     /// Whole segments are kept as long as about that much of the log stands behind them, in bytes.
     bytes_max: AtomicU64,
-    /// The same as the start of the process asked for it: a start that asks for another size gets that.
-    started_bytes_max: u64,
     /// Segments with younger records are kept however long the log is; milliseconds. It ends with the process.
     retention_ms: AtomicU64,
     /// Where the notes begin.
@@ -26,25 +24,14 @@ pub(crate) struct Kept {
     oldest_segment: AtomicU64,
 }
 
-/// A size that the history was given while the process ran. It holds for later starts that ask for the size that this
-/// one was started with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Resized {
-    pub bytes_max: u64,
-    pub started_bytes_max: u64,
-}
-
 impl Kept {
-    /// What a log that ends at `end` has: a run of `segments`, ascending, up to the last. It was `resized` after an
-    /// earlier start.
-    pub fn new(started_bytes_max: u64, resized: Option<Resized>, noted_from: Lsn, segments: &[u64], end: Lsn) -> Self {
+    /// What a log that ends at `end` has: a run of `segments`, ascending, up to the last.
+    pub fn new(bytes_max: u64, noted_from: Lsn, segments: &[u64], end: Lsn) -> Self {
         let run =
             segments.iter().rev().enumerate().take_while(|(back, number)| **number + *back as u64 == segment_of(end.0));
         let oldest = run.last().map_or(segment_of(end.0), |(_, number)| *number);
-        let bytes_max = resized.map_or(started_bytes_max, |resized| resized.bytes_max);
         let kept = Self {
             bytes_max: AtomicU64::new(bytes_max),
-            started_bytes_max,
             retention_ms: AtomicU64::new(0),
             noted_from,
             oldest_segment: AtomicU64::new(oldest),
@@ -68,14 +55,9 @@ impl Kept {
         self.oldest_segment.fetch_max(oldest, Ordering::Relaxed).max(oldest)
     }
 
-    fn bytes_max(&self) -> u64 {
+    /// Most bytes of the log that are kept, about.
+    pub fn bytes_max(&self) -> u64 {
         self.bytes_max.load(Ordering::Relaxed)
-    }
-
-    /// The size for the manifest, where it is not the one that the process was started with.
-    pub fn resized(&self) -> Option<Resized> {
-        let (bytes_max, started_bytes_max) = (self.bytes_max(), self.started_bytes_max);
-        (bytes_max != started_bytes_max).then_some(Resized { bytes_max, started_bytes_max })
     }
 
     /// Where the notes begin.
@@ -92,6 +74,13 @@ impl Kept {
 /// run takes them.
 pub(crate) fn noted_from(manifest: &Manifest, takes_notes: bool, end: Lsn) -> Option<Lsn> {
     takes_notes.then(|| manifest.noted_from.unwrap_or(end))
+}
+
+/// How much of the log a start keeps that asks for so much. A history that goes on has the size that it was begun with or was
+/// given since, as MongoDB's oplog has.
+pub(crate) fn bytes_max(manifest: &Manifest, asked: Option<u64>) -> Option<u64> {
+    let present = manifest.history_bytes.filter(|_| manifest.noted_from.is_some());
+    asked.map(|asked| present.unwrap_or(asked))
 }
 
 impl Store {
@@ -112,8 +101,8 @@ impl Store {
         self.kept.as_ref().map(Kept::bytes_max)
     }
 
-    /// Keeps another size of the history, now and after starts that ask for no other size than the last one did. What is
-    /// too old is given up at once. Nothing where no history is kept.
+    /// Keeps another size of the history, now and after later starts. What is too old is given up at once. Nothing where no
+    /// history is kept.
     ///
     /// # Errors
     /// As [`Store::checkpoint`].
@@ -129,11 +118,15 @@ impl Store {
         self.kept.as_ref().map_or(0, |kept| kept.retention_ms.load(Ordering::Relaxed))
     }
 
-    /// Gives up no record that is younger, however large the history becomes, until the process ends.
-    pub fn retain_history(&self, retention_ms: u64) {
-        if let Some(kept) = &self.kept {
-            kept.retention_ms.store(retention_ms, Ordering::Relaxed);
-        }
+    /// Gives up no record that is younger, however large the history becomes, until the process ends. What was kept for
+    /// longer is given up at once.
+    ///
+    /// # Errors
+    /// As [`Store::checkpoint`].
+    pub fn retain_history(&self, retention_ms: u64) -> Result<()> {
+        let Some(kept) = &self.kept else { return Ok(()) };
+        let before_ms = kept.retention_ms.swap(retention_ms, Ordering::Relaxed);
+        if retention_ms < before_ms { self.checkpoint() } else { Ok(()) }
     }
 
     /// Gives up what is too old of the history of a log that ends at `end`; the oldest segment that is left.
@@ -295,13 +288,13 @@ mod tests {
 
     #[test]
     fn whole_segments_are_kept_behind_the_end_and_none_behind_a_gap() {
-        let kept = Kept::new(2 * SEGMENT, None, Lsn(0), &[1, 3, 4, 5], Lsn(5 * SEGMENT + 1000));
+        let kept = Kept::new(2 * SEGMENT, Lsn(0), &[1, 3, 4, 5], Lsn(5 * SEGMENT + 1000));
         assert_eq!(kept.start(), Lsn(first_record(3)));
         assert_eq!(kept.give_up(Lsn(6 * SEGMENT + 1000)), 4);
         assert_eq!(kept.start(), Lsn(first_record(4)));
-        let kept = Kept::new(9 * SEGMENT, None, Lsn(0), &[1, 3, 4, 5], Lsn(5 * SEGMENT + 1000));
+        let kept = Kept::new(9 * SEGMENT, Lsn(0), &[1, 3, 4, 5], Lsn(5 * SEGMENT + 1000));
         assert_eq!(kept.start(), Lsn(first_record(3)), "segment 2 is missing");
-        let kept = Kept::new(9 * SEGMENT, None, Lsn(5 * SEGMENT + 500), &[3, 4, 5], Lsn(5 * SEGMENT + 1000));
+        let kept = Kept::new(9 * SEGMENT, Lsn(5 * SEGMENT + 500), &[3, 4, 5], Lsn(5 * SEGMENT + 1000));
         assert_eq!(kept.start(), Lsn(5 * SEGMENT + 500), "notes begin later");
     }
 

@@ -3,7 +3,6 @@
 //! The file is a sequence of documents, each behind its checksum. The first one says how many follow; lists and engines'
 //! notes are cut into parts, so that a document's limit in size limits neither collections nor segments.
 
-use crate::history::Resized;
 use crate::planted::{self, Bug};
 use crate::{KeyspaceId, KeyspaceStatistics, Lsn, Result, StorageError};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
@@ -30,8 +29,8 @@ pub(crate) struct Manifest {
     pub time_ms: u64,
     /// Where notes begin that go on to the end; `None` where they are not taken.
     pub noted_from: Option<Lsn>,
-    /// The size of the history, where it was changed after the start.
-    pub history_resized: Option<Resized>,
+    /// Most bytes of the log that are kept as a history, where one is.
+    pub history_bytes: Option<u64>,
     pub keyspaces: Vec<(KeyspaceId, KeyspaceStatistics)>,
     /// Each engine's name and note, the store's own first.
     pub engines: Vec<(String, DocumentBuf)>,
@@ -71,9 +70,7 @@ impl Manifest {
             watermark: Lsn(number(header, "watermark").ok_or_else(|| parts.corrupt("has no watermark"))?),
             time_ms: number(header, "timeMs").unwrap_or(0),
             noted_from: number(header, "notedFrom").map(Lsn),
-            history_resized: number(header, "historyBytes")
-                .zip(number(header, "historyStartedBytes"))
-                .map(|(bytes_max, started_bytes_max)| Resized { bytes_max, started_bytes_max }),
+            history_bytes: number(header, "historyBytes"),
             ..Self::default()
         };
         let count = number(header, "parts").ok_or_else(|| parts.corrupt("has no number of parts"))?;
@@ -163,9 +160,8 @@ impl Manifest {
         if let Some(noted_from) = self.noted_from {
             header.append("notedFrom", noted_from.0 as i64);
         }
-        if let Some(resized) = self.history_resized {
-            header.append("historyBytes", resized.bytes_max as i64);
-            header.append("historyStartedBytes", resized.started_bytes_max as i64);
+        if let Some(history_bytes) = self.history_bytes {
+            header.append("historyBytes", history_bytes as i64);
         }
         parts[0] = header;
         parts
@@ -250,7 +246,7 @@ mod tests {
             watermark: Lsn(777),
             time_ms: 5,
             noted_from: Some(Lsn(700)),
-            history_resized: Some(Resized { bytes_max: 9, started_bytes_max: 8 }),
+            history_bytes: Some(9),
             keyspaces: vec![(KeyspaceId(4), KeyspaceStatistics { entries: 2, bytes: 30 })],
             engines: vec![("lsm".into(), DocumentBuf::new().with("extents", 3))],
             routes: vec![(KeyspaceId(5), "memory".into())],

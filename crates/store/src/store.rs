@@ -5,7 +5,7 @@ use crate::data_directory::DataDirectory;
 use crate::engines::{EngineTable, Engines, Survival};
 use crate::failpoint::{self, Failpoint};
 use crate::followed::Followed;
-use crate::history::{Kept, noted_from};
+use crate::history::{self, Kept, noted_from};
 use crate::journal::{Appended, Journal};
 use crate::log::{Log, LogOptions, recover};
 use crate::manifest::Manifest;
@@ -172,15 +172,15 @@ impl Store {
             manifest.watermark = end;
             manifest.engines = vec![(engines.own().name().to_owned(), DocumentBuf::new())];
         }
-        let resized = manifest.history_resized.filter(|resized| Some(resized.started_bytes_max) == history_bytes_max);
+        let history_bytes_max = history::bytes_max(&manifest, history_bytes_max);
         // Before the first record with notes, or without.
-        if is_new || manifest.noted_from != noted_from || manifest.history_resized != resized {
+        if is_new || manifest.noted_from != noted_from || manifest.history_bytes != history_bytes_max {
             manifest.noted_from = noted_from;
-            manifest.history_resized = resized;
+            manifest.history_bytes = history_bytes_max;
             manifest.write(path)?;
         }
         let kept = history_bytes_max.zip(noted_from);
-        let kept = kept.map(|(bytes_max, from)| Kept::new(bytes_max, resized, from, &log.segment_numbers(), end));
+        let kept = kept.map(|(bytes_max, from)| Kept::new(bytes_max, from, &log.segment_numbers(), end));
         let contents = (engines, statistics, remembered);
         Ok(Self::start(Some(directory), Journal::Log(log), kept, contents, end, options))
     }

@@ -30,14 +30,23 @@ fn gather(filter: DocumentRef<'_>, series: &TimeSeries, conditions: &mut Vec<Doc
             }
         } else if let Some(path) = source_path(element.name, series) {
             conditions.push(DocumentBuf::new().with(&path, element.value));
+        } else if let Some(region) = region_of(element.value).filter(|_| !element.name.starts_with('$')) {
+            let operand = DocumentBuf::new().with("withinRegion", region).with("field", element.name);
+            conditions.push(DocumentBuf::new().with("$_internalBucketGeoWithin", &operand));
         } else if element.name == series.time_field {
             gather_times(element.value, series, conditions);
         }
     }
 }
 
+/// The operand of `$geoWithin`, which stands alone behind a field.
+fn region_of(condition: ValueRef<'_>) -> Option<DocumentRef<'_>> {
+    let first = condition.as_document()?.first()?;
+    if first.name == "$geoWithin" { first.value.as_document() } else { None }
+}
+
 /// The path in a bucket of a path into the source, which all measurements of a bucket share.
-fn source_path(path: &str, series: &TimeSeries) -> Option<String> {
+pub fn source_path(path: &str, series: &TimeSeries) -> Option<String> {
     let rest = path.strip_prefix(series.source_field()?)?;
     (rest.is_empty() || rest.starts_with('.')).then(|| format!("meta{rest}"))
 }

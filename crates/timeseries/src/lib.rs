@@ -16,6 +16,7 @@ mod unpack;
 
 pub use bucket::{Bucket, MEASUREMENTS_MAX};
 pub use bucket_filter::bucket_filter;
+pub use bucket_filter::source_path as path_in_source;
 pub use measurement::Measurement;
 pub use options::{Granularity, TimeSeries};
 pub use unpack::Unpacked;

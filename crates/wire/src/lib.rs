@@ -38,6 +38,6 @@ pub use writer::{FrameStart, begin_message, put_sequence, write_message, write_r
 pub const MAX_FRAME_BYTES: usize = 48_000_000;
 /// Length of the header that every frame begins with, in bytes.
 pub const HEADER_BYTES: usize = 16;
-/// Most document sequences in one message. The protocol names no limit; no command takes more than two
-/// (`bulkWrite`: `ops` and `nsInfo`), and finding doubled identifiers stays linear only below a fixed number.
-pub const MAX_SEQUENCES: usize = 16;
+/// Most document sequences in one message. The protocol names no limit, but no command takes more than two (`bulkWrite`: `ops`
+/// and `nsInfo`), and a frame has room for millions, each of which takes memory.
+pub const MAX_SEQUENCES: usize = 1_000;

@@ -3,12 +3,15 @@
 use crate::cursor::Cursor;
 use crate::{Header, MAX_SEQUENCES, MessageFlags, OpCode, WireError};
 use bunko_bson::{BsonError, DocumentRef};
+use std::collections::HashSet;
 
 const BODY_SECTION: u8 = 0;
 const SEQUENCE_SECTION: u8 = 1;
 const CHECKSUM_BYTES: usize = 4;
 /// Most documents of a sequence that are refused one by one; with more the message is refused.
 const REFUSED_MAX: usize = 1_000;
+/// So many sequences beside the first one are compared with each other, which is quicker than making a table.
+const FEW_SEQUENCES: usize = 3;
 /// Flag bits that a receiver must understand.
 const REQUIRED_FLAGS: u32 = 0xffff;
 
@@ -98,6 +101,9 @@ impl<'a> Message<'a> {
 
     /// A name that is there twice would let two layers see two different commands.
     fn refuse_duplicates(&self) -> Result<(), WireError> {
+        if self.rest.len() > FEW_SEQUENCES {
+            return self.refuse_duplicates_among_many();
+        }
         for (index, sequence) in self.sequences().enumerate() {
             let identifier = sequence.identifier;
             if self.sequences().take(index).any(|earlier| earlier.identifier == identifier) {
@@ -108,6 +114,18 @@ impl<'a> Message<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The same in one walk over all names.
+    fn refuse_duplicates_among_many(&self) -> Result<(), WireError> {
+        let mut identifiers = HashSet::with_capacity(self.rest.len() + 1);
+        if let Some(twice) = self.sequences().find(|sequence| !identifiers.insert(sequence.identifier)) {
+            return Err(WireError::DuplicateSequence { identifier: twice.identifier.to_owned() });
+        }
+        match self.body.iter().find(|field| identifiers.contains(field.name)) {
+            Some(field) => Err(WireError::SequenceInBody { identifier: field.name.to_owned() }),
+            None => Ok(()),
+        }
     }
 
     /// The document sequences in their order, at most [`MAX_SEQUENCES`].
@@ -271,6 +289,9 @@ mod tests {
             (beside_the_body, WireError::SequenceInBody { identifier: "insert".into() }),
         ] {
             assert_eq!(Message::parse(&frame(0, &sections)).unwrap_err(), refused);
+            let others = (0..20).flat_map(|index| sequence(&index.to_string(), &[]));
+            let among_many: Vec<u8> = others.chain(sections).collect();
+            assert_eq!(Message::parse(&frame(0, &among_many)).unwrap_err(), refused);
         }
     }
 

@@ -4,14 +4,15 @@
 use super::{Definition, Stages, reshaped, window};
 use crate::Environment;
 use crate::stage_fields::StageFields;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Element, Value, ValueRef};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Element, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::FieldPath;
+use bunko_expression::{Expression, FieldPath, SortPattern};
 
 pub(super) const DEFINITION: Definition = Definition { name: "$fill", parse };
 
-/// Errors: `FailedToParse` for what is no document, `TypeMismatch` and those of IDL for its fields, 6050204 for two kinds of
-/// partitions, 6050203 for no output, 6050200 to 6050202 for a field of it; those of the stages that it is short for.
+/// Errors: `FailedToParse` for what is no document, `TypeMismatch` and those of IDL for its fields, 6050203 for no output,
+/// 6050200 to 6050202 for a field of it, 6050204 for two kinds of partitions, 16873 for a string that is no path where
+/// nothing is computed; those of the stages that it is short for.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(specification) = value else {
         let message = format!("The $fill stage specification must be an object, found {}", value.kind().alias());
@@ -21,21 +22,24 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let fields = StageFields::new("$fill", specification, &known)?;
     let sort_by = fields.document("sortBy")?;
     let output = fields.required("output", fields.document("output")?)?;
-    let partition_by = partition_by(&fields)?;
+    let partitions = Partitions::read(&fields)?;
     if output.is_empty() {
         let message = "The output field in '$fill' must contain an object with at least one element";
         return Err(failure(6_050_203, message));
     }
     let (mut computed, mut added) = (DocumentBuf::new(), DocumentBuf::new());
     for field in output {
-        FieldPath::parse(field.name)?;
         match Filling::parse(field)? {
-            Filling::By(operator) => computed.append(field.name, &filled(operator, field.name)),
-            Filling::With(value) => added.append(field.name, &if_null(field.name, value)),
+            Filling::By(operator) => computed.append(checked(field.name)?, &filled(operator, field.name)),
+            Filling::With(value) => added.append(checked(field.name)?, &if_null(field.name, value)),
+            Filling::None => &mut added,
         };
     }
+    let partition_by = partitions.expression()?;
     let mut stages = Stages::new();
-    if !computed.as_ref().is_empty() {
+    if computed.as_ref().is_empty() {
+        check_ignored(sort_by, partition_by.as_ref(), environment)?;
+    } else {
         let mut specification = DocumentBuf::new();
         if let Some(partition_by) = &partition_by {
             specification.append("partitionBy", partition_by);
@@ -52,37 +56,75 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     Ok(stages)
 }
 
+/// The name of a field of the output, which must be a path.
+fn checked(name: &str) -> Result<&str> {
+    FieldPath::parse(name)?;
+    Ok(name)
+}
+
+/// Checks an order and partitions that nothing reads, because no field is computed from other documents.
+/// Errors: those of `$sort` and of expressions, 16873 for a string that is no path.
+fn check_ignored(
+    sort_by: Option<DocumentRef<'_>>,
+    partition_by: Option<&Value>,
+    environment: &Environment,
+) -> Result<()> {
+    let scope = environment.scope.parse_scope();
+    if let Some(sort_by) = sort_by {
+        SortPattern::parse_in(sort_by, &scope)?;
+    }
+    match partition_by.map(ValueRef::from) {
+        Some(ValueRef::String(text)) if !text.starts_with('$') => {
+            Err(failure(16873, &format!("FieldPath '{text}' doesn't start with '$'")))
+        }
+        Some(expression) => Expression::parse(expression, &scope).map(drop),
+        None => Ok(()),
+    }
+}
+
 fn failure(code: i32, message: &str) -> Failure {
     Failure::new(ErrorCode(code), message)
 }
 
-/// The expression that documents are partitioned by.
-fn partition_by(fields: &StageFields<'_>) -> Result<Option<Value>> {
-    let paths = fields.array("partitionByFields")?;
-    let Some(expression) = fields.field("partitionBy") else {
-        return paths.filter(|paths| !paths.is_empty()).map(|paths| by_fields(fields, paths)).transpose();
-    };
-    if paths.is_some() {
-        let message = "Maximum one of 'partitionBy' and 'partitionByFields can be specified in '$fill'";
-        return Err(failure(6_050_204, message));
-    }
-    if !matches!(expression, ValueRef::String(_) | ValueRef::Document(_)) {
-        return Err(fields.mismatch("partitionBy", expression, "[string, object]"));
-    }
-    Ok(Some(expression.to_value()))
+/// What documents are partitioned by, as it was asked for.
+struct Partitions<'f> {
+    expression: Option<ValueRef<'f>>,
+    paths: Option<Vec<&'f str>>,
 }
 
-/// Partitions by several fields: by a document of them, whose names do not matter.
-fn by_fields(fields: &StageFields<'_>, paths: ArrayRef<'_>) -> Result<Value> {
-    let mut document = DocumentBuf::new();
-    for (position, path) in paths.iter().enumerate() {
-        let Some(path) = path.as_str() else {
-            return Err(fields.mismatch(&format!("partitionByFields.{position}"), path, "string"));
+impl<'f> Partitions<'f> {
+    /// Errors: `TypeMismatch`.
+    fn read(fields: &StageFields<'f>) -> Result<Self> {
+        let expression = fields.field("partitionBy");
+        if let Some(other) = expression.filter(|value| !matches!(value, ValueRef::String(_) | ValueRef::Document(_))) {
+            return Err(fields.mismatch("partitionBy", other, "[string, object]"));
+        }
+        let path_at = |(position, path): (usize, ValueRef<'f>)| {
+            let is_text = path.as_str();
+            is_text.ok_or_else(|| fields.mismatch(&format!("partitionByFields.{position}"), path, "string"))
         };
-        FieldPath::parse(path)?;
-        document.append(&format!("f{position}"), format!("${path}").as_str());
+        let paths = fields.array("partitionByFields")?;
+        let paths = paths.map(|paths| paths.iter().enumerate().map(path_at).collect()).transpose()?;
+        Ok(Self { expression, paths })
     }
-    Ok(Value::Document(document))
+
+    /// The expression of `$setWindowFields`. Several fields are a document of them, whose names do not matter.
+    /// Errors: 6050204 for both kinds, those of paths.
+    fn expression(self) -> Result<Option<Value>> {
+        if self.expression.is_some() && self.paths.is_some() {
+            let message = "Maximum one of 'partitionBy' and 'partitionByFields can be specified in '$fill'";
+            return Err(failure(6_050_204, message));
+        }
+        let Some(paths) = self.paths.filter(|paths| !paths.is_empty()) else {
+            return Ok(self.expression.map(ValueRef::to_value));
+        };
+        let mut document = DocumentBuf::new();
+        for (position, path) in paths.into_iter().enumerate() {
+            FieldPath::parse(path)?;
+            document.append(&format!("f{position}"), format!("${path}").as_str());
+        }
+        Ok(Some(Value::Document(document)))
+    }
 }
 
 /// What stands in the place of nothing.
@@ -91,24 +133,30 @@ enum Filling<'f> {
     By(&'static str),
     /// The value of this expression.
     With(ValueRef<'f>),
+    /// Nothing, as nothing was asked for.
+    None,
 }
 
 impl<'f> Filling<'f> {
+    /// Errors: 6050200 for what is no document, 6050201 for both a method and a value, 6050202 for an unknown method;
+    /// `TypeMismatch` and those of IDL.
     fn parse(field: Element<'f>) -> Result<Self> {
-        let specification = field.value.as_document().filter(|specification| specification.count() == 1);
-        let Some(specification) = specification else {
+        let ValueRef::Document(specification) = field.value else {
             let message = "Each fill output specification must be an object with exactly one field";
             return Err(failure(6_050_200, message));
         };
         let fields = StageFields::new("$fill", specification, &["value", "method"])?;
         match (fields.string("method")?, specification.get("value")) {
-            (Some("linear"), _) => Ok(Self::By("$linearFill")),
-            (Some("locf"), _) => Ok(Self::By("$locf")),
-            (Some(_), _) => Err(failure(6_050_202, "Method must be either locf or linear")),
-            (None, Some(value)) => Ok(Self::With(value)),
-            (None, None) => {
-                Err(failure(6_050_201, "Each fill output specification must have exactly one of 'value' and 'method'"))
+            (Some(_), Some(_)) => {
+                let message = "Each fill output specification must have exactly one of 'method' or 'value' fields, \
+                               not both";
+                Err(failure(6_050_201, message))
             }
+            (Some("linear"), None) => Ok(Self::By("$linearFill")),
+            (Some("locf"), None) => Ok(Self::By("$locf")),
+            (Some(_), None) => Err(failure(6_050_202, "Method must be either locf or linear")),
+            (None, Some(value)) => Ok(Self::With(value)),
+            (None, None) => Ok(Self::None),
         }
     }
 }

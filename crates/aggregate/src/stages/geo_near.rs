@@ -1,5 +1,6 @@
 //! `$geoNear`: the documents of the collection by their distance from a point. The query planner does it.
 
+use super::geo_near_distance::GeoNearDistance;
 use super::search_filter::{refuse_elsewhere_only, visit_conditions};
 use super::{Definition, Plannable, Reads, Stage, Stages};
 use crate::metadata::Carried;
@@ -10,15 +11,17 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Evaluated, Expression, FieldPath, Offered};
 use bunko_matcher::{Path, near_of};
 use bunko_query::{NearAsked, NearOutput, QueryScope};
+use bunko_timeseries::TimeSeries;
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$geoNear", parse };
 
 /// The stage as it was sent. Points and distances may be variables, whose values are known once it is opened.
+#[derive(Clone)]
 pub struct GeoNear {
-    near: Expression,
-    min: Option<Expression>,
-    max: Option<Expression>,
+    near: Arc<Expression>,
+    min: Option<Arc<Expression>>,
+    max: Option<Arc<Expression>>,
     key: Option<String>,
     output: NearOutput,
     /// `$nearSphere` and not `$near`.
@@ -63,9 +66,9 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
 
 #[derive(Default)]
 struct Reader {
-    near: Option<Expression>,
-    min: Option<Expression>,
-    max: Option<Expression>,
+    near: Option<Arc<Expression>>,
+    min: Option<Arc<Expression>>,
+    max: Option<Arc<Expression>>,
     key: Option<String>,
     output: NearOutput,
     is_spherical: bool,
@@ -100,7 +103,7 @@ fn of_old(code: i32, what: &str) -> Failure {
 }
 
 /// An expression that depends on no document, and gives the same whenever it is asked.
-fn constant(name: &str, code: i32, value: ValueRef<'_>, environment: &Environment) -> Result<Expression> {
+fn constant(name: &str, code: i32, value: ValueRef<'_>, environment: &Environment) -> Result<Arc<Expression>> {
     let expression = Expression::parse(value, &environment.scope.parse_scope())?;
     let mut dependencies = Dependencies::default();
     expression.add_dependencies(&mut dependencies);
@@ -108,7 +111,7 @@ fn constant(name: &str, code: i32, value: ValueRef<'_>, environment: &Environmen
         let message = format!("$geoNear requires '{name}' to be constant, found: {}", ValueText(value));
         return Err(Failure::new(ErrorCode(code), message));
     }
-    Ok(expression)
+    Ok(Arc::new(expression))
 }
 
 /// A path that something is written to.
@@ -190,6 +193,60 @@ impl GeoNear {
         }
         let near = near_of(operators.as_ref())?;
         Ok(Some(NearAsked { path: self.key.clone(), near: Arc::new(near), output: self.output.clone() }))
+    }
+}
+
+/// What becomes of `$geoNear` over the measurements of a time series.
+pub(crate) enum OverMeasurements {
+    /// A search of buckets by their source, before they are unpacked, and the fields that it adds to them.
+    Before(Box<dyn Stage>, Vec<String>),
+    /// Stages behind the one that unpacks.
+    Behind(Stages),
+}
+
+impl GeoNear {
+    /// The same over measurements, which are unpacked before it.
+    /// # Errors
+    /// 5892921 without a key, 1938439 with a filter; 5860206 and 5860208 for a place of a measurement without
+    /// `distanceField`, or with `includeLocs`; those of the point.
+    pub(crate) fn over_measurements(&self, series: &TimeSeries, environment: &Environment) -> Result<OverMeasurements> {
+        let Some(key) = &self.key else {
+            let message = "Must specify 'key' option for $geoNear on a time-series collection";
+            return Err(Failure::new(ErrorCode(5_892_921), message));
+        };
+        if !self.query.as_ref().is_empty() {
+            let message = "Must not specify 'query' for $geoNear on a time-series collection; use $match instead";
+            return Err(Failure::new(ErrorCode(1_938_439), message));
+        }
+        if let Some(of_source) = bunko_timeseries::path_in_source(key, series) {
+            let before = Self { key: Some(of_source), query: DocumentBuf::new(), ..self.clone() };
+            let added = [&self.output.distance_field, &self.output.geometry_field].into_iter().flatten();
+            let added = added.map(|path| path.split('.').next().unwrap_or(path).to_owned()).collect();
+            return Ok(OverMeasurements::Before(Box::new(before), added));
+        }
+        let Some(distance_field) = &self.output.distance_field else {
+            let message = "$geoNear distanceField is required for time-series queries";
+            return Err(Failure::new(ErrorCode(5_860_206), message));
+        };
+        if self.output.geometry_field.is_some() {
+            let message = "$geoNear 'includeLocs' is not supported on time-series metrics";
+            return Err(Failure::new(ErrorCode(5_860_208), message));
+        }
+        // Where variables have no values yet the pipeline is only checked.
+        let Some(asked) = self.asked(&environment.scope)? else { return Ok(OverMeasurements::Behind(Vec::new())) };
+        let stage_of = |document: &DocumentBuf| {
+            super::parse(crate::pipeline::stage_field(ValueRef::Document(document.as_ref()))?, environment)
+        };
+        let mut stages = Stages::new();
+        if let Some(region) = asked.region() {
+            let within = DocumentBuf::new().with("$geoWithin", &region);
+            let filter = DocumentBuf::new().with(key, &within);
+            stages.extend(stage_of(&DocumentBuf::new().with("$match", &filter))?);
+        }
+        let sort = DocumentBuf::new().with(distance_field, 1_i32);
+        stages.push(Box::new(GeoNearDistance { asked, path: key.clone() }));
+        stages.extend(stage_of(&DocumentBuf::new().with("$sort", &sort))?);
+        Ok(OverMeasurements::Behind(stages))
     }
 }
 

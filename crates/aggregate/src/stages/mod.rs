@@ -11,6 +11,7 @@ mod facet;
 mod fill;
 mod fusion;
 mod geo_near;
+mod geo_near_distance;
 mod graph_lookup;
 mod group;
 mod known;
@@ -46,10 +47,12 @@ use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, SortPattern, with_path};
 use bunko_query::Distinct;
+use bunko_timeseries::TimeSeries;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use geo_near::GeoNear;
+pub(crate) use geo_near::OverMeasurements;
 pub use merge::{Merge, WhenMatched, WhenNotMatched};
 pub use unwind::Unwinding;
 
@@ -155,6 +158,14 @@ pub trait Stage: Send + Sync {
     fn bucket_filter(&self, _filter: DocumentRef<'_>) -> Option<DocumentBuf> {
         None
     }
+
+    /// The time series whose measurements it unpacks, where it is a stage that does.
+    fn unpacked(&self) -> Option<&TimeSeries> {
+        None
+    }
+
+    /// Learns of fields of its input that have to come out with each document that it unpacks.
+    fn keep(&mut self, _fields: Vec<String>) {}
 
     /// Whether it finds documents by the words of their texts, which only the planner can do.
     fn searches_text(&self) -> bool {

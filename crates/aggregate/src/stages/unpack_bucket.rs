@@ -19,7 +19,11 @@ const PART_BYTES: usize = 1 << 20;
 const FIELDS: &[&str] =
     &["timeField", "metaField", "bucketMaxSpanSeconds", "assumeNoMixedSchemaData", "usesExtendedRange", "fixedBuckets"];
 
-struct UnpackBucket(TimeSeries);
+struct UnpackBucket {
+    series: TimeSeries,
+    /// Fields of buckets that come out in each of their measurements.
+    kept: Vec<String>,
+}
 
 /// Errors: 5346500 for what is no object, `IDLUnknownField`, 40414 without `timeField`, `TypeMismatch`.
 fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
@@ -36,7 +40,7 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
     if let Some(span) = fields.field("bucketMaxSpanSeconds") {
         options.append("bucketMaxSpanSeconds", span);
     }
-    Ok(vec![Box::new(UnpackBucket(TimeSeries::of_document(options.as_ref())))])
+    Ok(vec![Box::new(UnpackBucket { series: TimeSeries::of_document(options.as_ref()), kept: Vec::new() })])
 }
 
 impl Stage for UnpackBucket {
@@ -64,7 +68,15 @@ impl Stage for UnpackBucket {
     }
 
     fn bucket_filter(&self, filter: DocumentRef<'_>) -> Option<DocumentBuf> {
-        bunko_timeseries::bucket_filter(filter, &self.0)
+        bunko_timeseries::bucket_filter(filter, &self.series)
+    }
+
+    fn unpacked(&self) -> Option<&TimeSeries> {
+        Some(&self.series)
+    }
+
+    fn keep(&mut self, fields: Vec<String>) {
+        self.kept = fields;
     }
 }
 
@@ -91,8 +103,15 @@ impl DocumentStream for Unpacking {
                 },
             };
             let operation = self.environment.operation();
-            let part = Unpacked::of(bucket.as_ref(), &self.stage.0, from, PART_BYTES, operation)?;
-            self.unpacked = part.measurements.into_iter();
+            let part = Unpacked::of(bucket.as_ref(), &self.stage.series, from, PART_BYTES, operation)?;
+            let mut measurements = part.measurements;
+            for field in &self.stage.kept {
+                let Some(value) = bucket.as_ref().get(field) else { continue };
+                for measurement in &mut measurements {
+                    measurement.append(field, value);
+                }
+            }
+            self.unpacked = measurements.into_iter();
             self.rest = part.next.map(|next| (bucket, next));
         }
     }

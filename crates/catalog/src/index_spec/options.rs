@@ -88,7 +88,7 @@ impl Options {
             }
             "partialFilterExpression" => {
                 let filter = value.as_document().ok_or_else(|| wrong_type(name, "an object", value))?;
-                self.partial_filter = Some(Arc::new(PartialFilter::parse(filter)?));
+                self.partial_filter = Some(Arc::new(PartialFilter::parse(filter, StringOrder::BYTES)?));
                 self.shown.append(name, value);
             }
             "expireAfterSeconds" => {

@@ -7,6 +7,7 @@ mod hashed;
 mod ordered;
 mod plane;
 mod sphere;
+mod sphere_bucket;
 mod text;
 mod wildcard;
 
@@ -104,7 +105,7 @@ pub(crate) struct KindEntry {
 
 /// All kinds; the first is the one of patterns that name none.
 pub(crate) const KINDS: &[KindEntry] =
-    &[ordered::ENTRY, hashed::ENTRY, sphere::ENTRY, plane::ENTRY, text::ENTRY, wildcard::ENTRY];
+    &[ordered::ENTRY, hashed::ENTRY, sphere::ENTRY, sphere_bucket::ENTRY, plane::ENTRY, text::ENTRY, wildcard::ENTRY];
 
 /// The kind that a key pattern names.
 /// # Errors

@@ -31,7 +31,13 @@ struct Sphere {
 }
 
 fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
-    let fields = read_fields(key)?;
+    let options = read_options(spec)?;
+    let is_geo = key.iter().map(|field| field.value.as_str() == Some(NAME)).collect();
+    Ok(ReadKind { kind: Arc::new(Sphere { is_geo }), fields: read_fields(key)?, key: None, options })
+}
+
+/// The options, as they are shown.
+pub(super) fn read_options(spec: DocumentRef<'_>) -> Result<DocumentBuf> {
     let version = match spec.get(VERSION) {
         None => 3,
         Some(value @ (ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_))) => {
@@ -51,8 +57,7 @@ fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
             options.append(name, level);
         }
     }
-    let is_geo = key.iter().map(|field| field.value.as_str() == Some(NAME)).collect();
-    Ok(ReadKind { kind: Arc::new(Sphere { is_geo }), fields, key: None, options })
+    Ok(options)
 }
 
 /// # Errors
@@ -80,28 +85,37 @@ impl IndexKind for Sphere {
     }
 
     fn keys(&self, index: &IndexSpec, document: DocumentRef<'_>, keys: &mut KeySet<'_>) -> Result<Multikey> {
-        let mut parts = Vec::with_capacity(index.fields.len());
-        let mut is_indexed = false;
-        for (field, is_geo) in index.fields.iter().zip(&self.is_geo) {
-            let values = if *is_geo {
-                let cells = cells(document, &field.path)?;
-                is_indexed |= !cells.is_empty();
-                cells
-            } else {
-                plain_values(document, &field.path)?
-            };
-            parts.push(if values.is_empty() { vec![Value::Null] } else { values });
-        }
-        // A document without any of the shapes has no keys.
-        if is_indexed {
-            super::add_combinations(index, &parts, keys)?;
-        }
+        add_keys(index, &self.is_geo, document, cells, keys)?;
         Ok(Multikey::default())
     }
 
     fn answers(&self) -> Answers {
         Answers::ByItself
     }
+}
+
+/// Adds the keys of a document, whose geospatial fields have the cells that `cells` finds at their paths.
+pub(super) fn add_keys(
+    index: &IndexSpec,
+    is_geo: &[bool],
+    document: DocumentRef<'_>,
+    cells: impl Fn(DocumentRef<'_>, &str) -> Result<Vec<Value>>,
+    keys: &mut KeySet<'_>,
+) -> Result<()> {
+    let mut parts = Vec::with_capacity(index.fields.len());
+    let mut is_indexed = false;
+    for (field, is_geo) in index.fields.iter().zip(is_geo) {
+        let values = if *is_geo {
+            let cells = cells(document, &field.path)?;
+            is_indexed |= !cells.is_empty();
+            cells
+        } else {
+            plain_values(document, &field.path)?
+        };
+        parts.push(if values.is_empty() { vec![Value::Null] } else { values });
+    }
+    // A document without any of the shapes has no keys.
+    if is_indexed { super::add_combinations(index, &parts, keys) } else { Ok(()) }
 }
 
 /// The numbers of the cells that cover the shapes at a path.

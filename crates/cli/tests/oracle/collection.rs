@@ -72,9 +72,9 @@ pub fn prepare(address: SocketAddr) {
     }
 }
 
-/// The command `compact`, which is about all collections whichever it names.
+/// The command `compact`, which is about all collections whichever it names; also for a primary.
 pub fn compact_command() -> DocumentBuf {
-    DocumentBuf::new().with("compact", &*collections()[0].name)
+    DocumentBuf::new().with("compact", &*collections()[0].name).with("force", true)
 }
 
 /// Runs it.

@@ -106,15 +106,29 @@ pub(crate) fn continue_login(invocation: &mut Invocation<'_>, reply: &mut Writer
     Ok(())
 }
 
+/// The user whose mechanisms a client asks for, as a text or as a document.
+fn asked_about(invocation: &Invocation<'_>) -> Result<Option<Name>> {
+    const FIELD: &str = "saslSupportedMechs";
+    match invocation.field(FIELD) {
+        None => Ok(None),
+        Some(ValueRef::String(text)) => match text.split_once('.') {
+            Some((database, user)) => Ok(Some(Name::new(user, database))),
+            None => Err(Failure::bad_value(format!("'{FIELD}' must be <database>.<user>, but has no dot"))),
+        },
+        Some(value @ ValueRef::Document(_)) => {
+            let name = Name::parse(value, "user", invocation.request.database);
+            name.map(Some).map_err(|error| Failure::bad_value(format!("'{FIELD}': {error}")))
+        }
+        Some(other) => Err(invocation.mismatch(FIELD, other, "types '[string, object]'")),
+    }
+}
+
 /// What `hello` says about logging in: which mechanisms a user has, and the answer to a first message that came along.
 /// # Errors
 /// What is wrong with the fields. A login that is refused is not an error of the handshake: the client tries again.
 pub(crate) fn offer_in_hello(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<()> {
-    if let Some(user) = invocation.string("saslSupportedMechs")? {
-        let (database, user) = user
-            .split_once('.')
-            .ok_or_else(|| Failure::bad_value("'saslSupportedMechs' must be <database>.<user>, but has no dot"))?;
-        let names: ArrayBuf = offered(invocation.service, &Name::new(user, database))?.into_iter().collect();
+    if let Some(user) = asked_about(invocation)? {
+        let names: ArrayBuf = offered(invocation.service, &user)?.into_iter().collect();
         reply.append("saslSupportedMechs", &names);
     }
     let Some(first) = invocation.document("speculativeAuthenticate")? else { return Ok(()) };

@@ -1,7 +1,7 @@
 //! Fields that commands about users and roles have in common.
 
 use super::roles::{all_inherited, find_role, reserved_role};
-use crate::fields::Fields;
+use crate::fields::{Fields, elements};
 use bunko_access::{Name, Privilege, Restrictions, add};
 use bunko_bson::number::Number;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
@@ -34,7 +34,7 @@ pub(crate) fn privileges(fields: &Fields<'_>) -> Result<Option<Vec<Privilege>>> 
     let Some(array) = fields.array("privileges")? else { return Ok(None) };
     check_count("privileges", array)?;
     let mut privileges = Vec::new();
-    for (index, value) in array.iter().enumerate() {
+    for (index, value) in elements(array) {
         let place = format!("privileges.{index}");
         let document = value.as_document().ok_or_else(|| fields.mismatch(&place, value, "type 'object'"))?;
         check_privilege_types(fields, &place, document)?;
@@ -46,6 +46,7 @@ pub(crate) fn privileges(fields: &Fields<'_>) -> Result<Option<Vec<Privilege>>> 
 /// Refuses a privilege whose parts are missing or of other types than MongoDB takes.
 fn check_privilege_types(fields: &Fields<'_>, place: &str, privilege: DocumentRef<'_>) -> Result<()> {
     let resource_place = format!("{place}.resource");
+    refuse_repeated(fields, place, privilege, &["resource", "actions"])?;
     let resource = required(fields, place, privilege, "resource")?;
     let resource = resource.as_document().ok_or_else(|| fields.mismatch(&resource_place, resource, "type 'object'"))?;
     for field in resource.iter().filter(|field| !field.value.is_nullish()) {
@@ -58,10 +59,25 @@ fn check_privilege_types(fields: &Fields<'_>, place: &str, privilege: DocumentRe
         };
         return Err(fields.mismatch(&format!("{resource_place}.{}", field.name), field.value, expected));
     }
+    refuse_repeated(
+        fields,
+        &resource_place,
+        resource,
+        &["cluster", "anyResource", "db", "collection", "system_buckets"],
+    )?;
     let actions_place = format!("{place}.actions");
     let actions = required(fields, place, privilege, "actions")?;
     let actions = actions.as_array().ok_or_else(|| fields.mismatch(&actions_place, actions, "type 'array'"))?;
     check_strings(fields, &actions_place, actions)
+}
+
+/// Refuses a document that has one of its fields twice; nulls and fields of other names are passed over.
+fn refuse_repeated(fields: &Fields<'_>, place: &str, document: DocumentRef<'_>, names: &[&str]) -> Result<()> {
+    let has_twice =
+        |name: &&&str| document.iter().filter(|field| field.name == **name && !field.value.is_nullish()).count() > 1;
+    let Some(name) = names.iter().find(has_twice) else { return Ok(()) };
+    let message = format!("BSON field '{}.{place}.{name}' is a duplicate field", fields.command);
+    Err(Failure::new(ErrorCode::IDL_DUPLICATE_FIELD, message))
 }
 
 fn required<'a>(fields: &Fields<'_>, place: &str, document: DocumentRef<'a>, name: &str) -> Result<ValueRef<'a>> {
@@ -72,7 +88,7 @@ fn required<'a>(fields: &Fields<'_>, place: &str, document: DocumentRef<'a>, nam
 }
 
 fn check_strings(fields: &Fields<'_>, place: &str, array: ArrayRef<'_>) -> Result<()> {
-    match array.iter().enumerate().find(|(_, value)| value.as_str().is_none()) {
+    match elements(array).find(|(_, value)| value.as_str().is_none()) {
         Some((index, other)) => Err(fields.mismatch(&format!("{place}.{index}"), other, "type 'string'")),
         None => Ok(()),
     }
@@ -179,16 +195,20 @@ fn refused(message: String) -> Failure {
 
 /// The name that a command's first value gives to a user or a role of its database.
 /// # Errors
-/// `TypeMismatch`.
+/// `TypeMismatch`, `IDLFailedToParse`.
 pub(crate) fn name_of_argument(fields: &Fields<'_>, database: &str) -> Result<Name> {
     let argument = fields.body.first().map_or(ValueRef::Null, |first| first.value);
+    if argument.is_nullish() {
+        let message = format!("BSON field '{0}.{0}' is missing but a required field", fields.command);
+        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
+    }
     let name = argument.as_str().ok_or_else(|| fields.mismatch(fields.command, argument, "type 'string'"))?;
     Ok(Name::new(name, database))
 }
 
 /// The name that a command gives to what it creates, a `User` or a `Role`.
 /// # Errors
-/// `TypeMismatch`; `BadValue` where it is empty or contains null characters.
+/// Those of [`name_of_argument`]; `BadValue` where it is empty or contains null characters.
 pub(crate) fn name_to_create(fields: &Fields<'_>, kind: &str, database: &str) -> Result<Name> {
     let name = name_of_argument(fields, database)?;
     let lower = kind.to_lowercase();

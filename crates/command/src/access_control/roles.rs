@@ -1,6 +1,6 @@
 //! Roles: those that every server has, and the documents of `admin.system.roles`.
 
-use super::users::documents_where;
+use super::users::{documents_where, find_document};
 use super::{DATABASE, ROLES, USERS, with_field};
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
@@ -64,7 +64,7 @@ pub(crate) fn find_role(catalog: &Catalog, name: &Name) -> Result<Option<Role>> 
     if let Some(role) = BuiltinRole::find(&name.name, &name.database) {
         return Ok(Some(Role::builtin(role, &name.database)));
     }
-    let document = stored_settings::find(catalog, DATABASE, ROLES, &name.id())?;
+    let document = find_document(catalog, ROLES, "role", name)?;
     Ok(document.map(|document| Role::stored(name.clone(), document)))
 }
 

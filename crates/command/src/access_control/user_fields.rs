@@ -2,6 +2,7 @@
 
 use super::role_fields::{restrictions, role_names};
 use super::x509::EXTERNAL_DATABASE;
+use crate::fields::elements;
 use crate::invocation::Invocation;
 use bunko_access::{Mechanism, Name, ScramCredential};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
@@ -108,11 +109,8 @@ impl<'a> UserFields<'a> {
 
 fn mechanisms(invocation: &Invocation<'_>) -> Result<Option<Vec<Mechanism>>> {
     let Some(names) = invocation.array("mechanisms")? else { return Ok(None) };
-    if names.is_empty() {
-        return Err(Failure::bad_value("mechanisms field must not be empty"));
-    }
     let mut mechanisms = Vec::new();
-    for (index, value) in names.iter().enumerate() {
+    for (index, value) in elements(names) {
         let place = format!("mechanisms.{index}");
         let name = value.as_str().ok_or_else(|| invocation.mismatch(&place, value, "type 'string'"))?;
         let mechanism = Mechanism::named(name);
@@ -120,6 +118,9 @@ fn mechanisms(invocation: &Invocation<'_>) -> Result<Option<Vec<Mechanism>>> {
         if !mechanisms.contains(&mechanism) {
             mechanisms.push(mechanism);
         }
+    }
+    if mechanisms.is_empty() {
+        return Err(Failure::bad_value("mechanisms field must not be empty"));
     }
     Ok(Some(mechanisms))
 }

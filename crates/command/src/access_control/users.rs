@@ -5,7 +5,7 @@ use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::Name;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::{FindQuery, plan};
@@ -14,14 +14,24 @@ use bunko_query::{FindQuery, plan};
 /// # Errors
 /// Where it cannot be read.
 pub(crate) fn find_user(catalog: &Catalog, name: &Name) -> Result<Option<DocumentBuf>> {
-    find_document(catalog, USERS, name)
+    find_document(catalog, USERS, "user", name)
 }
 
-/// The document of a user or of a role.
+/// The document of a user or of a role, which has its name under `key`. The `_id` alone does not tell: role `x.y` of the
+/// database `d` has that of role `y` of a database `d.x`, which no database is called, but which may be asked for.
 /// # Errors
 /// Where it cannot be read.
-pub(crate) fn find_document(catalog: &Catalog, collection: &str, name: &Name) -> Result<Option<DocumentBuf>> {
-    stored_settings::find(catalog, DATABASE, collection, &name.id())
+pub(crate) fn find_document(
+    catalog: &Catalog,
+    collection: &str,
+    key: &str,
+    name: &Name,
+) -> Result<Option<DocumentBuf>> {
+    let document = stored_settings::find(catalog, DATABASE, collection, &name.id())?;
+    Ok(document.filter(|document| {
+        let text = |field| document.as_ref().get(field).and_then(ValueRef::as_str);
+        text(key) == Some(&name.name) && text("db") == Some(&name.database)
+    }))
 }
 
 /// What a command says about a user who is not there.

@@ -34,6 +34,8 @@ pub(super) const SET: Command = Command {
 
 fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let mut asked = asked(invocation.argument())?;
+    // It leaves out what MongoDB keeps out of its diagnostic data, which is nothing of these.
+    invocation.strict_boolean("omitInFTDC", false)?;
     let service = invocation.service;
     match invocation.argument() {
         ValueRef::String("*") => asked.retain(|parameter| is_there(service, parameter)),

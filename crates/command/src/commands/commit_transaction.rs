@@ -3,13 +3,13 @@
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
-use bunko_bson::Writer;
+use bunko_bson::{ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "commitTransaction",
     aliases: &[],
-    fields: &["recoveryToken"],
+    fields: &["recoveryToken", "commitTimestamp"],
     databases: Databases::Admin,
     transaction: TransactionUse::Commits,
     privileges: Privileges::Login,
@@ -17,7 +17,15 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    let timestamp = invocation.field("commitTimestamp");
+    if let Some(other) = timestamp.filter(|value| !matches!(value, ValueRef::Timestamp(_))) {
+        return Err(invocation.mismatch("commitTimestamp", other, "type 'timestamp'").into());
+    }
     check_is_inside(invocation)?;
+    if timestamp.is_some() {
+        let message = "commitTransaction cannot provide commitTimestamp to unprepared transaction.";
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message).into());
+    }
     let written = invocation.commit_transaction()?;
     invocation.note_written(written);
     Ok(())

@@ -4,6 +4,7 @@ use crate::authorization::Privileges;
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use crate::replica_set::Deployment;
 use crate::time_series;
 use bunko_access::Action;
 use bunko_bson::Writer;
@@ -25,9 +26,13 @@ const BYTES_PER_MB: u64 = 1024 * 1024;
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let is_dry_run = invocation.strict_boolean("dryRun", false)?;
-    // It lets a primary compact, and this server is none.
-    invocation.strict_boolean("force", false)?;
+    let is_forced = invocation.strict_boolean("force", false)?;
     let target_bytes = free_space_target(invocation)?;
+    if invocation.service.deployment() == Deployment::SetMember && !is_forced {
+        let message = "will not run compact on an active replica set primary as this will slow down other running \
+                       operations. use force:true to force";
+        return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
+    }
     let collection = time_series::collection_or_buckets(invocation, &namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, "collection does not exist"))?;
     let before = CollectionStatistics::of(&collection);

@@ -5,7 +5,7 @@ use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_access::Action;
-use bunko_bson::Writer;
+use bunko_bson::{ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMPACT: Command = Command {
@@ -29,9 +29,24 @@ pub(super) const CLEANUP: Command = Command {
 };
 
 fn compact(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    invocation.document("encryptionInformation")?;
+    check_padding(invocation)?;
     check(invocation, "compactionTokens", 6_346_807)?;
     write_statistics(reply);
     Ok(())
+}
+
+/// Refuses a padding factor that MongoDB refuses; nothing is padded here.
+fn check_padding(invocation: &Invocation<'_>) -> Result<(), Failure> {
+    const FIELD: &str = "anchorPaddingFactor";
+    let Some(value) = invocation.field(FIELD) else { return Ok(()) };
+    match value {
+        ValueRef::Double(factor) if (0.0..=1.0).contains(&factor) => Ok(()),
+        ValueRef::Double(factor) => Err(Failure::bad_value(format!(
+            "BSON field '{FIELD}' value must be >= 0 and <= 1, actual value '{factor}'"
+        ))),
+        other => Err(invocation.mismatch(FIELD, other, "type 'double'")),
+    }
 }
 
 fn cleanup(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(super) const COMMAND: Command = Command {
     name: "createIndexes",
     aliases: &[],
-    fields: &["indexes", "commitQuorum", "ignoreUnknownIndexOptions", "collectionUUID"],
+    fields: &["indexes", "commitQuorum", "ignoreUnknownIndexOptions", "collectionUUID", "v"],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
     privileges: Privileges::OnCollection(Action::CreateIndex),
@@ -77,6 +77,8 @@ fn is_long(collection: &Collection) -> bool {
 
 fn parse_specs(invocation: &Invocation<'_>, series: Option<&Series>) -> Result<Vec<IndexSpec>, Failure> {
     let ignores_unknown = invocation.boolean("ignoreUnknownIndexOptions", false)?;
+    // MongoDB's parser takes a version of the command, which nothing asks for.
+    invocation.integer("v")?;
     let documents = invocation.documents("indexes")?;
     if documents.is_empty() {
         return Err(Failure::bad_value("Must specify at least one index to create"));
@@ -97,6 +99,12 @@ fn parse_specs(invocation: &Invocation<'_>, series: Option<&Series>) -> Result<V
 
 fn parse_spec(document: DocumentRef<'_>, ignores_unknown: bool, series: Option<&Series>) -> Result<IndexSpec, Failure> {
     let mut spec = if ignores_unknown { IndexSpec::without_unknown_options(document) } else { document.to_owned() };
+    let key = spec.as_ref().get("key").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+    if let Some(field) = key.iter().find(|field| field.value.as_str() == Some("2dsphere_bucket")) {
+        // An index of measurements becomes one.
+        let message = format!("Unknown index plugin '{}'", field.value.as_str().unwrap_or_default());
+        return Err(Failure::new(ErrorCode::CANNOT_CREATE_INDEX, message));
+    }
     if let Some(series) = series {
         spec = time_series::of_buckets(spec.as_ref(), &series.options)?;
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(super) const COMMAND: Command = Command {
     name: "dataSize",
     aliases: &["datasize"],
-    fields: &["keyPattern", "min", "max", "estimate"],
+    fields: &["keyPattern", "min", "max", "estimate", "maxSize", "maxObjects"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(collections::data_size),
@@ -40,20 +40,52 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     made_while_read::check(invocation, &namespace, invocation.command)?;
     let is_estimate = invocation.boolean("estimate", false)?;
     let part = part(invocation)?;
-    let (bytes, count) = match (invocation.collection_not_view(&namespace)?, part) {
-        (None, _) => (0, 0),
-        (Some(collection), None) => (collection.data_bytes(), collection.count()),
-        (Some(collection), Some(part)) => {
+    let limits = Limits::parse(invocation)?;
+    let measured = match (invocation.collection_not_view(&namespace)?, part) {
+        (None, _) => Measured::default(),
+        (Some(collection), None) if limits.are_kept_by(collection.data_bytes(), collection.count()) => {
+            Measured { bytes: collection.data_bytes(), count: collection.count(), is_cut: false }
+        }
+        (Some(collection), part) => {
             invocation.refuse_if_long(true)?;
-            size_of_part(invocation, &collection, &part)?
+            measure(invocation, &collection, part.as_ref(), &limits)?
         }
     };
     reply
         .append("estimate", is_estimate)
-        .append("size", bytes as i64)
-        .append("numObjects", count as i64)
+        .append("size", measured.bytes as i64)
+        .append("numObjects", measured.count as i64)
         .append("millis", invocation.started().elapsed().as_millis() as i64);
+    if measured.is_cut {
+        reply.append("maxReached", true);
+    }
     Ok(())
+}
+
+/// What ends the count: it goes on until it is beyond one of them. 0 is none.
+struct Limits {
+    bytes: i64,
+    count: i64,
+}
+
+impl Limits {
+    fn parse(invocation: &Invocation<'_>) -> Result<Self, Failure> {
+        let limit = |name| invocation.integer(name).map(Option::unwrap_or_default);
+        Ok(Self { bytes: limit("maxSize")?, count: limit("maxObjects")? })
+    }
+
+    fn are_kept_by(&self, bytes: u64, count: u64) -> bool {
+        let is_beyond = |limit: i64, value: u64| limit != 0 && i64::try_from(value).is_ok_and(|value| value > limit);
+        !is_beyond(self.bytes, bytes) && !is_beyond(self.count, count)
+    }
+}
+
+#[derive(Default)]
+struct Measured {
+    bytes: u64,
+    count: u64,
+    /// Whether a limit ended it.
+    is_cut: bool,
 }
 
 fn part<'a>(invocation: &Invocation<'a>) -> Result<Option<Part<'a>>, Failure> {
@@ -71,12 +103,37 @@ fn no_index() -> Failure {
     Failure::new(ErrorCode::OPERATION_FAILED, "couldn't find valid index containing key pattern")
 }
 
-fn size_of_part(
+fn measure(
     invocation: &Invocation<'_>,
     collection: &Arc<Collection>,
-    part: &Part<'_>,
-) -> Result<(u64, u64), Failure> {
-    let hint = Hint::parse(ValueRef::Document(part.key_pattern))?;
+    part: Option<&Part<'_>>,
+    limits: &Limits,
+) -> Result<Measured, Failure> {
+    let mut query = FindQuery::new(DocumentRef::EMPTY, invocation.scope())?;
+    if let Some(part) = part {
+        query.hint = hint_of(collection, part)?;
+        query.set_key_bounds(part.min, part.max);
+    }
+    let plan = match plan(collection, Arc::new(query)) {
+        Ok(plan) => plan,
+        // There is nothing between a bound and itself, nor beyond it.
+        Err(failure) if failure.code() == ErrorCode(51175) => return Ok(Measured::default()),
+        Err(failure) => return Err(failure),
+    };
+    let mut execution = plan.open()?;
+    let mut measured = Measured::default();
+    while let Some(document) = execution.next()? {
+        measured.bytes += document.len_bytes() as u64;
+        measured.count += 1;
+        if !limits.are_kept_by(measured.bytes, measured.count) {
+            measured.is_cut = true;
+            break;
+        }
+    }
+    Ok(measured)
+}
+
+fn hint_of(collection: &Collection, part: &Part<'_>) -> Result<Option<Hint>, Failure> {
     let has_index = collection.ready_indexes().iter().any(|index| {
         let key = index.document.as_ref().get("key").and_then(ValueRef::as_document);
         key.is_some_and(|key| key.as_bytes() == part.key_pattern.as_bytes())
@@ -84,20 +141,5 @@ fn size_of_part(
     if !has_index {
         return Err(no_index());
     }
-    let mut query = FindQuery::new(DocumentRef::EMPTY, invocation.scope())?;
-    query.hint = hint;
-    query.set_key_bounds(part.min, part.max);
-    let plan = match plan(collection, Arc::new(query)) {
-        Ok(plan) => plan,
-        // There is nothing between a bound and itself, nor beyond it.
-        Err(failure) if failure.code() == ErrorCode(51175) => return Ok((0, 0)),
-        Err(failure) => return Err(failure),
-    };
-    let mut execution = plan.open()?;
-    let (mut bytes, mut count) = (0, 0);
-    while let Some(document) = execution.next()? {
-        bytes += document.len_bytes() as u64;
-        count += 1;
-    }
-    Ok((bytes, count))
+    Hint::parse(ValueRef::Document(part.key_pattern))
 }

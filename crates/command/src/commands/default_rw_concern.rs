@@ -35,8 +35,8 @@ pub(super) const SET: Command = Command {
 };
 
 fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    refuse_without_set(invocation)?;
     let in_memory = invocation.strict_boolean("inMemory", false)?;
+    refuse_without_set(invocation)?;
     write_defaults(invocation, reply);
     if in_memory {
         reply.append("inMemory", true);
@@ -45,9 +45,9 @@ fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 }
 
 fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    refuse_without_set(invocation)?;
     let read = invocation.document("defaultReadConcern")?;
     let write = invocation.document("defaultWriteConcern")?;
+    refuse_without_set(invocation)?;
     if read.is_none() && write.is_none() {
         let message = "At least one of the 'defaultReadConcern' or 'defaultWriteConcern' fields must be present";
         return Err(Failure::bad_value(message).into());
@@ -56,6 +56,10 @@ fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     // Two commands that set one half each must not undo each other's.
     let changing = service.default_concerns.change(invocation)?;
     let before = changing.before();
+    let read = match read {
+        None => before.as_ref().and_then(|before| before.read.clone()),
+        Some(read) => checked_read(read)?,
+    };
     let write = match write {
         None => before.as_ref().and_then(|before| before.write.clone()),
         Some(write) if write.is_empty() => {
@@ -66,10 +70,6 @@ fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             None
         }
         Some(write) => Some(checked_write(service.deployment(), write)?),
-    };
-    let read = match read {
-        None => before.and_then(|before| before.read),
-        Some(read) => checked_read(read)?,
     };
     let world = &service.world;
     let set = Set { read, write, time: world.timestamp(), wall_clock_ms: world.now_ms() };
@@ -99,6 +99,24 @@ fn checked_read(concern: DocumentRef<'_>) -> Result<Option<DocumentBuf>> {
             ("level", ValueRef::Null | ValueRef::Undefined) => {}
             ("level", ValueRef::String(name)) => level = Some(name),
             ("level", value) => return Err(wrong_type("defaultReadConcern.level", value, "string")),
+            ("provenance", ValueRef::Null | ValueRef::Undefined) => {}
+            ("provenance", ValueRef::String(_)) => {
+                return Err(Failure::bad_value("'provenance' must be unset in default read concern"));
+            }
+            ("provenance", value) => return Err(wrong_type("defaultReadConcern.provenance", value, "string")),
+            ("afterClusterTime" | "atClusterTime", ValueRef::Timestamp(_)) => {
+                let name = element.name;
+                return Err(match (name, concern.get("level").and_then(ValueRef::as_str)) {
+                    ("atClusterTime", level) if level != Some("snapshot") => Failure::new(
+                        ErrorCode::INVALID_OPTIONS,
+                        "readConcern level 'snapshot' is required when specifying atClusterTime",
+                    ),
+                    _ => Failure::bad_value(format!("'{name}' is not suitable for the default read concern")),
+                });
+            }
+            (name @ ("afterClusterTime" | "atClusterTime"), value) => {
+                return Err(wrong_type(&format!("defaultReadConcern.{name}"), value, "timestamp"));
+            }
             (name, _) => {
                 let message = format!("BSON field 'defaultReadConcern.{name}' is an unknown field.");
                 return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
@@ -128,6 +146,9 @@ fn checked_write(deployment: Deployment, concern: DocumentRef<'_>) -> Result<Doc
     };
     if parsed.is_unacknowledged {
         return Err(Failure::bad_value("Unacknowledged write concern is not suitable for the default write concern"));
+    }
+    if concern.get("provenance").is_some_and(|provenance| !provenance.is_nullish()) {
+        return Err(Failure::bad_value("'provenance' must be unset in default write concern"));
     }
     let mut kept = DocumentBuf::new();
     match w.as_str() {

@@ -120,6 +120,10 @@ pub(super) fn run_pipeline(
 fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
     let verbosity = verbosity(invocation)?;
     let argument = invocation.argument();
+    if argument.is_nullish() {
+        let message = "BSON field 'explain.explain' is missing but a required field";
+        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
+    }
     let body = argument.as_document().ok_or_else(|| invocation.mismatch("explain", argument, "type 'object'"))?;
     let name = body.first().map_or("", |first| first.name);
     let Some(command) = find(name) else {

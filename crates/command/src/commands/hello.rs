@@ -5,6 +5,7 @@ use crate::authorization::Privileges;
 use crate::awaiting::{Await, Heartbeat};
 use crate::client_metadata;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, FollowUp, Halt, TransactionUse};
+use crate::fields::elements;
 use crate::invocation::Invocation;
 use crate::replica_set::{ReplicaSet, optime};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, extended_json};
@@ -55,6 +56,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let (client, doc) = (format!("conn{}", connection.id), extended_json::to_relaxed(ValueRef::Document(client)));
         tracing::info!(target: "NETWORK", id = 51800, ctx = client, remote = %connection.peer, client, doc, "client metadata");
     }
+    check_types(invocation)?;
     wait_for_change(invocation)?;
     let is_hello = invocation.command.name == "hello";
     if invocation.boolean("helloOk", false)? {
@@ -82,6 +84,16 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     agree_on_compression(invocation, reply)?;
     offer_in_hello(invocation, reply)?;
     Ok(())
+}
+
+/// Refuses fields that say nothing here where they are of types that MongoDB refuses.
+fn check_types(invocation: &Invocation<'_>) -> Result<(), Failure> {
+    for name in ["forShell", "hangUpOnStepDown"] {
+        invocation.boolean(name, false)?;
+    }
+    invocation.strict_boolean("loadBalanced", false)?;
+    invocation.string("hostInfo")?;
+    invocation.document("internalClient").map(drop)
 }
 
 /// What a member says of its set, whose only member and primary it is.
@@ -114,6 +126,9 @@ fn topology_version(invocation: &Invocation<'_>) -> DocumentBuf {
 
 fn agree_on_compression(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Failure> {
     let Some(wanted) = invocation.array("compression")? else { return Ok(()) };
+    if let Some((index, other)) = elements(wanted).find(|(_, value)| value.as_str().is_none()) {
+        return Err(invocation.mismatch(&format!("compression.{index}"), other, "type 'string'"));
+    }
     let agreed = negotiate(wanted.iter().filter_map(ValueRef::as_str), &Compressor::ALL);
     if !agreed.is_empty() {
         reply.begin_array("compression");

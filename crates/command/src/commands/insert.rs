@@ -166,15 +166,63 @@ pub(super) fn write_errors(reply: &mut Writer<'_>, failures: &[(usize, Failure)]
     if failures.is_empty() {
         return;
     }
+    // What was written has to be told, however much there is to say of the rest.
+    let mut room = REPLY_BYTES_MAX.saturating_sub(reply.len_bytes() + failures.len() * BARE_ERROR_BYTES);
+    let mut take = |bytes: usize| {
+        let fits = bytes <= room;
+        if fits {
+            room -= bytes;
+        }
+        fits
+    };
     reply.begin_array("writeErrors");
     for (index, (position, failure)) in failures.iter().enumerate() {
+        let (details, message) = (failure.details(), failure.message());
+        let is_told = index < WHOLE_MESSAGES || message.len() <= MESSAGE_BYTES_MAX;
         reply.begin_document(&index.to_string());
-        reply
-            .append("index", *position as i32)
-            .append("code", failure.code().0)
-            .extend(failure.details())
-            .append("errmsg", ValueRef::String(failure.message()))
-            .end();
+        reply.append("index", *position as i32).append("code", failure.code().0);
+        if take(details.as_bytes().len()) {
+            reply.extend(details);
+        }
+        let message = if is_told && take(message.len()) { message } else { "" };
+        reply.append("errmsg", ValueRef::String(message)).end();
     }
     reply.end();
+}
+
+/// Behind so many errors a message that has more bytes is left empty, as on MongoDB.
+const WHOLE_MESSAGES: usize = 2;
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// What a reply may take, in bytes, and what an error takes without its message and details.
+const REPLY_BYTES_MAX: usize = 15 << 20;
+const BARE_ERROR_BYTES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::DocumentBuf;
+
+    /// The lengths of the messages that are told of errors with messages of these lengths.
+    fn told(lengths: &[usize]) -> Vec<usize> {
+        let failures: Vec<_> =
+            lengths.iter().map(|length| Failure::bad_value("x".repeat(*length))).enumerate().collect();
+        let mut bytes = Vec::new();
+        let mut writer = Writer::new(&mut bytes);
+        write_errors(&mut writer, &failures);
+        writer.end();
+        assert!(bytes.len() <= 16 << 20, "{} bytes", bytes.len());
+        let document = DocumentBuf::parse(bytes).expect("a document");
+        let errors = document.as_ref().get("writeErrors").and_then(ValueRef::as_array).expect("errors");
+        let message = |error: ValueRef<'_>| error.as_document()?.get("errmsg")?.as_str().map(str::len);
+        errors.iter().map(|error| message(error).expect("a message")).collect()
+    }
+
+    #[test]
+    fn all_errors_are_told_and_long_messages_left_out() {
+        const LONG: usize = MESSAGE_BYTES_MAX + 1;
+        assert_eq!(told(&[LONG, 1, LONG, 1, MESSAGE_BYTES_MAX]), [LONG, 1, 0, 1, MESSAGE_BYTES_MAX]);
+        let many = told(&[1_000; 100_000]);
+        assert_eq!(many.len(), 100_000);
+        assert!(many.iter().filter(|length| **length == 1_000).count() > 8_000 && many.last() == Some(&0));
+    }
 }

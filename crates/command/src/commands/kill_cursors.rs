@@ -3,6 +3,7 @@
 use crate::authorization::{Privileges, cursors};
 use crate::cursor_store::Killed;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::fields::elements;
 use crate::invocation::Invocation;
 use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::Namespace;
@@ -29,9 +30,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let ids = invocation.array("cursors")?.ok_or_else(|| {
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'killCursors.cursors' is missing but a required field")
     })?;
-    let ids: Vec<i64> = ids
-        .iter()
-        .enumerate()
+    let ids: Vec<i64> = elements(ids)
         .map(|(index, value)| match value {
             ValueRef::Int64(id) => Ok(id),
             other => Err(Failure::type_mismatch(format!(

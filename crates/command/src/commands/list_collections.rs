@@ -17,7 +17,8 @@ use std::sync::Arc;
 pub(super) const COMMAND: Command = Command {
     name: "listCollections",
     aliases: &[],
-    fields: &["filter", "nameOnly", "authorizedCollections", "cursor"],
+    // MongoDB takes the last one, which has meant nothing since 4.2.
+    fields: &["filter", "nameOnly", "authorizedCollections", "cursor", "includePendingDrops"],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(administration::list_collections),
@@ -34,7 +35,7 @@ enum Detail {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let scope = Arc::new(invocation.scope().without_builtins());
     let filter = invocation.document("filter")?.map(|filter| parse_filter(filter, &scope)).transpose()?;
-    let detail = if invocation.boolean("nameOnly", false)? { Detail::NameAndType } else { Detail::All };
+    let detail = if invocation.strict_boolean("nameOnly", false)? { Detail::NameAndType } else { Detail::All };
     let only_own = invocation.strict_boolean("authorizedCollections", false)?;
     let database = invocation.request.database;
     let asker = invocation.asker().filter(|asker| only_own || !asker.on_database(database, Action::ListCollections));

@@ -30,7 +30,7 @@ const BYTES_PER_MB: u64 = 1024 * 1024;
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let filter = invocation.document("filter")?.map(|filter| parse(invocation, filter)).transpose()?;
     let is_name_only = invocation.boolean("nameOnly", false)?;
-    let only_own = invocation.boolean("authorizedDatabases", false)?;
+    let only_own = invocation.strict_boolean("authorizedDatabases", false)?;
     let asker = invocation.asker().filter(|asker| only_own || !asker.on_cluster(Action::ListDatabases));
     let catalog = &invocation.service.catalog;
     let mut total_bytes = 0;

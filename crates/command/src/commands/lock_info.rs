@@ -2,7 +2,7 @@
 //! documents or keys, which last as long as one batch takes to be appended.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentBuf, Writer};
@@ -10,7 +10,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf, Writer};
 pub(super) const COMMAND: Command = Command {
     name: "lockInfo",
     aliases: &[],
-    fields: ANY_FIELDS,
+    fields: &["includeStorageEngineDump"],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ServerStatus),
@@ -18,6 +18,8 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    // MongoDB's storage engine tells its log what it does, and the client nothing.
+    invocation.strict_boolean("includeStorageEngineDump", false)?;
     reply.begin_array("lockInfo");
     if invocation.service.write_lock.is_closed() {
         let observed = invocation.service.operations.observe();

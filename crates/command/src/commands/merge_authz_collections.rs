@@ -89,7 +89,7 @@ fn merge(
         if !database.is_empty() && name.database != database {
             continue;
         }
-        let is_there = find_document(&invocation.service.catalog, kind.collection, &name)?.is_some();
+        let is_there = find_document(&invocation.service.catalog, kind.collection, kind.key, &name)?.is_some();
         keep_document(invocation, kind.collection, &document)?;
         let event = if is_there { kind.updated } else { kind.created };
         note_merged(invocation.service, invocation.connection, event, kind.key, &name, document.as_ref());
@@ -119,6 +119,9 @@ fn name_of(kind: &Kind, document: DocumentRef<'_>) -> Result<Name> {
         _ => Err(refused(format!("a document of a {} needs '{field}' to be a string that is not empty", kind.key))),
     };
     let name = Name::new(part(kind.key)?, part("db")?);
+    if name.database.contains('.') {
+        return Err(refused(format!("the {} '{name}' belongs to a database that cannot be", kind.key)));
+    }
     match document.get("_id") {
         Some(ValueRef::String(id)) if id == name.id() => Ok(name),
         _ => Err(refused(format!("the document of the {} '{name}' needs the _id '{}'", kind.key, name.id()))),

@@ -5,10 +5,10 @@
 
 use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
-use crate::fields::wrong_type;
+use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
 use bunko_access::Action;
-use bunko_bson::{ValueRef, Writer};
+use bunko_bson::{Writer, number};
 use bunko_catalog::from_storage;
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -37,11 +37,24 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     if !argument.is_number() {
         return Err(invocation.mismatch(COMMAND.name, argument, "types '[long, int, decimal, double]'").into());
     }
+    // MongoDB parses the fields only once it has found the oplog.
+    let unknown = invocation
+        .request
+        .body
+        .iter()
+        .skip(1)
+        .find(|field| !matches!(field.name, "size" | "minRetentionHours") && !is_generic(field.name));
+    if let Some(unknown) = unknown {
+        let message = format!("BSON field '{}.{}' is an unknown field.", COMMAND.name, unknown.name);
+        return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message).into());
+    }
     let size_mb = double(invocation, "size", SIZE_MB_MIN, SIZE_MB_MAX)?;
     let retention_hours = double(invocation, "minRetentionHours", 0.0, f64::INFINITY)?;
-    invocation.refuse_if_long(size_mb.is_some())?;
-    if let Some(hours) = retention_hours {
-        store.retain_history((hours * MS_PER_HOUR) as u64);
+    let retention_ms = retention_hours.map(|hours| (hours * MS_PER_HOUR) as u64);
+    let frees = retention_ms.is_some_and(|retention_ms| retention_ms < store.history_retention_ms());
+    invocation.refuse_if_long(size_mb.is_some() || frees)?;
+    if let Some(retention_ms) = retention_ms {
+        store.retain_history(retention_ms).map_err(from_storage)?;
     }
     if let Some(size_mb) = size_mb {
         store.resize_history((size_mb * BYTES_PER_MB) as u64).map_err(from_storage)?;
@@ -49,12 +62,11 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     Ok(())
 }
 
-/// A field that is a double, and no other number, within bounds.
+/// A field that is a number within bounds.
 fn double(invocation: &Invocation<'_>, name: &str, least: f64, most: f64) -> Result<Option<f64>> {
     let Some(value) = invocation.field(name) else { return Ok(None) };
-    let ValueRef::Double(number) = value else {
-        return Err(wrong_type(&format!("{}.{name}", COMMAND.name), value, "double"));
-    };
+    let number = number::as_f64(value)
+        .ok_or_else(|| invocation.mismatch(name, value, "types '[long, int, decimal, double]'"))?;
     let refused = |relation: &str, bound: f64| {
         Failure::bad_value(format!("BSON field '{name}' value must be {relation} {bound}, actual value '{number}'"))
     };

@@ -11,7 +11,7 @@ use bunko_errors::{ErrorCode, Failure};
 pub(super) const COMMAND: Command = Command {
     name: "setFeatureCompatibilityVersion",
     aliases: &[],
-    fields: &["confirm", "downgradeOnDiskChanges", "fromConfigServer"],
+    fields: &["confirm", "fromConfigServer"],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::SetFeatureCompatibilityVersion),
@@ -24,10 +24,8 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         .as_str()
         .ok_or_else(|| invocation.mismatch("setFeatureCompatibilityVersion", argument, "type 'string'"))?;
     let is_confirmed = invocation.boolean("confirm", false)?;
-    for name in ["downgradeOnDiskChanges", "fromConfigServer"] {
-        if invocation.boolean(name, false)? {
-            return Err(invocation.unsupported(name).into());
-        }
+    if invocation.boolean("fromConfigServer", false)? {
+        return Err(invocation.unsupported("fromConfigServer").into());
     }
     let version = VERSIONS.into_iter().find(|version| *version == asked).ok_or_else(|| {
         let message =

@@ -4,6 +4,7 @@
 use crate::authorization::Privileges;
 use crate::commit_quorum;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::fields::elements;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{ArrayRef, Writer};
@@ -52,9 +53,7 @@ fn read_names(names: ArrayRef<'_>) -> Result<Vec<&str>, Failure> {
             "BSON field 'setIndexCommitQuorum.indexNames.{position}' is the wrong type '{kind}', expected type 'string'"
         ))
     };
-    names
-        .iter()
-        .enumerate()
+    elements(names)
         .map(|(position, value)| value.as_str().ok_or_else(|| mismatch(position, value.kind().alias())))
         .collect()
 }

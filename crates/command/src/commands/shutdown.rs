@@ -18,7 +18,7 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     // Both concern replica sets: whether to go, and how long to wait, when no other member has caught up.
-    invocation.boolean("force", false)?;
+    invocation.strict_boolean("force", false)?;
     invocation.size("timeoutSecs")?;
     (invocation.service.process.shut_down)();
     Ok(())

@@ -4,10 +4,11 @@ use crate::authorization::Privileges;
 use crate::collection_statistics::smallest_integer;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use crate::replica_set::Deployment;
 use crate::time_series;
 use bunko_access::Action;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
-use bunko_catalog::Validation;
+use bunko_catalog::{Namespace, Validation};
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
@@ -22,7 +23,7 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let repair = check_options(invocation)?;
+    let repair = check_options(invocation, &namespace)?;
     let collection = time_series::collection_or_buckets(invocation, &namespace)?.ok_or_else(|| {
         Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Collection '{namespace}' does not exist to validate."))
     })?;
@@ -36,34 +37,65 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Every validation is full, of a snapshot and beside others, and checks the BSON of every document: `full`,
-/// `background`, `metadata` and `checkBSONConformance` ask for no more than that, but may not be combined at will.
-fn check_options(invocation: &Invocation<'_>) -> Result<Repair, Failure> {
-    let is_full = invocation.truth("full");
-    let is_background = invocation.truth("background");
-    let is_repair = invocation.truth("repair");
-    let is_metadata = invocation.truth("metadata");
-    let checks_bson = invocation.truth("checkBSONConformance");
+/// Every validation is full, of a snapshot and beside others, and checks the BSON of every document: options ask for no more
+/// than that, but may not be combined at will. A server alone does not validate in the background, a member of a set does not
+/// repair.
+/// Source: MongoDB manual 8.2, "validate".
+fn check_options(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Repair, Failure> {
+    let is_member = invocation.service.deployment() == Deployment::SetMember;
+    let is_on = |name: &str| invocation.truth(name);
+    let is_off = |name: &str| invocation.value(name).is_some() && !invocation.truth(name);
     let refuse = |what: &str| {
         let message = format!("Running the validate command with {what} is not supported.");
         Err(Failure::new(ErrorCode::INVALID_OPTIONS, message))
     };
-    if is_background && is_full {
-        return refuse("both { background: true } and { full: true }");
+    let is_full = is_on("full") || is_on("enforceFastCount");
+    for (one, other) in [("background", "full"), ("background", "enforceFastCount")] {
+        if is_on(one) && is_on(other) {
+            return refuse(&format!("both {{ {one}: true }} and {{ {other}: true }}"));
+        }
     }
-    if is_background && is_repair {
-        return refuse("both { background: true } and { repair: true }");
+    if is_off("checkBSONConformance") && is_full {
+        let message = "Cannot explicitly set 'checkBSONConformance: false' with full validation set.";
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
     }
-    if is_metadata && (is_full || is_background || is_repair || checks_bson) {
-        return refuse("{ metadata: true } and any other option");
+    if let Some(other) = ["background", "enforceFastCount", "checkBSONConformance"].iter().find(|other| is_on(other))
+        && is_on("repair")
+    {
+        return refuse(&format!("both {{ {other}: true }} and {{ repair: true }}"));
     }
-    Ok(if is_repair {
-        Repair::FixErrors
-    } else if invocation.truth("fixMultikey") {
-        Repair::AdjustMultikey
-    } else {
-        Repair::None
+    if let Some(name) = ["repair", "fixMultikey"].iter().find(|name| is_on(name)).filter(|_| is_member) {
+        let message =
+            format!("Running the validate command with {{ {name}: true }} can only be performed in standalone mode.");
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+    }
+    if is_off("fixMultikey") && is_on("repair") {
+        return refuse("both { fixMultikey: false } and { repair: true }");
+    }
+    if is_on("metadata") && (is_full || ["background", "checkBSONConformance", "repair"].into_iter().any(is_on)) {
+        let message = "Running the validate command with { metadata: true } is not supported with any other options";
+        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+    }
+    if is_on("background") {
+        check_background(is_member, namespace)?;
+    }
+    // What only looks at metadata, or at the count, puts nothing right.
+    Ok(match (is_on("metadata") || is_on("enforceFastCount"), is_on("repair"), is_on("fixMultikey")) {
+        (false, true, _) => Repair::FixErrors,
+        (false, false, true) => Repair::AdjustMultikey,
+        _ => Repair::None,
     })
+}
+
+/// Refuses a validation in the background where there are no checkpoints of the collection with times of the oplog.
+fn check_background(is_member: bool, namespace: &Namespace) -> Result<(), Failure> {
+    let place = match (is_member, namespace.database()) {
+        (false, _) => "in standalone mode",
+        (true, "local") => "on unreplicated collections",
+        (true, _) => return Ok(()),
+    };
+    let message = format!("Running the validate command with {{ background: true }} is not supported {place}");
+    Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message))
 }
 
 /// What is to be put right. Which paths have arrays is known exactly here, so there is nothing to adjust.

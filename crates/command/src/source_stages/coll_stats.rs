@@ -5,7 +5,7 @@ use crate::class_latency::ClassLatency;
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
 use crate::fields::Fields;
 use crate::operation_class::OperationClass;
-use crate::statistics_scale::scale;
+use crate::statistics_scale::{check_storage_options, scale};
 use crate::time_series::{self, Series};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
@@ -118,7 +118,11 @@ fn check(section: &str, options: DocumentRef<'_>) -> Result<()> {
             }
             Ok(())
         }
-        "storageStats" => scale(&Fields::new("$collStats.storageStats", options)).map(drop),
+        "storageStats" => {
+            let fields = Fields::new("$collStats.storageStats", options);
+            scale(&fields)?;
+            check_storage_options(&fields)
+        }
         _ if options.is_empty() => Ok(()),
         _ => {
             let message = format!("the {section} option of $collStats takes an empty document");
@@ -177,11 +181,12 @@ fn write_storage(writer: &mut Writer<'_>, target: &Target, scale: u64) {
     writer.end();
 }
 
-/// Of a time series the documents are its buckets, which are told of by themselves.
-fn write_buckets(writer: &mut Writer<'_>, statistics: &CollectionStatistics, series: &Series, scale: u64) {
+/// Of a time series the documents are its buckets, which are told of by themselves. The index that keeps them in order is not
+/// counted.
+pub(crate) fn write_buckets(writer: &mut Writer<'_>, statistics: &CollectionStatistics, series: &Series, scale: u64) {
     let mut written = Vec::new();
     let mut whole = Writer::new(&mut written);
-    statistics.write(&mut whole, scale);
+    statistics.clone().without_index("_id_").write(&mut whole, scale);
     whole.end();
     for field in DocumentRef::trusted(&written).iter().filter(|field| !matches!(field.name, "count" | "avgObjSize")) {
         writer.append(field.name, field.value);

@@ -2,7 +2,7 @@
 //!
 //! They stand here and not with the other stages, which are pure: these look at the server.
 
-mod coll_stats;
+pub(crate) mod coll_stats;
 mod current_op;
 mod index_stats;
 mod list_catalog;

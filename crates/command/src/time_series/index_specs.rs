@@ -9,6 +9,12 @@ use bunko_timeseries::{TimeSeries, bucket_filter};
 /// The option of an index of buckets that keeps what was asked of measurements, as MongoDB's indexes of buckets do.
 const ORIGINAL: &str = "originalSpec";
 
+/// What an index of places is of measurements, and of buckets.
+const SPHERE: &str = "2dsphere";
+const SPHERE_OF_BUCKETS: &str = "2dsphere_bucket";
+/// What the path of a column begins with.
+const COLUMNS: &str = "data.";
+
 /// The specification of the index of buckets that an index of measurements becomes.
 /// # Errors
 /// `InvalidOptions` for what an index of measurements cannot be; as [`IndexSpec::parse_asked`] and
@@ -89,6 +95,10 @@ pub(crate) fn bucket_key(key: DocumentRef<'_>, series: &TimeSeries) -> Result<Do
             let message = "wildcard indexes are not supported on measurements of a time series";
             return Err(Failure::new(ErrorCode(7_246_201), message));
         }
+        if field.value.as_str() == Some(SPHERE) && field.name != series.time_field {
+            fields.append(&format!("{COLUMNS}{}", field.name), SPHERE_OF_BUCKETS);
+            continue;
+        }
         let is_descending = match (field.value, number::as_f64(field.value)) {
             (_, Some(direction)) => direction < 0.0,
             (other, None) => {
@@ -129,6 +139,10 @@ pub(crate) fn of_measurements(spec: DocumentRef<'_>, series: &TimeSeries) -> Doc
             let source = series.source_field().unwrap_or("meta");
             if let Some(rest) = field.name.strip_prefix("meta") {
                 fields.append(&format!("{source}{rest}"), field.value);
+            } else if let (Some(path), Some(SPHERE_OF_BUCKETS)) =
+                (field.name.strip_prefix(COLUMNS), field.value.as_str())
+            {
+                fields.append(path, SPHERE);
             } else if let Some(path) = field.name.strip_prefix("control.min.") {
                 fields.append(path, field.value);
             } else if !field.name.starts_with("control.max.") {

@@ -4,7 +4,7 @@ use super::Series;
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_catalog::stored_document::Stamps;
-use bunko_catalog::{Inserted, Namespace, Order, RetryableWrite, Target, Verdict};
+use bunko_catalog::{GeoField, Inserted, Namespace, Order, RetryableWrite, Target, Verdict};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_timeseries::{Bucket, Measurement};
 use std::borrow::Cow;
@@ -13,6 +13,8 @@ use std::borrow::Cow;
 struct OfSource<'d> {
     source: Vec<u8>,
     measurements: Vec<Measurement<'d>>,
+    /// Where each stands in the insert.
+    positions: Vec<usize>,
     /// Their numbers, where the insert may be sent again.
     statements: Vec<i32>,
 }
@@ -45,11 +47,16 @@ pub(crate) fn insert(
     let mut inserted = Inserted::default();
     let mut sources: Vec<OfSource<'_>> = Vec::new();
     let statements = RetryableWrite::of(invocation).map(RetryableWrite::inserts);
+    let gathering = match order {
+        // What follows a measurement that is refused is not stored.
+        Order::Ordered if may_refuse(series) => Gathering::Neighbours,
+        Order::Ordered | Order::Unordered => Gathering::All,
+    };
     for (position, document) in documents.iter().enumerate() {
         match Measurement::of(DocumentRef::trusted(document), &series.options) {
             Ok(measurement) => {
                 let statement = statements.as_ref().and_then(|statements| statements.at(position));
-                add(&mut sources, measurement, statement);
+                add(&mut sources, (position, measurement, statement), gathering);
             }
             Err(failure) => {
                 inserted.failures.push((position, failure));
@@ -63,7 +70,15 @@ pub(crate) fn insert(
         let mut stored = 0;
         while stored < of_source.measurements.len() {
             match store(invocation, series, of_source, stored, &mut inserted) {
-                Ok(taken) => stored += taken,
+                Ok(Stored::Some(taken)) => stored += taken,
+                Ok(Stored::Refused(failure)) => {
+                    if order == Order::Ordered {
+                        inserted.failures = vec![(of_source.positions[stored], failure)];
+                        return inserted;
+                    }
+                    inserted.failures.push((of_source.positions[stored], failure));
+                    stored += 1;
+                }
                 Err(failure) => {
                     inserted.stopped_by = Some(failure);
                     return inserted;
@@ -71,22 +86,54 @@ pub(crate) fn insert(
             }
         }
     }
+    inserted.failures.sort_by_key(|(position, _)| *position);
     inserted
 }
 
-fn add<'d>(sources: &mut Vec<OfSource<'d>>, measurement: Measurement<'d>, statement: Option<i32>) {
+/// Which measurements of one source are stored together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gathering {
+    All,
+    /// Those that follow each other.
+    Neighbours,
+}
+
+/// Whether an index may have no keys for a measurement: one of places.
+fn may_refuse(series: &Series) -> bool {
+    series.buckets.indexes().iter().any(|index| GeoField::is_in(index.document.as_ref()))
+}
+
+fn add<'d>(
+    sources: &mut Vec<OfSource<'d>>,
+    (position, measurement, statement): (usize, Measurement<'d>, Option<i32>),
+    gathering: Gathering,
+) {
     let source = measurement.source();
-    match sources.iter_mut().find(|of_source| of_source.source == source) {
+    let known = match gathering {
+        Gathering::All => sources.iter_mut().find(|of_source| of_source.source == source),
+        Gathering::Neighbours => sources.last_mut().filter(|of_source| of_source.source == source),
+    };
+    match known {
         Some(of_source) => {
             of_source.measurements.push(measurement);
+            of_source.positions.push(position);
             of_source.statements.extend(statement);
         }
         None => sources.push(OfSource {
             source,
             measurements: vec![measurement],
+            positions: vec![position],
             statements: statement.into_iter().collect(),
         }),
     }
+}
+
+/// What became of the next measurements.
+enum Stored {
+    /// So many of them are stored; none where another try is due.
+    Some(usize),
+    /// The first is refused.
+    Refused(Failure),
 }
 
 /// Stores the measurement of one source that is the next, and as many behind it as its bucket takes: how many.
@@ -96,38 +143,52 @@ fn store(
     of_source: &OfSource<'_>,
     next: usize,
     inserted: &mut Inserted,
-) -> Result<usize> {
+) -> Result<Stored> {
     let service = invocation.service;
     let (source, measurements) = (of_source.source.as_slice(), &of_source.measurements[next..]);
-    let begin = |taken: usize| {
-        if let Some(write) = RetryableWrite::of(invocation) {
-            write.begin_some(of_source.statements.get(next..next + taken).unwrap_or_default().iter().copied());
-        }
-    };
     let open = service.open_buckets.get(series.buckets.uuid, source);
     if let Some(id) = open
         && let Some(record) = series.buckets.record_of_id(ValueRef::ObjectId(id), invocation)?
     {
         let mut taken = 0;
         let target = Target::Id(record, ValueRef::ObjectId(id));
-        let lsn = service.catalog.change(&series.buckets, target, invocation, &mut |document| {
+        let changed = service.catalog.change(&series.buckets, target, invocation, &mut |document| {
             let mut bucket = Bucket::read(document, &series.options, invocation.operation())?;
             // An update may have said that its measurements are from elsewhere.
             taken = if bucket.is_of(source) { fill(&mut bucket, series, measurements) } else { 0 };
-            begin(taken);
+            begin_statements(invocation, of_source, next, taken);
             Ok(if taken == 0 { Verdict::Keep } else { Verdict::Replace(bucket.document(&series.options)) })
-        })?;
+        });
+        let lsn = match changed {
+            // Whose fault that is shows in a bucket of its own.
+            Err(_) if may_refuse(series) => return store_anew(invocation, series, of_source, (next, 1), inserted),
+            changed => changed?,
+        };
         if lsn.is_some() {
             invocation.operation().note_change();
             inserted.lsn = inserted.lsn.max(lsn);
             inserted.count += taken;
-            return Ok(taken);
+            return Ok(Stored::Some(taken));
         }
     }
+    store_anew(invocation, series, of_source, (next, usize::MAX), inserted)
+}
+
+/// Stores as many as a new bucket takes, and no more than `count_max`, from the measurement `next` on.
+fn store_anew(
+    invocation: &Invocation<'_>,
+    series: &Series,
+    of_source: &OfSource<'_>,
+    (next, count_max): (usize, usize),
+    inserted: &mut Inserted,
+) -> Result<Stored> {
+    let service = invocation.service;
+    let measurements = &of_source.measurements[next..];
+    let measurements = &measurements[..measurements.len().min(count_max)];
     let unique = Stamps::object_id(&service.world);
     let mut bucket = Bucket::new(&measurements[0], &series.options, unique);
     let taken = fill(&mut bucket, series, measurements).max(1);
-    begin(taken);
+    begin_statements(invocation, of_source, next, taken);
     let document = bucket.document(&series.options);
     let id = document.as_ref().get("_id");
     let bytes = Cow::Borrowed(document.as_ref().as_bytes());
@@ -135,8 +196,9 @@ fn store(
     let mut stored = service.catalog.insert(&namespace, &[bytes], Order::Ordered, invocation)?;
     match stored.failures.pop() {
         // Another bucket has that id: the next try has another one.
-        Some((_, failure)) if failure.code() == ErrorCode::DUPLICATE_KEY => return Ok(0),
-        Some((_, failure)) => return Err(failure),
+        Some((_, failure)) if failure.code() == ErrorCode::DUPLICATE_KEY => return Ok(Stored::Some(0)),
+        Some((_, failure)) if taken == 1 => return Ok(Stored::Refused(failure)),
+        Some(_) => return store_anew(invocation, series, of_source, (next, 1), inserted),
         None => {}
     }
     if let Some(failure) = stored.stopped_by {
@@ -146,9 +208,16 @@ fn store(
     inserted.lsn = inserted.lsn.max(stored.lsn);
     inserted.count += taken;
     if let Some(ValueRef::ObjectId(id)) = id {
-        service.open_buckets.set(series.buckets.uuid, source, id);
+        service.open_buckets.set(series.buckets.uuid, &of_source.source, id);
     }
-    Ok(taken)
+    Ok(Stored::Some(taken))
+}
+
+/// Says which statements of an insert that may be sent again the next write carries out.
+fn begin_statements(invocation: &Invocation<'_>, of_source: &OfSource<'_>, next: usize, taken: usize) {
+    if let Some(write) = RetryableWrite::of(invocation) {
+        write.begin_some(of_source.statements.get(next..next + taken).unwrap_or_default().iter().copied());
+    }
 }
 
 /// Puts the first measurements into a bucket, as many as it takes.

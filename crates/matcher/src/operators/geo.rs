@@ -5,7 +5,7 @@ use crate::evaluate::Evaluation;
 use crate::expression::Expression;
 use crate::parse::Operand;
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, order};
 use bunko_errors::{Failure, Result};
 use bunko_geometry::{Effort, Question, Region, Stored};
 use std::sync::Arc;
@@ -29,6 +29,25 @@ pub struct Geo {
 }
 
 impl Geo {
+    /// Whether a place is within a region.
+    /// # Errors
+    /// `BadValue` for what is no region.
+    pub(crate) fn within(region: DocumentRef<'_>) -> Result<Self> {
+        let parsed = Region::parse(region, Question::Within).map_err(Failure::bad_value)?;
+        let (question, source) = (Question::Within, region.to_owned());
+        Ok(Self { question, region: Arc::new(parsed), name: GEO_WITHIN.name, source })
+    }
+
+    /// The operand, as it was written.
+    pub(crate) fn source(&self) -> &DocumentBuf {
+        &self.source
+    }
+
+    /// Whether the same is asked, but perhaps with numbers of other types.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.question == other.question && order::compare_documents(self.source.as_ref(), other.source.as_ref()).is_eq()
+    }
+
     /// The operator and its operand, as they were written.
     pub(crate) fn to_document(&self) -> DocumentBuf {
         DocumentBuf::new().with(self.name, &self.source)

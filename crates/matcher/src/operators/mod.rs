@@ -5,6 +5,7 @@ mod all;
 mod always;
 pub(crate) mod bits;
 pub(crate) mod bson_type;
+pub(crate) mod bucket_geo;
 mod comment;
 pub(crate) mod compare;
 pub(crate) mod elem_match;
@@ -82,6 +83,7 @@ const TOP_LEVEL_OPERATORS: &[TopLevelOperator] = &[
     text::TEXT,
     where_script::WHERE,
     comment::TOP_LEVEL,
+    bucket_geo::BUCKET_GEO_WITHIN,
     always::ALWAYS_TRUE,
     always::ALWAYS_FALSE,
 ];

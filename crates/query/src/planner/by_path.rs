@@ -10,6 +10,7 @@ use super::predicates::{Bounds, Keys, Orders, bounds};
 use bunko_bson::Value;
 use bunko_catalog::{Index, IndexField};
 use bunko_matcher::Expression;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The bounds that `predicates`, all of which hold, give; unbounded where no condition can be asked of the index, which has
@@ -25,7 +26,9 @@ pub(super) fn derive(index: &Arc<Index>, before: usize, predicates: &[Expression
     let keys = if full.is_multikey_at(before + 1) { Keys::Several } else { Keys::One };
     let mut best: Option<(usize, &str, Bounds)> = None;
     let mut existing = None;
-    for path in predicates.iter().flat_map(paths) {
+    // Thousands of conditions may be on one path: they are looked at together, once.
+    let mut seen = HashSet::new();
+    for path in predicates.iter().flat_map(paths).filter(|path| seen.insert(*path)) {
         if !index.kind.covers(path) || names_array_index(path) {
             continue;
         }

@@ -96,10 +96,13 @@ impl Candidate {
 }
 
 /// Whether an index may be considered for documents that satisfy all of `predicates`.
-pub(super) fn is_open(index: &Index, predicates: &[Expression]) -> bool {
-    !index.is_hidden
-        && index.kind.answers() != Answers::ByItself
-        && index.partial_filter.as_ref().is_none_or(|partial| implies(predicates, partial.expression()))
+pub(super) fn is_open(index: &Index, predicates: &[Expression], strings: &StringOrder) -> bool {
+    !index.is_hidden && index.kind.answers() != Answers::ByItself && takes_all(index, predicates, strings)
+}
+
+/// Whether an index's partial filter takes all documents that satisfy all of `predicates`.
+pub(super) fn takes_all(index: &Index, predicates: &[Expression], strings: &StringOrder) -> bool {
+    index.partial_filter.as_ref().is_none_or(|partial| implies(predicates, strings, partial.filter()))
 }
 
 /// The best index for documents that satisfy all of `predicates`; `None` where none helps. Of equals the oldest wins.
@@ -134,7 +137,7 @@ fn useful<'a>(
 ) -> impl DoubleEndedIterator<Item = Candidate> + 'a {
     indexes
         .iter()
-        .filter(|index| is_open(index, predicates))
+        .filter(|index| is_open(index, predicates, strings))
         .map(move |index| Candidate::new(index, predicates, sort, strings))
         .filter(Candidate::is_useful)
 }

@@ -30,7 +30,7 @@ pub(crate) fn best(
     indexes
         .iter()
         .rev()
-        .filter(|index| is_open(index, predicates) && index.strings == *strings && !index.is_clustered)
+        .filter(|index| is_open(index, predicates, strings) && index.strings == *strings && !index.is_clustered)
         .filter_map(|index| {
             let candidate = Candidate::new(index, predicates, sort, strings);
             let position = position(&candidate.bounds, predicates, &distinct.path)?;

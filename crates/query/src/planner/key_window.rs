@@ -21,8 +21,9 @@ pub(crate) struct KeyWindow {
 impl KeyWindow {
     /// The part of an index that `min` and `max` name.
     /// # Errors
-    /// 51174 where their fields are not those of the index, in its order, or their strings in another order than its; 51175 where `min` does not come before `max`; `CommandNotSupported` where
-    /// only documents tell what is between them.
+    /// 51174 where their fields are not those of the index, in its order, or their strings in another order than its;
+    /// 51175 where `min` does not come before `max`; for the index of a clustered collection 6137400 and 6137401 instead;
+    /// `CommandNotSupported` where only documents tell what is between them.
     /// Source: MongoDB manual, "cursor.min()" and "cursor.max()".
     pub fn new(index: &Index, bounds: &KeyBounds, strings: &StringOrder) -> Result<Self> {
         let key = |bound: &DocumentBuf| key(index, bound.as_ref(), strings);
@@ -36,6 +37,9 @@ impl KeyWindow {
                     "min() and max() of more than {KEY_PREFIX_BYTES} bytes are not supported yet in an index with long keys"
                 ),
             ));
+        }
+        if start >= end && index.is_clustered {
+            return Err(Failure::new(ErrorCode(6_137_401), "max() must be greater than min()"));
         }
         if start >= end {
             return Err(Failure::new(
@@ -52,9 +56,20 @@ impl KeyWindow {
     }
 }
 
-/// The failure of `min` or `max` without an index.
-pub(super) fn without_hint() -> Failure {
-    Failure::new(ErrorCode(51173), "When using min()/max() a hint of which index to use must be provided")
+/// Why `min` or `max` without a hint is refused.
+pub(super) const NO_HINT: &str = "When using min()/max() a hint of which index to use must be provided";
+
+/// Why `min` or `max` with the hint `$natural` is refused.
+pub(super) const NATURAL_HINT: &str = "min and max are incompatible with $natural";
+
+/// The failure of bounds that are no keys of an index.
+pub(super) fn incompatible(index: &Index) -> Failure {
+    if index.is_clustered {
+        let message = "The clustered index is not compatible with the values provided for min/max due to the query \
+                       collation";
+        return Failure::new(ErrorCode(6_137_400), message);
+    }
+    Failure::new(ErrorCode(51174), "The index chosen is not compatible with min/max")
 }
 
 fn key(index: &Index, bound: DocumentRef<'_>, strings: &StringOrder) -> Result<Vec<u8>> {
@@ -62,7 +77,7 @@ fn key(index: &Index, bound: DocumentRef<'_>, strings: &StringOrder) -> Result<V
         bound.iter().map(|element| element.name).eq(index.fields.iter().map(|field| field.path.as_str()));
     let is_ordered_alike = index.strings == *strings || !StringOrder::holds_strings(ValueRef::Document(bound));
     if !has_fields_of_index || !is_ordered_alike {
-        return Err(Failure::new(ErrorCode(51174), "The index chosen is not compatible with min/max"));
+        return Err(incompatible(index));
     }
     let mut key = Vec::new();
     for (element, field) in bound.iter().zip(index.fields.iter()) {

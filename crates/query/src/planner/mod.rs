@@ -43,8 +43,9 @@ use std::sync::Arc;
 
 /// Plans a query over a collection.
 /// # Errors
-/// `BadValue` for a hint that names no usable index; for `min` and `max` 51173 without a hint, 51174 where they do not
-/// fit the index, 51175 where they are in the wrong order.
+/// `BadValue` for a hint that names no usable index; for `min` and `max` `NoQueryExecutionPlans`
+/// without a hint or with `$natural`, 51174 where they do not fit the index, 51175 where they are in the wrong order,
+/// with a clustered collection's own index 6137400 and 6137401.
 pub fn plan(collection: &Arc<Collection>, query: impl Into<Arc<FindQuery>>) -> Result<Plan> {
     build(collection, &query.into(), None)
 }
@@ -195,11 +196,19 @@ impl Builder<'_> {
         let strings = &self.query.scope.strings;
         if let Some(bounds) = &self.query.key_bounds {
             let index = match &self.query.hint {
-                None | Some(Hint::Natural(_)) => return Err(key_window::without_hint()),
+                None => return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, key_window::NO_HINT)),
+                Some(Hint::Natural(_)) => {
+                    return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, key_window::NATURAL_HINT));
+                }
                 Some(hint) => self.hinted(hint)?,
             };
-            if index.kind.answers() != Answers::ByField {
-                return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
+            match index.kind.answers() {
+                Answers::ByField => {}
+                // The keys of a wildcard index are no values of the fields that bounds name.
+                Answers::ByPath { .. } => return Err(key_window::incompatible(&index)),
+                Answers::ByItself => {
+                    return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
+                }
             }
             let bounds = IndexBounds::within(&index, KeyWindow::new(&index, bounds, strings)?);
             return Ok(self.index_scan(Candidate::of_bounds(bounds, self.query.sort.as_ref(), strings)));
@@ -257,7 +266,7 @@ impl Builder<'_> {
         if let Some(best) = narrowing.into_iter().next() {
             return Ok(self.index_scan(best));
         }
-        if let Some((index, spans)) = near_plan::region(&indexes, predicates_of(root)) {
+        if let Some((index, spans)) = near_plan::region(&indexes, predicates_of(root), strings) {
             return Ok(self.geo_scan(index, spans));
         }
         let alternatives = predicates_of(root).iter().find_map(|predicate| match predicate {
@@ -342,7 +351,7 @@ impl Builder<'_> {
             Some(hint) => vec![self.hinted(hint)?],
         };
         let search = near_plan::search(self.query, self.collection, &indexes)?;
-        let Some((index, field)) = near_plan::index_for(&search, indexes) else {
+        let Some((index, field)) = near_plan::index_for(&search, self.query, indexes) else {
             let code = ErrorCode::NO_QUERY_EXECUTION_PLANS;
             return Err(self.planner_error(code, "unable to find index for $geoNear query"));
         };

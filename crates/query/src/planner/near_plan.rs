@@ -1,8 +1,10 @@
 //! Geospatial indexes: which of them serves a search by distance, and which keys a region may have.
 
+use super::choose::takes_all;
 use super::predicates_of;
 use crate::find_query::FindQuery;
 use crate::near::{Measure, NearAsked, NearOutput, NearSearch};
+use bunko_bson::StringOrder;
 use bunko_catalog::{Collection, GeoField, Index, KeySpan};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::Expression;
@@ -61,28 +63,47 @@ fn only_path(collection: &Collection, indexes: &[Arc<Index>]) -> Result<String> 
     Err(no_index())
 }
 
-/// The first index that tells distances at the search's path.
-pub(super) fn index_for(search: &NearSearch, indexes: Vec<Arc<Index>>) -> Option<(Arc<Index>, GeoField)> {
+/// The first index that tells distances at the search's path, and takes all documents that the query asks for.
+pub(super) fn index_for(
+    search: &NearSearch,
+    query: &FindQuery,
+    indexes: Vec<Arc<Index>>,
+) -> Option<(Arc<Index>, GeoField)> {
+    let predicates = predicates_of(query.filter.root());
     indexes.into_iter().find_map(|index| {
         let field = geo_field(&index, &search.path)?;
-        field.serves(search.near.centre, search.near.is_geojson).then_some((index, field))
+        let serves = !field.is_of_buckets() && field.serves(search.near.centre, search.near.is_geojson);
+        (serves && takes_all(&index, predicates, &query.scope.strings)).then_some((index, field))
     })
 }
 
 /// The first index in which the keys of a region stand that all documents have to do with, and those keys.
-pub(super) fn region(indexes: &[Arc<Index>], predicates: &[Expression]) -> Option<(Arc<Index>, Vec<KeySpan>)> {
-    indexes.iter().find_map(|index| Some((Arc::clone(index), spans(index, predicates)?)))
+pub(super) fn region(
+    indexes: &[Arc<Index>],
+    predicates: &[Expression],
+    strings: &StringOrder,
+) -> Option<(Arc<Index>, Vec<KeySpan>)> {
+    indexes.iter().find_map(|index| {
+        let spans = spans(index, predicates)?;
+        takes_all(index, predicates, strings).then(|| (Arc::clone(index), spans))
+    })
 }
 
 /// The keys in an index that a region may have.
 pub(super) fn spans(index: &Index, predicates: &[Expression]) -> Option<Vec<KeySpan>> {
     predicates.iter().find_map(|predicate| match predicate {
-        Expression::Geo { path, geo } => geo_field(index, path.as_str())?.keys_of_region(&geo.region),
+        Expression::Geo { path, geo } => {
+            geo_field(index, path.as_str()).filter(|field| !field.is_of_buckets())?.keys_of_region(&geo.region)
+        }
+        Expression::BucketGeo { field, geo } => {
+            let field = geo_field(index, &format!("data.{}", field.as_str()))?;
+            Some(field).filter(GeoField::is_of_buckets)?.keys_of_region(&geo.region)
+        }
         _ => None,
     })
 }
 
-/// An index's geospatial field at a path; one that leaves documents out serves no query.
+/// An index's geospatial field at a path.
 fn geo_field(index: &Index, path: &str) -> Option<GeoField> {
-    GeoField::of(index.document.as_ref(), path).filter(|_| index.partial_filter.is_none())
+    GeoField::of(index.document.as_ref(), path)
 }

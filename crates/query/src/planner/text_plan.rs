@@ -71,12 +71,7 @@ impl Texts {
     /// The values of the fields before the texts, where the predicates name one for each and the index's documents are all
     /// that they ask for.
     fn prefix(&self, predicates: &[Expression], strings: &StringOrder) -> Option<Vec<Value>> {
-        if self
-            .index
-            .partial_filter
-            .as_ref()
-            .is_some_and(|partial| !bunko_matcher::implies(predicates, partial.expression()))
-        {
+        if !choose::takes_all(&self.index, predicates, strings) {
             return None;
         }
         let named = |path: &str| {

@@ -38,7 +38,9 @@ impl Writes<'_> {
     /// # Errors
     /// What the scope's operation says, and what the store does.
     pub fn search_expired(&self, collection: &Arc<Collection>, index: &Index, until_ms: i64) -> Result<Expiring> {
-        let mut query = FindQuery::new(expired(index, until_ms).as_ref(), Arc::clone(&self.scope))?;
+        // The index's partial filter compares strings as its keys do.
+        let scope = Arc::new(self.scope.with_strings(&index.strings));
+        let mut query = FindQuery::new(expired(index, until_ms).as_ref(), scope)?;
         // Queries pass a hidden index over, and then the whole collection is looked through.
         query.hint = (!index.is_hidden).then(|| Hint::Name(index.name.clone()));
         let wanted = Wanted::of_query(query, Operation::Delete);

@@ -175,6 +175,41 @@ fn key_of(value: ValueRef<'_>) -> Vec<u8> {
     key
 }
 
+/// A search by distance, where an index serves it, finds what a scan finds within that distance.
+fn check_near(reader: &Reader, filter: &str) -> Result<()> {
+    let searches = [
+        ("{$near: [2, 2], $maxDistance: 2.3}", "{$geoWithin: {$center: [[2, 2], 2.3]}}"),
+        (
+            "{$nearSphere: {$geometry: {type: 'Point', coordinates: [2, 2]}, $maxDistance: 255124}}",
+            "{$geoWithin: {$centerSphere: [[2, 2], 0.04]}}",
+        ),
+    ];
+    for (near, within) in searches {
+        let found = match answer(reader, &format!("{{filter: {{$and: [{{g: {near}}}, {filter}]}}}}")) {
+            Err(failure) if failure.code() == ErrorCode::NO_QUERY_EXECUTION_PLANS => continue,
+            found => records(&found?),
+        };
+        let scan = format!("{{filter: {{$and: [{{g: {within}}}, {filter}]}}, hint: {{$natural: 1}}}}");
+        assert_eq!(found, records(&answer(reader, &scan)?), "{filter} near {near}");
+    }
+    Ok(())
+}
+
+/// Documents in a place are those of a scan, whatever index has places.
+fn check_within(reader: &Reader, filter: &str) -> Result<()> {
+    for place in [
+        "g: {$geoWithin: {$box: [[0, 0], [3, 3]]}}",
+        "g: {$geoWithin: {$centerSphere: [[2, 2], 0.05]}}",
+        "h: {$geoWithin: {$centerSphere: [[2, 2], 0.05]}}",
+    ] {
+        let filter = format!("{{$and: [{{{place}}}, {filter}]}}");
+        let found = records(&answer(reader, &format!("{{filter: {filter}}}"))?);
+        let scanned = records(&answer(reader, &format!("{{filter: {filter}, hint: {{$natural: 1}}}}"))?);
+        assert_eq!(found, scanned, "{filter}");
+    }
+    Ok(())
+}
+
 /// All that is asked with a filter; `sort` is the find's own.
 /// # Errors
 /// What makes the state unreadable: see [`Reader::is_lost`].
@@ -200,6 +235,8 @@ pub fn check(reader: &Reader, find: &Find, sort: Option<&str>) -> Result<()> {
     check_covered(reader, filter)?;
     check_distinct(reader, filter)?;
     check_groups(reader, filter)?;
+    check_within(reader, filter)?;
+    check_near(reader, filter)?;
     sort.map_or(Ok(()), |sort| check_sorted(reader, find, sort, &wanted))
 }
 

@@ -46,7 +46,8 @@ impl Reader {
     /// The indexes that a hint may name and that hold all documents; by the others a hint finds only what they hold.
     pub fn whole_indexes(&self) -> Vec<Arc<Index>> {
         let is_whole = |index: &Arc<Index>| {
-            !index.is_hidden && !index.is_sparse && index.partial_filter.is_none() && index.kind.name() != "wildcard"
+            let holds_some = matches!(index.kind.name(), "wildcard" | "2d" | "2dsphere");
+            !index.is_hidden && !index.is_sparse && index.partial_filter.is_none() && !holds_some
         };
         let ready = self.shared.as_ref().map_or_else(|| self.collection.ready_indexes(), |own| own.indexes.to_vec());
         ready.into_iter().filter(is_whole).collect()

@@ -38,7 +38,36 @@ pub fn braced(fields: impl Iterator<Item = String>) -> String {
     format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
 }
 
-/// Fields `a`, `d` and `e` hold anything, `s` and `t` no arrays, so that their indexes can give an order.
+/// A coordinate pair, at times two.
+fn pair() -> impl Strategy<Value = String> {
+    let pair = || (0..6_i32, 0..6_i32).prop_map(|(x, y)| format!("[{x}, {y}]"));
+    prop_oneof![12 => pair(), 1 => (pair(), pair()).prop_map(|(one, other)| format!("[{one}, {other}]"))]
+}
+
+/// A place on the sphere.
+fn geometry() -> impl Strategy<Value = String> {
+    let place = || (0..6_i32, 0..6_i32);
+    prop_oneof![
+        place().prop_map(|(x, y)| format!("[{x}, {y}]")),
+        place().prop_map(|(x, y)| format!("{{type: 'Point', coordinates: [{x}, {y}]}}")),
+        (place(), 1..3_i32).prop_map(|((x, y), length)| {
+            format!("{{type: 'LineString', coordinates: [[{x}, {y}], [{x}, {}]]}}", y + length)
+        }),
+    ]
+}
+
+/// What places are asked: few questions, so that filters of queries and of partial indexes are often the same.
+fn place_condition() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "{$geoWithin: {$box: [[0, 0], [3, 3]]}}",
+        "{$geoWithin: {$centerSphere: [[2, 2], 0.05]}}",
+        "{$geoWithin: {$geometry: {type: 'Polygon', coordinates: [[[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]]}}}",
+        "{$geoIntersects: {$geometry: {type: 'Polygon', coordinates: [[[2, 1], [5, 1], [5, 5], [2, 1]]]}}}",
+        "{$geoIntersects: {$geometry: {type: 'Point', coordinates: [1, 2]}}}",
+    ])
+}
+
+/// Fields `a`, `d` and `e` hold anything, `s` and `t` no arrays, so that their indexes can give an order; `g` and `h` are places.
 pub fn stored() -> impl Strategy<Value = String> {
     let any = (prop::sample::select(vec!["a", "a", "a", "d", "d", "e"]), value());
     let pairs = vec((0..6_i32, 0..6_i32), 1..3).prop_map(|pairs| {
@@ -56,7 +85,8 @@ pub fn stored() -> impl Strategy<Value = String> {
         }
     });
     let plain = (prop::sample::select(vec!["s", "t"]), (0..6_i32).prop_map(|number| number.to_string()));
-    vec(prop_oneof![3 => any, 1 => pairs, 1 => deep, 4 => plain], 0..5).prop_map(|fields| {
+    let places = prop_oneof![pair().prop_map(|pair| ("g", pair)), geometry().prop_map(|geometry| ("h", geometry))];
+    vec(prop_oneof![3 => any, 1 => pairs, 1 => deep, 4 => plain, 2 => places], 0..6).prop_map(|fields| {
         let mut names = BTreeSet::new();
         braced(
             fields.into_iter().filter(|(name, _)| names.insert(*name)).map(|(name, value)| format!("{name}: {value}")),
@@ -127,6 +157,8 @@ fn predicate() -> impl Strategy<Value = String> {
         2 => (prop::sample::select(vec!["s", "t"]), vec(0..6_i32, 2..4)).prop_map(|(path, list)| {
             format!("{{{path}: {{$in: {list:?}}}}}")
         }),
+        2 => (prop::sample::select(vec!["g", "h"]), place_condition())
+            .prop_map(|(path, condition)| format!("{{{path}: {condition}}}")),
         1 => (0..6_i32, 0..6_i32).prop_map(|(b, c)| format!("{{'a.b': {b}, 'a.c': {c}}}")),
         1 => (0..3_i32, 0..3_i32).prop_map(|(c, d)| format!("{{'a.b.c': {c}, 'a.b.d': {d}}}")),
         1 => (0..3_i32, 0..3_i32).prop_map(|(c, d)| format!("{{'a.b': {{$elemMatch: {{c: {c}, d: {{$lte: {d}}}}}}}}}")),
@@ -169,6 +201,18 @@ fn hashed_pattern() -> impl Strategy<Value = String> {
     prop::sample::select(patterns.to_vec()).prop_map(str::to_owned)
 }
 
+fn place_pattern() -> impl Strategy<Value = String> {
+    let patterns = [
+        "{g: '2d'}",
+        "{g: '2d', t: 1}",
+        "{g: '2dsphere'}",
+        "{h: '2dsphere'}",
+        "{h: '2dsphere', s: 1}",
+        "{s: -1, h: '2dsphere'}",
+    ];
+    prop::sample::select(patterns.to_vec()).prop_map(str::to_owned)
+}
+
 fn any_pattern() -> impl Strategy<Value = String> {
     vec((path(), prop::bool::ANY), 1..4).prop_map(|parts| {
         let mut paths = BTreeSet::new();
@@ -189,6 +233,10 @@ fn options() -> impl Strategy<Value = String> {
         "{partialFilterExpression: {s: {$exists: true}}}",
         "{partialFilterExpression: {$or: [{s: {$lt: 3}}, {a: {$in: [1, 2, 3]}}]}}",
         "{partialFilterExpression: {'a.b': {$lte: 4}, t: {$type: 'int'}}}",
+        "{partialFilterExpression: {g: {$exists: true}}}",
+        "{partialFilterExpression: {h: {$exists: true}}}",
+        "{partialFilterExpression: {g: {$geoWithin: {$box: [[0, 0], [3, 3]]}}}}",
+        "{partialFilterExpression: {h: {$geoWithin: {$centerSphere: [[2, 2], 0.05]}}}}",
         "{sparse: true}",
         "{sparse: true}",
         "{hidden: true}",
@@ -233,17 +281,20 @@ impl Sort {
         match self {
             Self::None => None,
             Self::By(pattern) => Some(pattern.clone()),
-            Self::AsIndex(number) => Some(indexes[number % indexes.len()].replace("'hashed'", "1").replace("$**", "b")),
+            Self::AsIndex(number) => Some(sortable(&indexes[number % indexes.len()])),
             Self::AgainstIndex(number) => Some(
-                indexes[number % indexes.len()]
-                    .replace("'hashed'", "1")
-                    .replace("$**", "b")
+                sortable(&indexes[number % indexes.len()])
                     .replace(": 1", ": x")
                     .replace(": -1", ": 1")
                     .replace(": x", ": -1"),
             ),
         }
     }
+}
+
+/// A key pattern with directions alone.
+fn sortable(pattern: &str) -> String {
+    pattern.replace("'hashed'", "1").replace("'2dsphere'", "1").replace("'2d'", "1").replace("$**", "b")
 }
 
 fn sort() -> impl Strategy<Value = Sort> {
@@ -266,7 +317,7 @@ pub fn scene() -> impl Strategy<Value = Scene> {
 
 /// A key pattern and options.
 pub fn index() -> impl Strategy<Value = (String, String)> {
-    (prop_oneof![5 => pattern(), 1 => hashed_pattern()], options())
+    (prop_oneof![5 => pattern(), 1 => hashed_pattern(), 1 => place_pattern()], options())
 }
 
 pub fn find() -> impl Strategy<Value = Find> {

@@ -32,30 +32,35 @@ struct Densify {
     range: Range,
 }
 
-/// Errors: `FailedToParse` for what is no document, `TypeMismatch` and those of IDL for its fields, 8993000 for a field that
-/// partitions by itself, 5733408 for partitions without fields; those of the range and of paths.
+/// Errors: `FailedToParse` for what is no document, `TypeMismatch` and those of IDL for its fields, 8993000 and 9554500 for
+/// a partition's field that begins with the name of the field, or the other way round (compared as strings, not by their
+/// components), 5733408 for partitions without fields; those of the range and of paths.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(specification) = value else {
         let message = format!("The $densify stage specification must be an object, found {}", value.kind().alias());
         return Err(Failure::failed_to_parse(message));
     };
     let fields = StageFields::new("$densify", specification, &["field", "partitionByFields", "range"])?;
-    let field = FieldPath::parse(fields.required("field", fields.string("field")?)?)?;
+    let name = fields.required("field", fields.string("field")?)?;
     let range = Range::parse(fields.required("range", fields.document("range")?)?)?;
     let mut partition_by = Vec::new();
     for (position, path) in fields.array("partitionByFields")?.unwrap_or(ArrayRef::EMPTY).iter().enumerate() {
         let Some(path) = path.as_str() else {
             return Err(fields.mismatch(&format!("partitionByFields.{position}"), path, "string"));
         };
-        let path = FieldPath::parse(path)?;
-        if path == field {
-            let message = "BSON field '$densify.partitionByFields' contains the field that is being densified";
+        if path.starts_with(name) {
+            let message = format!("partitionByFields '{path}' cannot include field '{name}' that is being densified.");
             return Err(Failure::new(ErrorCode(8_993_000), message));
         }
-        partition_by.push(path);
+        if name.starts_with(path) {
+            let message = format!("field '{name}' that is being densified cannot include partitionByFields '{path}'.");
+            return Err(Failure::new(ErrorCode(9_554_500), message));
+        }
+        partition_by.push(FieldPath::parse(path)?);
     }
+    let field = FieldPath::parse(name)?;
     if matches!(range.bounds, Bounds::Partition) && partition_by.is_empty() {
-        let message = "one may not specify the bounds as 'partition' without specifying a non-empty array of \
+        let message = "One cannot specify the bounds as 'partition' without specifying a non-empty array of \
                        partitionByFields. You may have meant to specify 'full' bounds.";
         return Err(Failure::new(ErrorCode(5_733_408), message));
     }

@@ -52,11 +52,11 @@ impl Range {
     /// Reads `range`.
     /// # Errors
     /// 5733401 for the step, 6586400 for one that is no whole number of units, `FailedToParse` for the unit, those of
-    /// [`Bounds`].
+    /// [`Bounds`]. Null is a value of `bounds`, as they may be of any type.
     pub(super) fn parse(range: DocumentRef<'_>) -> Result<Self> {
         let fields = StageFields::new("$densify.range", range, &["step", "unit", "bounds"])?;
         let step = fields.required("step", fields.field("step"))?;
-        let bounds = fields.required("bounds", fields.field("bounds"))?;
+        let bounds = fields.required("bounds", range.get("bounds"))?;
         if !step.is_number() {
             return Err(fields.mismatch("step", step, "number"));
         }
@@ -64,11 +64,12 @@ impl Range {
             let message = "The step parameter in a range statement must be a strictly positive numeric value";
             return Err(failure(5_733_401, message));
         }
-        let unit = fields.string("unit")?.map(|unit| check_unit(ValueRef::String(unit))).transpose()?;
+        let unit = fields.string("unit")?;
         if unit.is_some() && number::as_i64_exact(step).is_none() {
             let message = "The step parameter in a range statement must be a whole number when densifying a date range";
             return Err(failure(6_586_400, message));
         }
+        let unit = unit.map(|unit| check_unit(ValueRef::String(unit))).transpose()?;
         let bounds = Bounds::parse(bounds, step, unit)?;
         Ok(Self { bounds, next: following(step, unit)?, is_dated: unit.is_some() })
     }
@@ -119,8 +120,8 @@ fn following(step: ValueRef<'_>, unit: Option<&str>) -> Result<Expression> {
 }
 
 impl Bounds {
-    /// Errors: 5733402 for what are no bounds, 5946802 for an unknown name; for an array 5733403 of another length,
-    /// 5733409 and 5733410 where it does not go with the unit, 5733405 and 5733406 for a date beside a number, 5876900 for
+    /// Errors: 5733404 for what are no bounds, 5946802 for an unknown name; for an array 5733403 of another length,
+    /// 5733402 in descending order, 5733409 and 5733410 where it does not go with the unit, 5733405 and 5733406 for a date beside a number, 5876900 for
     /// numbers of several types, 5946800 for other values.
     fn parse(bounds: ValueRef<'_>, step: ValueRef<'_>, unit: Option<&str>) -> Result<Self> {
         match bounds {
@@ -129,8 +130,8 @@ impl Bounds {
             ValueRef::String(_) => Err(failure(5_946_802, "Bounds string must either be 'full' or 'partition'")),
             ValueRef::Array(array) => Self::between(array, step, unit),
             _ => Err(failure(
-                5_733_402,
-                "the bounds in a range statement must be the string 'full', 'partition', or an ascending array of two \
+                5_733_404,
+                "The bounds in a range statement must be the string 'full', 'partition', or an ascending array of two \
                  numbers or two dates",
             )),
         }

@@ -15,6 +15,15 @@ pub(super) enum Bound<T> {
     At(T),
 }
 
+impl<T> Bound<T> {
+    fn map<U>(self, read: impl FnOnce(T) -> U) -> Bound<U> {
+        match self {
+            Self::Unbounded => Bound::Unbounded,
+            Self::At(distance) => Bound::At(read(distance)),
+        }
+    }
+}
+
 /// How a window is given.
 pub(super) enum Bounds {
     /// By position.
@@ -56,7 +65,7 @@ impl Bounds {
     /// Reads `window`.
     /// # Errors
     /// `FailedToParse` for what is no window, 5339900 for one that ends before it begins.
-    pub(super) fn parse(value: ValueRef<'_>) -> Result<Self> {
+    pub(super) fn parse(value: ValueRef<'_>, scope: &ParseScope) -> Result<Self> {
         let ValueRef::Document(window) = value else { return Err(refusal("'window' field must be an object")) };
         let (documents, range, unit) = (window.get("documents"), window.get("range"), window.get("unit"));
         if window.iter().any(|field| !matches!(field.name, "documents" | "range" | "unit")) {
@@ -69,7 +78,7 @@ impl Bounds {
             }
             (Some(bounds), None) => {
                 let [lower, upper] = pair(bounds, "documents")?;
-                let (lower, upper) = (position(lower)?, position(upper)?);
+                let (lower, upper) = (position(lower, scope)?, position(upper, scope)?);
                 if let (Bound::At(lower), Bound::At(upper)) = (&lower, &upper)
                     && lower > upper
                 {
@@ -79,7 +88,8 @@ impl Bounds {
             }
             (None, Some(bounds)) => {
                 let [lower, upper] = pair(bounds, "range")?;
-                let (lower, upper) = (distance(lower, unit.is_some())?, distance(upper, unit.is_some())?);
+                let has_unit = unit.is_some();
+                let (lower, upper) = (distance(lower, has_unit, scope)?, distance(upper, has_unit, scope)?);
                 if let (Bound::At(lower), Bound::At(upper)) = (&lower, &upper)
                     && order::compare(lower.as_ref(), upper.as_ref()).is_gt()
                 {
@@ -92,6 +102,18 @@ impl Bounds {
             }
             (None, None) => Ok(Self::all()),
         }
+    }
+
+    /// Whether each document is in its own window.
+    pub(super) fn include_current(&self) -> bool {
+        let zero = ValueRef::Int32(0);
+        let (lower, upper) = match self {
+            Self::Documents(lower, upper) => (lower.clone().map(Value::Int64), upper.clone().map(Value::Int64)),
+            Self::Range(lower, upper, _) => (lower.clone(), upper.clone()),
+        };
+        let begins = !matches!(lower, Bound::At(lower) if order::compare(lower.as_ref(), zero).is_gt());
+        let ends = !matches!(upper, Bound::At(upper) if order::compare(upper.as_ref(), zero).is_lt());
+        begins && ends
     }
 
     /// The window of the document at `position`, whose neighbour before it had `last`: both ends only go forward.
@@ -156,28 +178,48 @@ fn pair<'v>(bounds: ValueRef<'v>, name: &str) -> Result<[ValueRef<'v>; 2]> {
     }
 }
 
-fn position(value: ValueRef<'_>) -> Result<Bound<i64>> {
+fn position(value: ValueRef<'_>, scope: &ParseScope) -> Result<Bound<i64>> {
     match value {
         ValueRef::String("unbounded") => Ok(Bound::Unbounded),
         ValueRef::String("current") => Ok(Bound::At(0)),
         _ => {
-            let refused = || refusal("Numeric document-based bounds must be an integer, or 'unbounded' or 'current'");
-            number::as_i64_exact(value).map(Bound::At).ok_or_else(refused)
+            let number = small_integer(constant(value, scope)?.as_ref());
+            let message = "Numeric document-based bounds must be an integer";
+            number.map(|number| Bound::At(number.into())).ok_or_else(|| refusal(message))
         }
     }
 }
 
-fn distance(value: ValueRef<'_>, has_unit: bool) -> Result<Bound<Value>> {
+fn distance(value: ValueRef<'_>, has_unit: bool, scope: &ParseScope) -> Result<Bound<Value>> {
     match value {
-        ValueRef::String("unbounded") => Ok(Bound::Unbounded),
-        ValueRef::String("current") => Ok(Bound::At(Value::Int32(0))),
-        number if number.is_number() && (!has_unit || number::as_i64_exact(number).is_some()) => {
-            Ok(Bound::At(number.to_value()))
-        }
-        _ => Err(refusal(
-            "Range-based bounds expression must be a number (an integer with 'unit'), 'unbounded' or 'current'",
-        )),
+        ValueRef::String("unbounded") => return Ok(Bound::Unbounded),
+        ValueRef::String("current") => return Ok(Bound::At(Value::Int32(0))),
+        _ => {}
     }
+    let number = constant(value, scope)?;
+    if has_unit && small_integer(number.as_ref()).is_none() {
+        return Err(refusal("With 'unit', range-based bounds must be an integer"));
+    }
+    if !number.as_ref().is_number() {
+        return Err(refusal("Range-based bounds expression must be a number"));
+    }
+    Ok(Bound::At(number))
+}
+
+/// A whole number of 32 bits, whatever its type.
+fn small_integer(value: ValueRef<'_>) -> Option<i32> {
+    number::as_i64_exact(value).and_then(|number| number.try_into().ok())
+}
+
+/// What an expression is that reads nothing.
+/// Errors: `FailedToParse` for a string, and for an expression that is not constant.
+fn constant(value: ValueRef<'_>, scope: &ParseScope) -> Result<Value> {
+    if matches!(value, ValueRef::String(_)) {
+        return Err(refusal("Window bounds must be 'unbounded', 'current', or a number."));
+    }
+    let expression = Expression::parse(value, scope)?;
+    let constant = expression.as_literal().map(|value| value.to_value());
+    constant.ok_or_else(|| refusal("Window bounds expression must be a constant."))
 }
 
 /// A unit of time.

@@ -134,7 +134,7 @@ impl Call<'_> {
 
     /// Reads `window`, all of the partition without one, and checks that the order allows it.
     fn bounds(&self) -> Result<Bounds> {
-        let bounds = self.window.map_or(Ok(Bounds::all()), Bounds::parse)?;
+        let bounds = self.window.map_or_else(|| Ok(Bounds::all()), |window| Bounds::parse(window, self.scope))?;
         let refusal = |code, message: &str| Err(Failure::new(ErrorCode(code), message));
         match &bounds {
             Bounds::Documents(..) if !bounds.is_all() && self.sort_by.is_none() => {

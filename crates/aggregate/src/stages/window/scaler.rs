@@ -33,7 +33,11 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Arc<dyn Function>> {
         return Err(call.refusal("requires 'max' to be strictly greater than 'min'"));
     }
     let arithmetic = Arithmetic::between()?;
-    Ok(Arc::new(Scaler { input: call.expression(input)?, least, greatest, arithmetic, bounds: call.bounds()? }))
+    let bounds = call.bounds()?;
+    if !bounds.include_current() {
+        return Err(call.refusal("must have the current document in its window"));
+    }
+    Ok(Arc::new(Scaler { input: call.expression(input)?, least, greatest, arithmetic, bounds }))
 }
 
 impl Function for Scaler {

@@ -30,6 +30,9 @@ pub(crate) struct Aggregation {
     sources: Arc<PipelineSources>,
 }
 
+/// A search by distance behind other stages.
+const GEO_NEAR_NOT_FIRST: ErrorCode = ErrorCode(40603);
+
 /// Reads a pipeline over a collection, a view, or nothing.
 /// # Errors
 /// Those of stages and expressions, and of views.
@@ -71,13 +74,19 @@ pub(crate) fn prepare(
     let offered = if is_view { Offered::ANY } else { found };
     let alone = Environment { scope: Arc::new(environment.scope.offering(offered)), ..environment.clone() };
     let environment = Environment { scope: Arc::new(environment.scope.offering(found)), ..environment };
-    let sent = Pipeline::parse(stages, alone)?;
+    let sent = Pipeline::parse(stages, alone);
     let parsed = match (&resolved, namespace) {
         (Some(resolved), Some(namespace)) if resolved.views_count > 0 => {
+            // Behind the stage that unpacks a time series a search by distance need not come first.
+            if let Err(failure) = sent
+                && failure.code() != GEO_NEAR_NOT_FIRST
+            {
+                return Err(failure);
+            }
             sources.note_namespace(namespace)?;
             Pipeline::parse(behind_views(resolved, stages).as_ref(), environment)?
         }
-        _ => sent,
+        _ => sent?,
     };
     let (part, pipeline) = match SessionCollection::below(resolved.as_ref()) {
         // There is nothing to plan.

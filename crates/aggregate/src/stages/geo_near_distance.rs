@@ -1,0 +1,53 @@
+//! What is left of `$geoNear` over the measurements of a time series: how far each of them is away, and not those that are too
+//! far or too near. A `$sort` stands behind it.
+
+use super::{Reads, Stage};
+use crate::{DocumentStream, Environment};
+use bunko_bson::DocumentBuf;
+use bunko_errors::Result;
+use bunko_expression::Dependencies;
+use bunko_query::NearAsked;
+use std::sync::Arc;
+
+/// Adds the distance to each document.
+pub(super) struct GeoNearDistance {
+    pub asked: NearAsked,
+    pub path: String,
+}
+
+impl Stage for GeoNearDistance {
+    fn name(&self) -> &'static str {
+        "$_internalComputeGeoNearDistance"
+    }
+
+    fn open(
+        self: Arc<Self>,
+        input: Box<dyn DocumentStream>,
+        environment: &Arc<Environment>,
+    ) -> Box<dyn DocumentStream> {
+        Box::new(Measuring { stage: self, input, environment: Arc::clone(environment) })
+    }
+
+    fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
+        dependencies.add_all();
+        Reads::OthersToo
+    }
+}
+
+struct Measuring {
+    stage: Arc<GeoNearDistance>,
+    input: Box<dyn DocumentStream>,
+    environment: Arc<Environment>,
+}
+
+impl DocumentStream for Measuring {
+    fn next(&mut self) -> Result<Option<DocumentBuf>> {
+        while let Some(document) = self.input.next()? {
+            let operation = self.environment.operation();
+            if let Some(measured) = self.stage.asked.measured(&self.stage.path, document.as_ref(), operation)? {
+                return Ok(Some(measured));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,82 @@
+//! Places of the measurements in a bucket of a time series, by the cells that have them: `{'data.a': '2dsphere_bucket', meta: 1}`.
+//! An index of measurements `{a: '2dsphere'}` is one of these.
+
+use super::sphere::{add_keys, read_options};
+use super::{Answers, IndexKind, KindEntry, ReadKind};
+use crate::index_keys::KeySet;
+use crate::key_pattern::read_fields;
+use crate::{IndexSpec, Multikey};
+use bunko_bson::{DocumentRef, Value, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_geometry::{Cell, Stored, covering_of_shape, values_at};
+use std::sync::Arc;
+
+pub(super) const ENTRY: KindEntry = KindEntry { name: NAME, options: &["2dsphereIndexVersion"], read };
+
+const NAME: &str = "2dsphere_bucket";
+/// Where a bucket has its columns.
+const COLUMNS: &str = "data";
+
+/// Which fields are geospatial ones.
+#[derive(Debug)]
+struct SphereOfBuckets {
+    is_geo: Vec<bool>,
+}
+
+fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
+    let is_geo = key.iter().map(|field| field.value.as_str() == Some(NAME)).collect();
+    let (fields, options) = (read_fields(key)?, read_options(spec)?);
+    Ok(ReadKind { kind: Arc::new(SphereOfBuckets { is_geo }), fields, key: None, options })
+}
+
+impl IndexKind for SphereOfBuckets {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn keys(&self, index: &IndexSpec, document: DocumentRef<'_>, keys: &mut KeySet<'_>) -> Result<Multikey> {
+        add_keys(index, &self.is_geo, document, cells, keys)?;
+        Ok(Multikey::default())
+    }
+
+    fn answers(&self) -> Answers {
+        Answers::ByItself
+    }
+}
+
+/// The numbers of the cells that have the points of a column, or of a path into its values.
+/// # Errors
+/// 183934 for what is no place, 183493 for one that is no point.
+fn cells(bucket: DocumentRef<'_>, path: &str) -> Result<Vec<Value>> {
+    let path = path.strip_prefix(COLUMNS).and_then(|path| path.strip_prefix('.')).unwrap_or(path);
+    let (column, rest) = path.split_once('.').map_or((path, None), |(column, rest)| (column, Some(rest)));
+    let columns = bucket.get(COLUMNS).and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+    let values = columns.get(column).and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+    let mut numbers = Vec::new();
+    for row in values {
+        match (rest, row.value) {
+            (None, value) => add_cells(value, &mut numbers)?,
+            (Some(rest), _) => {
+                let path = format!("{}.{rest}", row.name);
+                values_at(values, &path).into_iter().try_for_each(|value| add_cells(value, &mut numbers))?;
+            }
+        }
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(numbers.into_iter().map(Value::Int64).collect())
+}
+
+fn add_cells(value: ValueRef<'_>, numbers: &mut Vec<i64>) -> Result<()> {
+    let no_keys = |reason: &str| Failure::new(ErrorCode(183_934), format!("Can't extract geo keys: {reason}"));
+    let stored = Stored::parse(value).map_err(|reason| no_keys(&reason))?;
+    if stored.flat().is_none() {
+        let message = "Time-series collections '2dsphere' indexes only support point data";
+        return Err(Failure::new(ErrorCode(183_493), message));
+    }
+    let Some(shape) = stored.sphere() else {
+        return Err(no_keys("longitude/latitude is out of bounds"));
+    };
+    numbers.extend(covering_of_shape(shape).into_iter().map(Cell::number));
+    Ok(())
+}

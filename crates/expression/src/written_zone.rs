@@ -1,0 +1,171 @@
+//! Time zones as they stand behind a time in a date that people wrote: `+05:30`, `GMT-2`, `CEST`, `(Z)`.
+//!
+//! The names of the database (`Europe/Amsterdam`) are none of them: MongoDB looks them up nowhere.
+//! Source: timelib, `timelib_parse_zone`, which MongoDB reads dates with.
+
+use crate::calendar::{MS_PER_HOUR, MS_PER_MINUTE, MS_PER_SECOND};
+use crate::time_zone::Zone;
+
+/// Hours ahead of UTC for what the zones are called that are usual in dates, and for the letters that ships use.
+const HOURS: [(&str, i64); 57] = [
+    ("utc", 0),
+    ("gmt", 0),
+    ("wet", 0),
+    ("west", 1),
+    ("bst", 1),
+    ("cet", 1),
+    ("cest", 2),
+    ("cat", 2),
+    ("ist", 2),
+    ("eet", 2),
+    ("eest", 3),
+    ("idt", 3),
+    ("eat", 3),
+    ("msk", 3),
+    ("awst", 8),
+    ("hkt", 8),
+    ("jst", 9),
+    ("aest", 10),
+    ("aedt", 11),
+    ("adt", -3),
+    ("ast", -4),
+    ("edt", -4),
+    ("est", -5),
+    ("cdt", -5),
+    ("cst", -6),
+    ("mdt", -6),
+    ("mst", -7),
+    ("pdt", -7),
+    ("pst", -8),
+    ("akdt", -8),
+    ("akst", -9),
+    ("hst", -10),
+    ("a", 1),
+    ("b", 2),
+    ("c", 3),
+    ("d", 4),
+    ("e", 5),
+    ("f", 6),
+    ("g", 7),
+    ("h", 8),
+    ("i", 9),
+    ("k", 10),
+    ("l", 11),
+    ("m", 12),
+    ("n", -1),
+    ("o", -2),
+    ("p", -3),
+    ("q", -4),
+    ("r", -5),
+    ("s", -6),
+    ("t", -7),
+    ("u", -8),
+    ("v", -9),
+    ("w", -10),
+    ("x", -11),
+    ("y", -12),
+    ("z", 0),
+];
+
+/// A zone at the front of a text.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct WrittenZone<'t> {
+    /// As it was written, without what stands around it; an offset from its sign on.
+    pub(crate) name: &'t str,
+    pub(crate) offset_ms: i64,
+    /// What stands behind it.
+    pub(crate) rest: &'t str,
+}
+
+impl WrittenZone<'_> {
+    pub(crate) fn zone(&self) -> Zone {
+        Zone::Fixed { offset_ms: self.offset_ms }
+    }
+
+    /// Whether it is an abbreviation, or an offset of whole minutes that a clock shows: `+24:59` at most.
+    pub(crate) fn is_within_a_day(&self) -> bool {
+        let Some(digits) = self.name.strip_prefix(['+', '-']) else { return true };
+        let digits: String = digits.chars().filter(char::is_ascii_digit).collect();
+        let (hours, minutes) = match digits.len() {
+            2 => (digits.as_str(), "0"),
+            4 => digits.split_at(2),
+            _ => return false,
+        };
+        hours.parse().is_ok_and(|hours: u8| hours <= 24) && minutes.parse().is_ok_and(|minutes: u8| minutes <= 59)
+    }
+}
+
+/// Reads the zone that a text begins with, behind blanks and brackets.
+pub(crate) fn parse(text: &str) -> Option<WrittenZone<'_>> {
+    let text = text.trim_start_matches([' ', '\t', '(']);
+    let text = text.strip_prefix("GMT").filter(|rest| rest.starts_with(['+', '-'])).unwrap_or(text);
+    let (name, offset_ms) = match text.as_bytes().first()? {
+        b'+' => offset(text, 1)?,
+        b'-' => offset(text, -1)?,
+        _ => abbreviation(text)?,
+    };
+    Some(WrittenZone { name, offset_ms, rest: text.get(name.len()..)?.trim_start_matches(')') })
+}
+
+/// `+1`, `+01`, `+130`, `+0130`, `+1:30`, `+01:30`, with seconds `+013000` and `+01:30:00`.
+fn offset(text: &str, sign: i64) -> Option<(&str, i64)> {
+    let length = text.bytes().skip(1).take_while(|byte| byte.is_ascii_digit() || *byte == b':').count();
+    let digits = text.get(1..=length)?;
+    let parts: Vec<&str> = digits.split(':').collect();
+    let number = |part: &str| if part.is_empty() { Some(0) } else { part.parse::<i64>().ok() };
+    let (hours, minutes, seconds) = match (parts.as_slice(), length) {
+        ([hours], 1..=2) => (number(hours)?, 0, 0),
+        ([both], 3..=4) => (number(both)? / 100, number(both)? % 100, 0),
+        ([all], 6) => (number(all)? / 10_000, number(all)? / 100 % 100, number(all)? % 100),
+        ([hours, minutes], 3..=5) if (1..=2).contains(&hours.len()) => (number(hours)?, number(minutes)?, 0),
+        ([hours, minutes, seconds], 8) if hours.len() == 2 && minutes.len() == 2 => {
+            (number(hours)?, number(minutes)?, number(seconds)?)
+        }
+        _ => return None,
+    };
+    let offset_ms = hours * MS_PER_HOUR + minutes * MS_PER_MINUTE + seconds * MS_PER_SECOND;
+    Some((text.get(..=length)?, sign * offset_ms))
+}
+
+fn abbreviation(text: &str) -> Option<(&str, i64)> {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'/' | b'_');
+    let name = text.get(..text.bytes().take_while(is_part).count())?;
+    if name.eq_ignore_ascii_case("acst") || name.eq_ignore_ascii_case("acdt") {
+        // South Australia is half an hour behind.
+        let hours = if name.eq_ignore_ascii_case("acst") { 9 } else { 10 };
+        return Some((name, hours * MS_PER_HOUR + 30 * MS_PER_MINUTE));
+    }
+    let (_, hours) = HOURS.iter().find(|(known, _)| name.eq_ignore_ascii_case(known))?;
+    Some((name, hours * MS_PER_HOUR))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_are_offsets_and_abbreviations() {
+        for (text, name, minutes, rest) in [
+            ("+1", "+1", 60, ""),
+            ("-0545 x", "-0545", -345, " x"),
+            ("GMT+02", "+02", 120, ""),
+            (" (CEST) y", "CEST", 120, " y"),
+            ("+1:30", "+1:30", 90, ""),
+            ("+01:30:00", "+01:30:00", 90, ""),
+            ("L", "L", 660, ""),
+            ("p", "p", -180, ""),
+            ("ACST", "ACST", 570, ""),
+            ("utc", "utc", 0, ""),
+        ] {
+            let read = parse(text).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!((read.name, read.offset_ms / MS_PER_MINUTE, read.rest), (name, minutes, rest), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_the_database_are_no_zones() {
+        for text in ["", "Europe/Amsterdam", "J", "+", "+12345", "+012:30", "gmt+2", "Nowhere"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}
