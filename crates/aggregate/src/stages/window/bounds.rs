@@ -218,7 +218,7 @@ fn constant(value: ValueRef<'_>, scope: &ParseScope) -> Result<Value> {
         return Err(refusal("Window bounds must be 'unbounded', 'current', or a number."));
     }
     let expression = Expression::parse(value, scope)?;
-    let constant = expression.as_literal().map(|value| value.to_value());
+    let constant = expression.as_literal().map(ValueRef::to_value);
     constant.ok_or_else(|| refusal("Window bounds expression must be a constant."))
 }
 
