@@ -121,6 +121,7 @@ pub const SHAPES: &[(Table, &str, &[&str])] = &[
     (Table::Filters, "$geoWithin", &["{a: {X: {$box: [[-3, -3], [-2, -2]]}}}"]),
     (Table::Filters, "$within", &["{a: {X: {$center: [[-3, -3], 1]}}}"]),
     (Table::Filters, "$geoIntersects", &["{a: {X: {$geometry: [-3, -3]}}}"]),
+    (Table::Filters, "$_internalBucketGeoWithin", &["{X: {withinRegion: {$centerSphere: [[-3, -3], 1]}, field: 'a'}}"]),
     (Table::Filters, "$not", &["{a: {X: {$in: '#more'}}}"]),
     (Table::Filters, "$and", &["{X: '#filters'}"]),
     (Table::Filters, "$or", &["{X: '#filters'}"]),
