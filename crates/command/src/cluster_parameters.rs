@@ -205,7 +205,7 @@ impl Field {
 fn wrong_number(place: &str, value: ValueRef<'_>) -> Failure {
     let kind = value.kind().alias();
     Failure::type_mismatch(format!(
-        "BSON field '{place}' is the wrong type '{kind}', expected types '[long, int, decimal, double']"
+        "BSON field '{place}' is the wrong type '{kind}', expected types '[long, int, decimal, double]'"
     ))
 }
 

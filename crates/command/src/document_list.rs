@@ -64,7 +64,7 @@ fn batch_size(invocation: &Invocation<'_>) -> Result<Option<u64>> {
 fn read_size(command: &str, value: ValueRef<'_>) -> Result<u64> {
     let size = number::clamp_to_i64(value).ok_or_else(|| {
         Failure::type_mismatch(format!(
-            "BSON field '{command}.cursor.batchSize' is the wrong type '{}', expected types '[long, int, decimal, double']",
+            "BSON field '{command}.cursor.batchSize' is the wrong type '{}', expected types '[long, int, decimal, double]'",
             value.kind().alias()
         ))
     })?;

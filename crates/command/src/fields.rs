@@ -204,7 +204,7 @@ impl<'a> Fields<'a> {
         self.field(name)
             .map(|value| {
                 number::clamp_to_i64(value)
-                    .ok_or_else(|| self.mismatch(name, value, "types '[long, int, decimal, double']"))
+                    .ok_or_else(|| self.mismatch(name, value, "types '[long, int, decimal, double]'"))
             })
             .transpose()
     }

@@ -66,14 +66,14 @@ fn level(invocation: &Invocation<'_>) -> Result<Option<Level>, Failure> {
         Some(1) => Ok(Some(Level::Slow)),
         Some(2) => Ok(Some(Level::All)),
         Some(_) => Ok(None),
-        None => Err(invocation.mismatch("profile", argument, "types '[long, int, decimal, double']")),
+        None => Err(invocation.mismatch("profile", argument, "types '[long, int, decimal, double]'")),
     }
 }
 
 fn sample_rate(invocation: &Invocation<'_>) -> Result<Option<f64>, Failure> {
     let Some(value) = invocation.field("sampleRate") else { return Ok(None) };
     let rate = number::as_f64(value)
-        .ok_or_else(|| invocation.mismatch("sampleRate", value, "types '[long, int, decimal, double']"))?;
+        .ok_or_else(|| invocation.mismatch("sampleRate", value, "types '[long, int, decimal, double]'"))?;
     if !(0.0..=1.0).contains(&rate) {
         return Err(Failure::bad_value(format!("'sampleRate' must be between 0.0 and 1.0 inclusive, found {rate}")));
     }
