@@ -130,3 +130,13 @@ def test_keys_of_id_answer_alone_while_they_tell_the_type(things):
     things.replace_one({"_id": 95}, {"_id": 95.0})
     found = [document["_id"] for document in things.find({"_id": {"$gte": 94, "$lte": 96}}, {"_id": 1})]
     assert list(map(type, found)) == [int, float, int]
+
+
+def test_wildcard_index_under_conditions_on_very_many_paths(things):
+    things.insert_many({"_id": i, f"a{i % 7}": i} for i in range(300))
+    everything = {f"a{i}": 1 for i in range(10_000)}
+    one = {**{f"a{i}": {"$not": {"$gt": 1_000}} for i in range(10_000)}, "a3": 17}
+    things.create_index({"$**": 1})
+    # To choose a plan takes no longer with more of them: the limit would end it.
+    assert list(things.find(everything, max_time_ms=20_000)) == []
+    assert list(things.find(one, max_time_ms=20_000)) == [{"_id": 17, "a3": 17}]

@@ -13,6 +13,9 @@ use bunko_matcher::Expression;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+/// Most paths whose conditions are compared: for each, all conditions are gone over.
+const PATHS_MAX: usize = 100;
+
 /// The bounds that `predicates`, all of which hold, give; unbounded where no condition can be asked of the index, which has
 /// `before` ordinary fields before the path.
 pub(super) fn derive(index: &Arc<Index>, before: usize, predicates: &[Expression], orders: Orders<'_>) -> IndexBounds {
@@ -28,10 +31,9 @@ pub(super) fn derive(index: &Arc<Index>, before: usize, predicates: &[Expression
     let mut existing = None;
     // Thousands of conditions may be on one path: they are looked at together, once.
     let mut seen = HashSet::new();
-    for path in predicates.iter().flat_map(paths).filter(|path| seen.insert(*path)) {
-        if !index.kind.covers(path) || names_array_index(path) {
-            continue;
-        }
+    let paths = predicates.iter().flat_map(paths).filter(|path| seen.insert(*path));
+    let asked = paths.filter(|path| index.kind.covers(path) && !names_array_index(path));
+    for path in asked.take(PATHS_MAX) {
         let found = predicates.iter().filter_map(|predicate| bounds(predicate, path, keys, orders));
         let found = found.filter(|bounds| bounds.intervals.as_slice().iter().all(has_keys));
         if let Some(tightest) = found.min_by_key(Bounds::looseness) {
