@@ -167,6 +167,16 @@ impl<'a> Fields<'a> {
             .transpose()
     }
 
+    /// The texts of an array that stands at a place in the command. MongoDB's parsers pass over nulls among them.
+    /// # Errors
+    /// `TypeMismatch`.
+    pub fn texts<'v>(&self, place: &str, array: ArrayRef<'v>) -> Result<Vec<&'v str>> {
+        let text = |(index, value): (usize, ValueRef<'v>)| {
+            value.as_str().ok_or_else(|| self.mismatch(&format!("{place}.{index}"), value, "type 'string'"))
+        };
+        elements(array).map(text).collect()
+    }
+
     /// A field that must be a string.
     pub fn string(&self, name: &str) -> Result<Option<&'a str>> {
         self.field(name)

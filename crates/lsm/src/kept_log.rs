@@ -43,8 +43,6 @@ pub(crate) struct KeptLog {
 pub(crate) struct KeptSegment {
     number: u64,
     stretches: Box<[Stretch]>,
-    /// What it takes in memory.
-    bytes: AtomicU64,
     /// Whether something was read from it since room was sought last.
     is_used: AtomicBool,
 }
@@ -59,9 +57,14 @@ struct Stretch {
 
 impl KeptSegment {
     fn new(number: u64) -> Self {
-        let stretches: Box<[Stretch]> = std::iter::repeat_with(Stretch::default).take(STRETCHES).collect();
-        let bytes = AtomicU64::new(size_of_val(&*stretches) as u64);
-        Self { number, stretches, bytes, is_used: AtomicBool::new(true) }
+        let stretches = std::iter::repeat_with(Stretch::default).take(STRETCHES).collect();
+        Self { number, stretches, is_used: AtomicBool::new(true) }
+    }
+
+    /// What it takes in memory.
+    fn bytes(&self) -> u64 {
+        let kept = self.stretches.iter().filter(|stretch| stretch.bytes.get().is_some()).count();
+        size_of_val(&*self.stretches) as u64 + kept as u64 * STRETCH_BYTES
     }
 
     /// The bytes at a location, which the caller verifies; `None` where they are not kept.
@@ -138,7 +141,7 @@ impl KeptLog {
         }
         let _uncounted = bunko_heap::Uncounted::begin();
         let segment = Arc::new(KeptSegment::new(number));
-        let bytes = segment.bytes.load(Ordering::Relaxed);
+        let bytes = segment.bytes();
         if !self.make_room(&mut changing, bytes) {
             return None;
         }
@@ -170,7 +173,6 @@ impl KeptLog {
         }
         let mut bytes = vec![0; STRETCH_BYTES as usize].into_boxed_slice();
         if log.read_raw(start, &mut bytes).is_ok() && place.bytes.set(bytes).is_ok() {
-            segment.bytes.fetch_add(STRETCH_BYTES, Ordering::Relaxed);
             self.bytes.fetch_add(STRETCH_BYTES, Ordering::Relaxed);
         }
     }
@@ -206,7 +208,7 @@ impl KeptLog {
         self.replace(|segments| {
             segments.retain(|_, segment| {
                 let stays = is_kept(segment);
-                gone += if stays { 0 } else { segment.bytes.load(Ordering::Relaxed) };
+                gone += if stays { 0 } else { segment.bytes() };
                 stays
             });
         });

@@ -165,9 +165,8 @@ fn implies_existence(premise: &Expression, existing: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bunko_bson::{Collator, DocumentRef};
+    use bunko_testkit::collators::WithoutCase;
     use bunko_testkit::shell;
-    use std::cmp::Ordering;
     use std::sync::Arc;
 
     fn follows(premise: &str, conclusion: &str) -> bool {
@@ -180,24 +179,6 @@ mod tests {
             Filter::parse_collated(filter.as_ref(), strings).expect("a filter")
         };
         implies(&[parse(premise, strings).root().clone()], strings, &parse(conclusion, others))
-    }
-
-    /// Letters without their case.
-    #[derive(Debug)]
-    struct WithoutCase;
-
-    impl Collator for WithoutCase {
-        fn compare(&self, a: &str, b: &str) -> Ordering {
-            a.to_lowercase().cmp(&b.to_lowercase())
-        }
-
-        fn write_sort_key(&self, text: &str, key: &mut Vec<u8>) {
-            key.extend_from_slice(text.to_lowercase().as_bytes());
-        }
-
-        fn specification(&self) -> DocumentRef<'_> {
-            DocumentRef::EMPTY
-        }
     }
 
     #[test]

@@ -2,11 +2,11 @@
 //!
 //! A filter that has been asked often walks; a copy of it has not, and asks the tree.
 
-use bunko_bson::{Collator, DocumentBuf, DocumentRef, StringOrder, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_matcher::{ExprCompiler, ExprPredicate, Filter};
+use bunko_testkit::collators::WithoutCase;
 use bunko_testkit::shell;
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// One value of each kind, and numbers where types, widths and signs meet.
@@ -64,23 +64,6 @@ const CONDITIONS: &[&str] =
 /// Strings without regard to case, or by their bytes.
 struct Order(StringOrder);
 
-#[derive(Debug)]
-struct IgnoringCase;
-
-impl Collator for IgnoringCase {
-    fn compare(&self, a: &str, b: &str) -> Ordering {
-        a.to_lowercase().cmp(&b.to_lowercase())
-    }
-
-    fn write_sort_key(&self, text: &str, key: &mut Vec<u8>) {
-        key.extend_from_slice(text.to_lowercase().as_bytes());
-    }
-
-    fn specification(&self) -> DocumentRef<'_> {
-        DocumentRef::EMPTY
-    }
-}
-
 impl ExprCompiler for Order {
     fn compile(&self, _: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>> {
         Err(Failure::bad_value("no expressions"))
@@ -92,7 +75,7 @@ impl ExprCompiler for Order {
 }
 
 fn orders() -> [Order; 2] {
-    [Order(StringOrder::BYTES.clone()), Order(StringOrder::collated(Arc::new(IgnoringCase)))]
+    [Order(StringOrder::BYTES.clone()), Order(StringOrder::collated(Arc::new(WithoutCase)))]
 }
 
 /// The condition of that name with an operand, as text; some operators take no value of any kind.

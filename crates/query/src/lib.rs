@@ -40,7 +40,7 @@ pub use find_query::{Distinct, DistinctOf, FindQuery, Hint, KeyBounds, parse_cou
 pub use footing::Footing;
 pub use id_join::IdJoin;
 pub use id_lookup::{fetch_by_id, id_lookup};
-pub use near::{NearAsked, NearOutput};
+pub use near::{NearAsked, NearOutput, NearSearch};
 pub use plan::Plan;
 pub use planner::plan;
 pub use query_settings::{AllowedIndexes, QuerySettings};

@@ -34,34 +34,22 @@ impl NearAsked {
         Some(DocumentBuf::new().with(name, &circle))
     }
 
-    /// A document that no index was asked for, with what is said of its place at a path; `None` where it is not near.
-    /// # Errors
-    /// What the operation says; 5984700 for a path that is too long to be written at.
-    pub fn measured(
-        &self,
-        path: &str,
-        document: DocumentRef<'_>,
-        operation: &OperationContext,
-    ) -> Result<Option<DocumentBuf>> {
-        let (path, near, output) = (path.to_owned(), Arc::clone(&self.near), self.output.clone());
-        let search = NearSearch { path, near, output, measure: Measure::Angle };
-        match search.nearest(document, operation)? {
-            Some((distance, geometry)) => search.told(document, distance, geometry).map(Some),
-            None => Ok(None),
-        }
+    /// The same for the geometry at a path, without an index.
+    pub fn at(self, path: String) -> NearSearch {
+        NearSearch { path, near: self.near, output: self.output, measure: Measure::Angle }
     }
 }
 
 /// Documents by the distance of a field's geometry from a point.
 #[derive(Clone, Debug)]
-pub(crate) struct NearSearch {
+pub struct NearSearch {
     /// The field.
-    pub path: String,
+    pub(crate) path: String,
     /// The point.
-    pub near: Arc<Near>,
+    pub(crate) near: Arc<Near>,
     /// What is added to the documents.
-    pub output: NearOutput,
-    pub measure: Measure,
+    pub(crate) output: NearOutput,
+    pub(crate) measure: Measure,
 }
 
 /// How distances on the sphere are told.
@@ -85,6 +73,14 @@ pub struct NearOutput {
 }
 
 impl NearSearch {
+    /// A document that no index was asked for, with what is said of its place; `None` where it is not near.
+    /// # Errors
+    /// What the operation says; 5984700 for a path that is too long to be written at.
+    pub fn measured(&self, document: DocumentRef<'_>, operation: &OperationContext) -> Result<Option<DocumentBuf>> {
+        let found = self.nearest(document, operation)?;
+        found.map(|(distance, geometry)| self.told(document, distance, geometry)).transpose()
+    }
+
     /// The distance of a document's nearest geometry, in the point's units, and that geometry.
     /// # Errors
     /// What the operation says.

@@ -1,6 +1,7 @@
-//! What tests share: shell-syntax documents, script runner, crash harness, data directories.
+//! What tests share: shell-syntax documents, script runner, crash harness, data directories, orders of strings.
 #![forbid(unsafe_code)]
 
+pub mod collators;
 pub mod directory;
 pub mod process;
 pub mod script;

@@ -244,7 +244,7 @@ impl GeoNear {
             stages.extend(stage_of(&DocumentBuf::new().with("$match", &filter))?);
         }
         let sort = DocumentBuf::new().with(distance_field, 1_i32);
-        stages.push(Box::new(GeoNearDistance { asked, path: key.clone() }));
+        stages.push(Box::new(GeoNearDistance { search: asked.at(key.clone()) }));
         stages.extend(stage_of(&DocumentBuf::new().with("$sort", &sort))?);
         Ok(OverMeasurements::Behind(stages))
     }

@@ -6,13 +6,12 @@ use crate::{DocumentStream, Environment};
 use bunko_bson::DocumentBuf;
 use bunko_errors::Result;
 use bunko_expression::Dependencies;
-use bunko_query::NearAsked;
+use bunko_query::NearSearch;
 use std::sync::Arc;
 
 /// Adds the distance to each document.
 pub(super) struct GeoNearDistance {
-    pub asked: NearAsked,
-    pub path: String,
+    pub search: NearSearch,
 }
 
 impl Stage for GeoNearDistance {
@@ -44,7 +43,7 @@ impl DocumentStream for Measuring {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
         while let Some(document) = self.input.next()? {
             let operation = self.environment.operation();
-            if let Some(measured) = self.stage.asked.measured(&self.stage.path, document.as_ref(), operation)? {
+            if let Some(measured) = self.stage.search.measured(document.as_ref(), operation)? {
                 return Ok(Some(measured));
             }
         }

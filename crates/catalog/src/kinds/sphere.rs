@@ -24,20 +24,37 @@ const FINEST_DEFAULT: i64 = 14;
 /// The level of the smallest cells.
 const LEVEL_MAX: i64 = 30;
 
-/// Which fields are geospatial ones.
+/// An index of cells, of documents' shapes or of what else `cells` finds at their geospatial fields.
 #[derive(Debug)]
 struct Sphere {
+    name: &'static str,
+    /// Which fields are geospatial ones.
     is_geo: Vec<bool>,
+    cells: CellsOf,
 }
 
+/// The numbers of the cells of what a document has at a path.
+pub(super) type CellsOf = fn(DocumentRef<'_>, &str) -> Result<Vec<Value>>;
+
 fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
+    read_named(NAME, cells, key, spec)
+}
+
+/// Reads an index whose key says of its geospatial fields that they are of that kind.
+pub(super) fn read_named(
+    name: &'static str,
+    cells: CellsOf,
+    key: DocumentRef<'_>,
+    spec: DocumentRef<'_>,
+) -> Result<ReadKind> {
     let options = read_options(spec)?;
-    let is_geo = key.iter().map(|field| field.value.as_str() == Some(NAME)).collect();
-    Ok(ReadKind { kind: Arc::new(Sphere { is_geo }), fields: read_fields(key)?, key: None, options })
+    let is_geo = key.iter().map(|field| field.value.as_str() == Some(name)).collect();
+    let fields = read_fields(key)?;
+    Ok(ReadKind { kind: Arc::new(Sphere { name, is_geo, cells }), fields, key: None, options })
 }
 
 /// The options, as they are shown.
-pub(super) fn read_options(spec: DocumentRef<'_>) -> Result<DocumentBuf> {
+fn read_options(spec: DocumentRef<'_>) -> Result<DocumentBuf> {
     let version = match spec.get(VERSION) {
         None => 3,
         Some(value @ (ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_))) => {
@@ -81,41 +98,32 @@ fn wrong_version(value: ValueRef<'_>) -> Failure {
 
 impl IndexKind for Sphere {
     fn name(&self) -> &'static str {
-        NAME
+        self.name
     }
 
     fn keys(&self, index: &IndexSpec, document: DocumentRef<'_>, keys: &mut KeySet<'_>) -> Result<Multikey> {
-        add_keys(index, &self.is_geo, document, cells, keys)?;
+        let mut parts = Vec::with_capacity(index.fields.len());
+        let mut is_indexed = false;
+        for (field, is_geo) in index.fields.iter().zip(&self.is_geo) {
+            let values = if *is_geo {
+                let cells = (self.cells)(document, &field.path)?;
+                is_indexed |= !cells.is_empty();
+                cells
+            } else {
+                plain_values(document, &field.path)?
+            };
+            parts.push(if values.is_empty() { vec![Value::Null] } else { values });
+        }
+        // A document without any of the shapes has no keys.
+        if is_indexed {
+            super::add_combinations(index, &parts, keys)?;
+        }
         Ok(Multikey::default())
     }
 
     fn answers(&self) -> Answers {
         Answers::ByItself
     }
-}
-
-/// Adds the keys of a document, whose geospatial fields have the cells that `cells` finds at their paths.
-pub(super) fn add_keys(
-    index: &IndexSpec,
-    is_geo: &[bool],
-    document: DocumentRef<'_>,
-    cells: impl Fn(DocumentRef<'_>, &str) -> Result<Vec<Value>>,
-    keys: &mut KeySet<'_>,
-) -> Result<()> {
-    let mut parts = Vec::with_capacity(index.fields.len());
-    let mut is_indexed = false;
-    for (field, is_geo) in index.fields.iter().zip(is_geo) {
-        let values = if *is_geo {
-            let cells = cells(document, &field.path)?;
-            is_indexed |= !cells.is_empty();
-            cells
-        } else {
-            plain_values(document, &field.path)?
-        };
-        parts.push(if values.is_empty() { vec![Value::Null] } else { values });
-    }
-    // A document without any of the shapes has no keys.
-    if is_indexed { super::add_combinations(index, &parts, keys) } else { Ok(()) }
 }
 
 /// The numbers of the cells that cover the shapes at a path.

@@ -1,15 +1,11 @@
 //! Places of the measurements in a bucket of a time series, by the cells that have them: `{'data.a': '2dsphere_bucket', meta: 1}`.
 //! An index of measurements `{a: '2dsphere'}` is one of these.
 
-use super::sphere::{add_keys, read_options};
-use super::{Answers, IndexKind, KindEntry, ReadKind};
-use crate::index_keys::KeySet;
-use crate::key_pattern::read_fields;
-use crate::{IndexSpec, Multikey};
+use super::sphere::read_named;
+use super::{KindEntry, ReadKind};
 use bunko_bson::{DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_geometry::{Cell, Stored, covering_of_shape, values_at};
-use std::sync::Arc;
 
 pub(super) const ENTRY: KindEntry = KindEntry { name: NAME, options: &["2dsphereIndexVersion"], read };
 
@@ -17,31 +13,8 @@ const NAME: &str = "2dsphere_bucket";
 /// Where a bucket has its columns.
 const COLUMNS: &str = "data";
 
-/// Which fields are geospatial ones.
-#[derive(Debug)]
-struct SphereOfBuckets {
-    is_geo: Vec<bool>,
-}
-
 fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
-    let is_geo = key.iter().map(|field| field.value.as_str() == Some(NAME)).collect();
-    let (fields, options) = (read_fields(key)?, read_options(spec)?);
-    Ok(ReadKind { kind: Arc::new(SphereOfBuckets { is_geo }), fields, key: None, options })
-}
-
-impl IndexKind for SphereOfBuckets {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn keys(&self, index: &IndexSpec, document: DocumentRef<'_>, keys: &mut KeySet<'_>) -> Result<Multikey> {
-        add_keys(index, &self.is_geo, document, cells, keys)?;
-        Ok(Multikey::default())
-    }
-
-    fn answers(&self) -> Answers {
-        Answers::ByItself
-    }
+    read_named(NAME, cells, key, spec)
 }
 
 /// The numbers of the cells that have the points of a column, or of a path into its values.

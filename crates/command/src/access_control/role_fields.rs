@@ -68,7 +68,7 @@ fn check_privilege_types(fields: &Fields<'_>, place: &str, privilege: DocumentRe
     let actions_place = format!("{place}.actions");
     let actions = required(fields, place, privilege, "actions")?;
     let actions = actions.as_array().ok_or_else(|| fields.mismatch(&actions_place, actions, "type 'array'"))?;
-    check_strings(fields, &actions_place, actions)
+    fields.texts(&actions_place, actions).map(drop)
 }
 
 /// Refuses a document that has one of its fields twice; nulls and fields of other names are passed over.
@@ -87,13 +87,6 @@ fn required<'a>(fields: &Fields<'_>, place: &str, document: DocumentRef<'a>, nam
     })
 }
 
-fn check_strings(fields: &Fields<'_>, place: &str, array: ArrayRef<'_>) -> Result<()> {
-    match elements(array).find(|(_, value)| value.as_str().is_none()) {
-        Some((index, other)) => Err(fields.mismatch(&format!("{place}.{index}"), other, "type 'string'")),
-        None => Ok(()),
-    }
-}
-
 /// Refuses a restriction with fields of other names or of other types than MongoDB takes.
 fn check_restriction_types(fields: &Fields<'_>, place: &str, value: ValueRef<'_>) -> Result<()> {
     let restriction = value.as_document().ok_or_else(|| fields.mismatch(place, value, "type 'object'"))?;
@@ -105,7 +98,7 @@ fn check_restriction_types(fields: &Fields<'_>, place: &str, value: ValueRef<'_>
         }
         let array = field.value.as_array();
         let array = array.ok_or_else(|| fields.mismatch(&field_place, field.value, "type 'array'"))?;
-        check_strings(fields, &field_place, array)?;
+        fields.texts(&field_place, array)?;
     }
     Ok(())
 }

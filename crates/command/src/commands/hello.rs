@@ -5,7 +5,6 @@ use crate::authorization::Privileges;
 use crate::awaiting::{Await, Heartbeat};
 use crate::client_metadata;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, FollowUp, Halt, TransactionUse};
-use crate::fields::elements;
 use crate::invocation::Invocation;
 use crate::replica_set::{ReplicaSet, optime};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, extended_json};
@@ -126,10 +125,7 @@ fn topology_version(invocation: &Invocation<'_>) -> DocumentBuf {
 
 fn agree_on_compression(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Failure> {
     let Some(wanted) = invocation.array("compression")? else { return Ok(()) };
-    if let Some((index, other)) = elements(wanted).find(|(_, value)| value.as_str().is_none()) {
-        return Err(invocation.mismatch(&format!("compression.{index}"), other, "type 'string'"));
-    }
-    let agreed = negotiate(wanted.iter().filter_map(ValueRef::as_str), &Compressor::ALL);
+    let agreed = negotiate(invocation.texts("compression", wanted)?, &Compressor::ALL);
     if !agreed.is_empty() {
         reply.begin_array("compression");
         for (index, compressor) in agreed.iter().enumerate() {

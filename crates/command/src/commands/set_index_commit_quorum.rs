@@ -4,10 +4,9 @@
 use crate::authorization::Privileges;
 use crate::commit_quorum;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
-use crate::fields::elements;
 use crate::invocation::Invocation;
 use bunko_access::Action;
-use bunko_bson::{ArrayRef, Writer};
+use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
@@ -27,7 +26,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
     };
     let names = invocation.array("indexNames")?.ok_or_else(|| missing("indexNames"))?;
-    let names = read_names(names)?;
+    let names = invocation.texts("indexNames", names)?;
     let quorum = invocation.field("commitQuorum").ok_or_else(|| missing("commitQuorum"))?;
     commit_quorum::check_type(quorum)?;
     if names.is_empty() {
@@ -45,15 +44,4 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     }
     let message = format!("Cannot find an index build on collection '{namespace}' with the provided index names");
     Err(Failure::new(ErrorCode::INDEX_NOT_FOUND, message).into())
-}
-
-fn read_names(names: ArrayRef<'_>) -> Result<Vec<&str>, Failure> {
-    let mismatch = |position: usize, kind: &str| {
-        Failure::type_mismatch(format!(
-            "BSON field 'setIndexCommitQuorum.indexNames.{position}' is the wrong type '{kind}', expected type 'string'"
-        ))
-    };
-    elements(names)
-        .map(|(position, value)| value.as_str().ok_or_else(|| mismatch(position, value.kind().alias())))
-        .collect()
 }
