@@ -248,6 +248,11 @@ mod tests {
                 let (last, begin) = key.split_last()?;
                 Some([begin, &[last.wrapping_add(1)]].concat())
             }));
+            // Shorter than all keys, and behind some that begin alike.
+            sought.extend(all.iter().filter_map(|key| {
+                let (last, begin) = key.split_last()?.1.split_last()?;
+                Some([begin, &[last.wrapping_add(1)]].concat())
+            }));
             sought.extend([b"".to_vec(), b"zzz".to_vec(), vec![0xff; 30]]);
             for is_complete in [false, true] {
                 let keys = keys(&all, is_complete);
