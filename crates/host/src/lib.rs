@@ -9,6 +9,7 @@
 pub mod allocation;
 mod control_group;
 mod cpu_quota;
+mod crowding;
 mod disk_use;
 mod filesystem;
 mod listener;
@@ -22,12 +23,12 @@ mod pauses;
 mod process;
 mod raw_calls;
 mod regular_files;
-mod rescheduling;
 mod run_delay;
 mod ticks;
 mod time_slices;
 
 pub use cpu_quota::CpuQuota;
+pub use crowding::{Crowding, rest_briefly, rest_in_crowds};
 pub use disk_use::directory_bytes;
 pub use filesystem::{Filesystem, filesystem_of, free_bytes};
 pub use listener::{listener, local_server, local_unix_server};
@@ -37,6 +38,5 @@ pub use memory_limit::usable_memory_bytes;
 pub use page_cache::forget_cached_pages;
 pub use pauses::{SleepPriority, Sleeper, Slept, usable_processors};
 pub use process::{ProcessReading, ProcessUse};
-pub use rescheduling::Rescheduling;
 pub use run_delay::thread_run_delay;
 pub use time_slices::{use_long_slices, use_short_slices};

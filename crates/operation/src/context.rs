@@ -4,6 +4,7 @@ use crate::memory::{HeldMemory, MemoryLimits};
 use crate::patience::Patience;
 use crate::{DiskUse, Gatherer, HelperPermit, ScratchSpace, Scripting, StageLimits};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_host::rest_in_crowds;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::fmt;
@@ -17,6 +18,10 @@ const STEPS_PER_QUESTION: u32 = 512;
 /// How long it waits for somebody else before it asks again whether it has to stop. Longer than waits are as a rule: who
 /// asks again stands behind all others who wait.
 const WAIT: Duration = Duration::from_millis(100);
+/// How long one that only reads works until it rests, where short requests wait for processors.
+const STINT: Duration = Duration::from_micros(500);
+/// The same of one that writes. What it writes others flush and merge, beside it.
+const STINT_OF_WRITES: Duration = Duration::from_micros(100);
 
 /// Why an operation has to stop, other than for its memory.
 pub trait Interruption: Send + Sync {
@@ -71,6 +76,7 @@ struct Turn {
     patience: Patience,
     place: Place,
     was_too_long: bool,
+    stint: Duration,
 }
 
 impl OperationContext {
@@ -92,6 +98,7 @@ impl OperationContext {
             patience: Patience::Endless,
             place: Place::OwnThread,
             was_too_long: false,
+            stint: STINT,
         };
         Arc::new(Self {
             interruption,
@@ -169,6 +176,7 @@ impl OperationContext {
         let mut turn = self.turn.lock();
         turn.patience = Patience::Endless;
         turn.was_too_long = false;
+        turn.stint = STINT_OF_WRITES;
     }
 
     /// What it writes need not satisfy validators from now on: `bypassDocumentValidation`.
@@ -290,7 +298,7 @@ impl OperationContext {
         self.check()
     }
 
-    /// Asks now.
+    /// Asks now. On a thread of its own it may also rest for a moment, where short requests wait for processors.
     /// # Errors
     /// What the interruption says; `ExceededMemoryLimit`; [`Failure::too_long`] on a thread that is not its own.
     pub fn check(&self) -> Result<()> {
@@ -302,6 +310,11 @@ impl OperationContext {
         if turn.patience.is_over() {
             turn.was_too_long = true;
             return Err(Failure::too_long());
+        }
+        let (place, stint) = (turn.place, turn.stint);
+        drop(turn);
+        if place == Place::OwnThread {
+            rest_in_crowds(stint);
         }
         Ok(())
     }
@@ -363,6 +376,31 @@ mod tests {
         operation.enter(Place::SharedThread, long_ago);
         operation.note_change();
         assert!(operation.check().is_ok());
+    }
+
+    /// How often this thread has gone to sleep.
+    fn sleeps() -> usize {
+        let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux tells");
+        let field = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        field.and_then(|count| count.trim().parse().ok()).expect("a number")
+    }
+
+    #[test]
+    fn a_thread_of_its_own_rests_where_processors_are_crowded() {
+        let crowding = bunko_host::Crowding::begin();
+        let sleeps_of = |place| {
+            let operation = OperationContext::unlimited();
+            let (began, before) = (Instant::now(), sleeps());
+            operation.enter(place, began);
+            operation.note_change();
+            while began.elapsed() < Duration::from_millis(20) {
+                operation.check().expect("nothing ends it");
+            }
+            sleeps() - before
+        };
+        let (own, shared) = (sleeps_of(Place::OwnThread), sleeps_of(Place::SharedThread));
+        drop(crowding);
+        assert!(own > shared, "{own} rests, and {shared} where none are due");
     }
 
     #[test]

@@ -4,10 +4,33 @@
 //! second; a client's request that waits behind it waits as long, and the requests that pile up meanwhile take several
 //! times that to be worked off. On a busy machine it also counts how much of a processor the work takes beside them.
 
+use bunko_host::{rest_briefly, rest_in_crowds};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longest stretch of work.
 const SLICE: Duration = Duration::from_micros(300);
+/// The same while short requests wait for processors.
+const SLICE_IN_CROWDS: Duration = Duration::from_micros(100);
+
+/// Threads in the background that have no time to lose, in all stores of this process.
+static BUSY: AtomicUsize = AtomicUsize::new(0);
+/// Threads that wait for what another one does for a commit, in all of them.
+static HELD_UP: AtomicUsize = AtomicUsize::new(0);
+
+/// How many threads in the background want a third of a processor or more, in all stores of this process.
+pub fn busy_threads() -> usize {
+    BUSY.load(Ordering::Relaxed)
+}
+
+/// Waits for what another thread does for a commit. It may have lost its processor in the middle of that, perhaps to a thread
+/// that works in the background: those make way meanwhile.
+pub(crate) fn held_up<T>(wait: impl FnOnce() -> T) -> T {
+    HELD_UP.fetch_add(1, Ordering::Relaxed);
+    let waited = wait();
+    HELD_UP.fetch_sub(1, Ordering::Relaxed);
+    waited
+}
 
 /// How soon the work has to be over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,22 +58,45 @@ impl Haste {
 #[derive(Debug)]
 pub struct Pace {
     rested: Instant,
+    /// Whether it counts among [`busy_threads`].
+    is_busy: bool,
 }
 
 impl Pace {
     /// Begins a slice.
     pub fn begin() -> Self {
-        Self { rested: Instant::now() }
+        Self { rested: Instant::now(), is_busy: false }
     }
 
-    /// Called between small steps, with no lock held: rests once a slice is over, as long as the haste allows.
+    /// Called between small steps, with no lock held: rests once a slice is over, as long as the haste allows; for a moment
+    /// where a commit is held up, and where short requests wait for processors.
     pub fn step(&mut self, haste: impl FnOnce() -> Haste) {
+        if HELD_UP.load(Ordering::Relaxed) > 0 {
+            rest_briefly();
+        }
+        rest_in_crowds(SLICE_IN_CROWDS);
         if self.rested.elapsed() >= SLICE {
-            if let Some(rest) = haste().rest() {
+            let haste = haste();
+            self.be_busy(haste != Haste::Leisure);
+            if let Some(rest) = haste.rest() {
                 std::thread::sleep(rest);
             }
             self.rested = Instant::now();
         }
+    }
+
+    fn be_busy(&mut self, is_busy: bool) {
+        match (std::mem::replace(&mut self.is_busy, is_busy), is_busy) {
+            (false, true) => BUSY.fetch_add(1, Ordering::Relaxed),
+            (true, false) => BUSY.fetch_sub(1, Ordering::Relaxed),
+            _ => return,
+        };
+    }
+}
+
+impl Drop for Pace {
+    fn drop(&mut self) {
+        self.be_busy(false);
     }
 }
 
@@ -72,10 +118,42 @@ mod tests {
             assert!(began.elapsed() >= 5 * part * SLICE, "{haste:?}");
         }
         let began = Instant::now().checked_sub(SLICE).expect("the clock has run that long");
-        let mut pace = Pace { rested: began };
+        let mut pace = Pace { rested: began, is_busy: false };
         let hurried = Instant::now();
         pace.step(|| Haste::Hurry);
         assert!(pace.rested >= hurried, "the next slice begins there");
         pace.step(|| panic!("asked within a slice"));
+    }
+
+    #[test]
+    fn it_makes_way_for_commits_that_are_held_up_and_in_crowds() {
+        let hurried = |pace: &mut Pace| {
+            let began = Instant::now();
+            pace.step(|| Haste::Hurry);
+            began.elapsed()
+        };
+        let mut pace = Pace::begin();
+        assert!(held_up(|| hurried(&mut pace)) >= SLICE_IN_CROWDS, "within a slice");
+        let crowding = bunko_host::Crowding::begin();
+        hurried(&mut pace);
+        std::thread::sleep(SLICE_IN_CROWDS);
+        assert!(hurried(&mut pace) >= SLICE_IN_CROWDS);
+        drop(crowding);
+    }
+
+    #[test]
+    fn threads_that_have_no_time_to_lose_are_counted() {
+        let long_ago = Instant::now().checked_sub(SLICE).expect("the clock has run that long");
+        let step = |haste| {
+            let mut pace = Pace { rested: long_ago, is_busy: false };
+            pace.step(|| haste);
+            pace
+        };
+        // Other tests count their own.
+        let hurried: Vec<_> = (0..100).map(|_| step(Haste::Hurry)).collect();
+        assert!(busy_threads() >= 100);
+        assert!(hurried.iter().all(|pace| pace.is_busy) && !step(Haste::Leisure).is_busy && step(Haste::Usual).is_busy);
+        drop(hurried);
+        assert!(busy_threads() < 100);
     }
 }

@@ -1,24 +1,35 @@
 //! Requests beside long commands.
 
-use bunko_host::Rescheduling;
+use bunko_host::{Crowding, usable_processors};
+use bunko_store::busy_threads;
 
-/// Threads of the storage that may work beside long commands: one flushes, one merges.
-const STORAGE_THREADS: usize = 2;
 /// For so many looks after the last request another one is awaited.
 const LOOKS: u32 = 5;
+/// For so many looks after processors were last crowded, they are taken to be so: one long command often follows another.
+const LOOKS_AFTER: u32 = 50;
 
-/// Has the kernel look often who is next, while long commands may have all processors and requests come beside them.
+/// Has threads that work for long rest every now and then, while those have all processors and requests come beside them.
 #[derive(Default)]
 pub(super) struct Crowd {
-    rescheduling: Rescheduling,
     signs: Signs,
+    crowding: Option<Crowding>,
+    /// Since processors were crowded.
+    looks: u32,
 }
 
 impl Crowd {
     /// Looks at how many long commands run and how many have begun so far, and how often requests were served so far.
     pub fn look(&mut self, (running, begun): (usize, u64), served: u64) {
-        let may_be_crowded = running + STORAGE_THREADS >= self.rescheduling.processors();
-        self.rescheduling.want(self.signs.say_so((running, begun), served) && may_be_crowded);
+        let is_crowded = self.signs.say_so((running, begun), served)
+            // Asked each time: they may be others by now.
+            && running + busy_threads() >= usable_processors().len();
+        if is_crowded {
+            self.looks = 0;
+            self.crowding.get_or_insert_with(Crowding::begin);
+        } else {
+            self.looks = self.looks.saturating_add(1);
+            self.crowding.take_if(|_| self.looks > LOOKS_AFTER);
+        }
     }
 }
 
