@@ -19,7 +19,7 @@ const STEPS_PER_QUESTION: u32 = 512;
 /// asks again stands behind all others who wait.
 const WAIT: Duration = Duration::from_millis(100);
 /// How long one that only reads works until it rests, where short requests wait for processors.
-const STINT: Duration = Duration::from_micros(500);
+const STINT: Duration = Duration::from_micros(700);
 /// The same of one that writes. What it writes others flush and merge, beside it.
 const STINT_OF_WRITES: Duration = Duration::from_micros(100);
 

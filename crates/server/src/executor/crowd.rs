@@ -8,7 +8,8 @@ const LOOKS: u32 = 5;
 /// For so many looks after processors were last crowded, they are taken to be so: one long command often follows another.
 const LOOKS_AFTER: u32 = 50;
 
-/// Has threads that work for long rest every now and then, while those have all processors and requests come beside them.
+/// Has threads that work for long rest every now and then, while those have all processors but one and requests come beside
+/// them.
 #[derive(Default)]
 pub(super) struct Crowd {
     signs: Signs,
@@ -21,8 +22,9 @@ impl Crowd {
     /// Looks at how many long commands run and how many have begun so far, and how often requests were served so far.
     pub fn look(&mut self, (running, begun): (usize, u64), served: u64) {
         let is_crowded = self.signs.say_so((running, begun), served)
-            // Asked each time: they may be others by now.
-            && running + busy_threads() >= usable_processors().len();
+            // Asked each time: they may be others by now. One that nobody uses is not enough: the kernel does not always
+            // have who wakes run there.
+            && running + busy_threads() + 1 >= usable_processors().len();
         if is_crowded {
             self.looks = 0;
             self.crowding.get_or_insert_with(Crowding::begin);
