@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// How long a thread rests; the kernel adds 0.05 ms before it wakes one.
 const REST: Duration = Duration::from_micros(150);
 
-/// Those who see that requests come beside as many threads that work for long as there are processors.
+/// Those who see that requests come beside threads that work for long and leave them no more than one processor.
 static SEEN_BY: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -52,14 +52,9 @@ fn rest_after(stint: Duration) {
     if rested.elapsed() < stint {
         RESTED.set(Some(rested));
     } else {
-        rest_briefly();
+        std::thread::sleep(REST);
         RESTED.set(Some(Instant::now()));
     }
-}
-
-/// Leaves the processor to others, for 0.2 ms or a little more.
-pub fn rest_briefly() {
-    std::thread::sleep(REST);
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ mod ticks;
 mod time_slices;
 
 pub use cpu_quota::CpuQuota;
-pub use crowding::{Crowding, rest_briefly, rest_in_crowds};
+pub use crowding::{Crowding, rest_in_crowds};
 pub use disk_use::directory_bytes;
 pub use filesystem::{Filesystem, filesystem_of, free_bytes};
 pub use listener::{listener, local_server, local_unix_server};

@@ -76,7 +76,7 @@ struct Turn {
     patience: Patience,
     place: Place,
     was_too_long: bool,
-    stint: Duration,
+    has_changed: bool,
 }
 
 impl OperationContext {
@@ -98,7 +98,7 @@ impl OperationContext {
             patience: Patience::Endless,
             place: Place::OwnThread,
             was_too_long: false,
-            stint: STINT,
+            has_changed: false,
         };
         Arc::new(Self {
             interruption,
@@ -176,7 +176,7 @@ impl OperationContext {
         let mut turn = self.turn.lock();
         turn.patience = Patience::Endless;
         turn.was_too_long = false;
-        turn.stint = STINT_OF_WRITES;
+        turn.has_changed = true;
     }
 
     /// What it writes need not satisfy validators from now on: `bypassDocumentValidation`.
@@ -271,7 +271,7 @@ impl OperationContext {
     /// # Errors
     /// Those of [`Self::check`].
     pub fn may_wait_until(&self) -> Result<Instant> {
-        self.check()?;
+        self.ask()?;
         let until = Instant::now() + WAIT;
         Ok(self.patience_ends().map_or(until, |end| end.min(until)))
     }
@@ -295,13 +295,26 @@ impl OperationContext {
     #[cold]
     fn question(&self) -> Result<()> {
         self.steps_left.store(STEPS_PER_QUESTION, Ordering::Relaxed);
-        self.check()
+        // Who changes something may hold locks here.
+        if let (Place::OwnThread, false) = self.ask()? {
+            rest_in_crowds(STINT);
+        }
+        Ok(())
     }
 
-    /// Asks now. On a thread of its own it may also rest for a moment, where short requests wait for processors.
+    /// Asks now; to be called with no lock held that short requests need. On a thread of its own it may also rest for a moment,
+    /// where those wait for processors.
     /// # Errors
     /// What the interruption says; `ExceededMemoryLimit`; [`Failure::too_long`] on a thread that is not its own.
     pub fn check(&self) -> Result<()> {
+        if let (Place::OwnThread, has_changed) = self.ask()? {
+            rest_in_crowds(if has_changed { STINT_OF_WRITES } else { STINT });
+        }
+        Ok(())
+    }
+
+    /// Asks only: where it works, and whether it has changed something.
+    fn ask(&self) -> Result<(Place, bool)> {
         if let Some(failure) = self.interruption.reason() {
             return Err(failure);
         }
@@ -311,12 +324,7 @@ impl OperationContext {
             turn.was_too_long = true;
             return Err(Failure::too_long());
         }
-        let (place, stint) = (turn.place, turn.stint);
-        drop(turn);
-        if place == Place::OwnThread {
-            rest_in_crowds(stint);
-        }
-        Ok(())
+        Ok((turn.place, turn.has_changed))
     }
 }
 
@@ -388,19 +396,21 @@ mod tests {
     #[test]
     fn a_thread_of_its_own_rests_where_processors_are_crowded() {
         let crowding = bunko_host::Crowding::begin();
-        let sleeps_of = |place| {
+        let sleeps_of = |place, ask: fn(&OperationContext) -> Result<()>| {
             let operation = OperationContext::unlimited();
             let (began, before) = (Instant::now(), sleeps());
             operation.enter(place, began);
             operation.note_change();
             while began.elapsed() < Duration::from_millis(20) {
-                operation.check().expect("nothing ends it");
+                ask(&operation).expect("nothing ends it");
             }
             sleeps() - before
         };
-        let (own, shared) = (sleeps_of(Place::OwnThread), sleeps_of(Place::SharedThread));
+        let own = sleeps_of(Place::OwnThread, OperationContext::check);
+        let shared = sleeps_of(Place::SharedThread, OperationContext::check);
+        let amid_changes = sleeps_of(Place::OwnThread, |operation| operation.work(usize::MAX));
         drop(crowding);
-        assert!(own > shared, "{own} rests, and {shared} where none are due");
+        assert!(own > 10 * shared.max(amid_changes), "{own} rests, {shared} and {amid_changes} where none are due");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! second; a client's request that waits behind it waits as long, and the requests that pile up meanwhile take several
 //! times that to be worked off. On a busy machine it also counts how much of a processor the work takes beside them.
 
-use bunko_host::{rest_briefly, rest_in_crowds};
+use bunko_host::rest_in_crowds;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -15,21 +15,10 @@ const SLICE_IN_CROWDS: Duration = Duration::from_micros(100);
 
 /// Threads in the background that have no time to lose, in all stores of this process.
 static BUSY: AtomicUsize = AtomicUsize::new(0);
-/// Threads that wait for what another one does for a commit, in all of them.
-static HELD_UP: AtomicUsize = AtomicUsize::new(0);
 
 /// How many threads in the background want a third of a processor or more, in all stores of this process.
 pub fn busy_threads() -> usize {
     BUSY.load(Ordering::Relaxed)
-}
-
-/// Waits for what another thread does for a commit. It may have lost its processor in the middle of that, perhaps to a thread
-/// that works in the background: those make way meanwhile.
-pub(crate) fn held_up<T>(wait: impl FnOnce() -> T) -> T {
-    HELD_UP.fetch_add(1, Ordering::Relaxed);
-    let waited = wait();
-    HELD_UP.fetch_sub(1, Ordering::Relaxed);
-    waited
 }
 
 /// How soon the work has to be over.
@@ -68,12 +57,9 @@ impl Pace {
         Self { rested: Instant::now(), is_busy: false }
     }
 
-    /// Called between small steps, with no lock held: rests once a slice is over, as long as the haste allows; for a moment
-    /// where a commit is held up, and where short requests wait for processors.
+    /// Called between small steps, with no lock held: rests once a slice is over, as long as the haste allows, and more
+    /// often where short requests wait for processors.
     pub fn step(&mut self, haste: impl FnOnce() -> Haste) {
-        if HELD_UP.load(Ordering::Relaxed) > 0 {
-            rest_briefly();
-        }
         rest_in_crowds(SLICE_IN_CROWDS);
         if self.rested.elapsed() >= SLICE {
             let haste = haste();
@@ -126,14 +112,13 @@ mod tests {
     }
 
     #[test]
-    fn it_makes_way_for_commits_that_are_held_up_and_in_crowds() {
+    fn it_rests_more_often_in_crowds() {
         let hurried = |pace: &mut Pace| {
             let began = Instant::now();
             pace.step(|| Haste::Hurry);
             began.elapsed()
         };
         let mut pace = Pace::begin();
-        assert!(held_up(|| hurried(&mut pace)) >= SLICE_IN_CROWDS, "within a slice");
         let crowding = bunko_host::Crowding::begin();
         hurried(&mut pace);
         std::thread::sleep(SLICE_IN_CROWDS);

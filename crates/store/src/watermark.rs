@@ -5,7 +5,6 @@ mod model;
 
 use crate::Lsn;
 use crate::log::Moment;
-use crate::pace::held_up;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, hint};
 use bunko_bson::Timestamp;
@@ -101,12 +100,10 @@ impl Watermark {
             }
             hint::spin_loop();
         }
-        held_up(|| {
-            let mut pending = self.pending.lock();
-            while self.visible() <= lsn {
-                self.advanced.wait(&mut pending);
-            }
-        });
+        let mut pending = self.pending.lock();
+        while self.visible() <= lsn {
+            self.advanced.wait(&mut pending);
+        }
     }
 }
 

@@ -21,10 +21,14 @@ pub(super) struct Crowd {
 impl Crowd {
     /// Looks at how many long commands run and how many have begun so far, and how often requests were served so far.
     pub fn look(&mut self, (running, begun): (usize, u64), served: u64) {
-        let is_crowded = self.signs.say_so((running, begun), served)
-            // Asked each time: they may be others by now. One that nobody uses is not enough: the kernel does not always
-            // have who wakes run there.
-            && running + busy_threads() + 1 >= usable_processors().len();
+        // Asked each time: they may be others by now. One that nobody uses is not enough: the kernel does not always have
+        // who wakes run there.
+        let is_crowded =
+            self.signs.say_so((running, begun), served) && running + busy_threads() + 1 >= usable_processors().len();
+        self.note(is_crowded);
+    }
+
+    fn note(&mut self, is_crowded: bool) {
         if is_crowded {
             self.looks = 0;
             self.crowding.get_or_insert_with(Crowding::begin);
@@ -57,6 +61,22 @@ impl Signs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_crowd_is_taken_to_go_on_for_a_while() {
+        let mut crowd = Crowd::default();
+        crowd.note(false);
+        assert!(crowd.crowding.is_none());
+        for _ in 0..2 {
+            crowd.note(true);
+            for _ in 0..LOOKS_AFTER {
+                crowd.note(false);
+                assert!(crowd.crowding.is_some());
+            }
+        }
+        crowd.note(false);
+        assert!(crowd.crowding.is_none());
+    }
 
     #[test]
     fn it_takes_two_looks_and_requests() {

@@ -3,7 +3,6 @@
 use super::append::{BUFFER_BYTES_MAX, Log};
 use super::segment::{Segment, offset_in_segment};
 use crate::failpoint::{self, Failpoint};
-use crate::pace::held_up;
 use crate::planted::{self, Bug};
 use crate::{Lsn, Result, StorageError};
 use std::os::unix::fs::FileExt;
@@ -25,7 +24,7 @@ impl Log {
         if self.written.load(Ordering::Acquire) > lsn.0 {
             return Ok(());
         }
-        let mut spare = self.writing.try_lock().unwrap_or_else(|| held_up(|| self.writing.lock()));
+        let mut spare = self.writing.lock();
         if self.written.load(Ordering::Acquire) > lsn.0 {
             return Ok(());
         }
