@@ -20,7 +20,7 @@ const FULL_SEGMENTS_MAX: usize = COOLING_SEGMENTS_MAX + 4;
 /// How soon documents have to be moved where so many segments are full.
 pub(crate) fn haste(full_segments: usize) -> Haste {
     if full_segments > FULL_SEGMENTS_MAX {
-        Haste::Hurry
+        Haste::AtOnce
     } else if full_segments >= FULL_SEGMENTS_USUAL {
         Haste::Usual
     } else {
@@ -75,6 +75,6 @@ mod tests {
 
     #[test]
     fn who_moves_takes_its_time_until_cold_ones_wait() {
-        assert_eq!([17, 18, 20, 21].map(haste), [Haste::Leisure, Haste::Usual, Haste::Usual, Haste::Hurry]);
+        assert_eq!([17, 18, 20, 21].map(haste), [Haste::Leisure, Haste::Usual, Haste::Usual, Haste::AtOnce]);
     }
 }

@@ -197,7 +197,7 @@ impl Mover {
         let state = self.accounts.copy();
         let by_segment = state.by_segment();
         let full = self.full_segments(log, &registry, oldest_view);
-        let haste = |usual| if effort == Effort::Usual { usual } else { Haste::Hurry };
+        let haste = |usual| if effort == Effort::Usual { usual } else { Haste::AtOnce };
         if let Some(sources) = self.choose_segments(log, &full, &by_segment, oldest_view, effort) {
             return self.empty(&sources, oldest, &state, haste(cooling::haste(full.len())));
         }

@@ -28,8 +28,11 @@ pub enum Haste {
     Leisure,
     /// A third of a processor.
     Usual,
-    /// As fast as it can be done.
+    /// As fast as it can be done beside short requests that wait for processors. Who falls behind for their sake is waited
+    /// for.
     Hurry,
+    /// As fast as it can be done: somebody waits, or nobody would, however far it fell behind.
+    AtOnce,
 }
 
 impl Haste {
@@ -38,7 +41,7 @@ impl Haste {
         match self {
             Self::Leisure => Some(9 * SLICE),
             Self::Usual => Some(2 * SLICE),
-            Self::Hurry => None,
+            Self::Hurry | Self::AtOnce => None,
         }
     }
 }
@@ -47,23 +50,25 @@ impl Haste {
 #[derive(Debug)]
 pub struct Pace {
     rested: Instant,
-    /// Whether it counts among [`busy_threads`].
-    is_busy: bool,
+    /// What it was when it was last asked for. Where it is not leisure, the thread counts among [`busy_threads`].
+    haste: Haste,
 }
 
 impl Pace {
     /// Begins a slice.
     pub fn begin() -> Self {
-        Self { rested: Instant::now(), is_busy: false }
+        Self { rested: Instant::now(), haste: Haste::Leisure }
     }
 
     /// Called between small steps, with no lock held: rests once a slice is over, as long as the haste allows, and more
     /// often where short requests wait for processors.
     pub fn step(&mut self, haste: impl FnOnce() -> Haste) {
-        rest_in_crowds(SLICE_IN_CROWDS);
+        if self.haste != Haste::AtOnce {
+            rest_in_crowds(SLICE_IN_CROWDS);
+        }
         if self.rested.elapsed() >= SLICE {
             let haste = haste();
-            self.be_busy(haste != Haste::Leisure);
+            self.note(haste);
             if let Some(rest) = haste.rest() {
                 std::thread::sleep(rest);
             }
@@ -71,8 +76,9 @@ impl Pace {
         }
     }
 
-    fn be_busy(&mut self, is_busy: bool) {
-        match (std::mem::replace(&mut self.is_busy, is_busy), is_busy) {
+    fn note(&mut self, haste: Haste) {
+        let was_busy = std::mem::replace(&mut self.haste, haste) != Haste::Leisure;
+        match (was_busy, haste != Haste::Leisure) {
             (false, true) => BUSY.fetch_add(1, Ordering::Relaxed),
             (true, false) => BUSY.fetch_sub(1, Ordering::Relaxed),
             _ => return,
@@ -82,13 +88,20 @@ impl Pace {
 
 impl Drop for Pace {
     fn drop(&mut self) {
-        self.be_busy(false);
+        self.note(Haste::Leisure);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// How often this thread has gone to sleep.
+    fn sleeps() -> usize {
+        let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux tells");
+        let field = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        field.and_then(|count| count.trim().parse().ok()).expect("a number")
+    }
 
     #[test]
     fn it_rests_behind_each_slice_but_not_in_a_hurry() {
@@ -104,41 +117,50 @@ mod tests {
             assert!(began.elapsed() >= 5 * part * SLICE, "{haste:?}");
         }
         let began = Instant::now().checked_sub(SLICE).expect("the clock has run that long");
-        let mut pace = Pace { rested: began, is_busy: false };
+        let mut pace = Pace { rested: began, haste: Haste::Leisure };
         let hurried = Instant::now();
         pace.step(|| Haste::Hurry);
         assert!(pace.rested >= hurried, "the next slice begins there");
+        pace.rested = hurried + Duration::from_mins(1);
         pace.step(|| panic!("asked within a slice"));
     }
 
-    #[test]
-    fn it_rests_more_often_in_crowds() {
-        let hurried = |pace: &mut Pace| {
-            let began = Instant::now();
-            pace.step(|| Haste::Hurry);
-            began.elapsed()
-        };
+    /// How often a thread with that haste has rested for others after some steps of a slice each.
+    fn rests_in_crowds(haste: Haste) -> usize {
         let mut pace = Pace::begin();
         let crowding = bunko_host::Crowding::begin();
-        hurried(&mut pace);
-        std::thread::sleep(SLICE_IN_CROWDS);
-        assert!(hurried(&mut pace) >= SLICE_IN_CROWDS);
+        // The first two begin a slice, and ask for the haste.
+        let rests = (0..12).filter(|step| {
+            std::thread::sleep(SLICE);
+            pace.rested = Instant::now().checked_sub(SLICE).expect("the clock has run that long");
+            let slept = sleeps();
+            pace.step(|| haste);
+            *step >= 2 && sleeps() > slept
+        });
+        let count = rests.count();
         drop(crowding);
+        count
+    }
+
+    #[test]
+    fn all_but_the_most_urgent_rests_more_often_in_crowds() {
+        assert_eq!([Haste::Hurry, Haste::AtOnce].map(rests_in_crowds), [10, 0]);
     }
 
     #[test]
     fn threads_that_have_no_time_to_lose_are_counted() {
         let long_ago = Instant::now().checked_sub(SLICE).expect("the clock has run that long");
         let step = |haste| {
-            let mut pace = Pace { rested: long_ago, is_busy: false };
+            let mut pace = Pace { rested: long_ago, haste: Haste::Leisure };
             pace.step(|| haste);
             pace
         };
         // Other tests count their own.
-        let hurried: Vec<_> = (0..100).map(|_| step(Haste::Hurry)).collect();
-        assert!(busy_threads() >= 100);
-        assert!(hurried.iter().all(|pace| pace.is_busy) && !step(Haste::Leisure).is_busy && step(Haste::Usual).is_busy);
-        drop(hurried);
-        assert!(busy_threads() < 100);
+        let busy = [Haste::Usual, Haste::Hurry, Haste::AtOnce];
+        let paces: Vec<_> = (0..100).flat_map(|_| busy.map(step)).collect();
+        let leisurely: Vec<_> = (0..300).map(|_| step(Haste::Leisure)).collect();
+        assert!((300..600).contains(&busy_threads()));
+        drop((paces, leisurely));
+        assert!(busy_threads() < 300);
     }
 }
