@@ -13,7 +13,7 @@ const NAMES_MAX: usize = 5;
 /// A data directory that this process alone has open; released when dropped.
 pub(crate) struct DataDirectory {
     pub path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl DataDirectory {
@@ -39,7 +39,15 @@ impl DataDirectory {
         }
         lock.set_len(0).map_err(io)?;
         writeln!(lock, "{}", std::process::id()).map_err(io)?;
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        Ok(Self { path: path.to_owned(), lock })
+    }
+}
+
+impl Drop for DataDirectory {
+    /// Closing the file would do as a rule, but not while a child process that is just being started has it open too.
+    fn drop(&mut self) {
+        // Where it fails there is no more to be done than closing the file, which follows.
+        let _ = self.lock.unlock();
     }
 }
 
@@ -111,6 +119,18 @@ mod tests {
         let mut left = names(directory.path()).expect("readable");
         left.sort_unstable();
         (left, said.replace(directory.path().to_str().expect("a name in UTF-8"), "DIRECTORY"))
+    }
+
+    #[test]
+    fn whoever_inherited_the_lock_does_not_keep_it() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let opened = DataDirectory::open(directory.path()).expect("opens");
+        // As a child has it between fork and exec.
+        let inherited = opened.lock.try_clone().expect("duplicates");
+        assert!(matches!(DataDirectory::open(directory.path()), Err(StorageError::Locked { .. })));
+        drop(opened);
+        assert!(DataDirectory::open(directory.path()).is_ok());
+        drop(inherited);
     }
 
     #[test]
