@@ -355,6 +355,7 @@ impl fmt::Debug for OperationContext {
 mod tests {
     use super::*;
     use crate::patience::SHARED;
+    use bunko_testkit::sleeps::sleeps;
 
     struct Killed;
 
@@ -384,13 +385,6 @@ mod tests {
         operation.enter(Place::SharedThread, long_ago);
         operation.note_change();
         assert!(operation.check().is_ok());
-    }
-
-    /// How often this thread has gone to sleep.
-    fn sleeps() -> usize {
-        let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux tells");
-        let field = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-        field.and_then(|count| count.trim().parse().ok()).expect("a number")
     }
 
     #[test]

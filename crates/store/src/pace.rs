@@ -95,13 +95,7 @@ impl Drop for Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// How often this thread has gone to sleep.
-    fn sleeps() -> usize {
-        let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux tells");
-        let field = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-        field.and_then(|count| count.trim().parse().ok()).expect("a number")
-    }
+    use bunko_testkit::sleeps::sleeps;
 
     #[test]
     fn it_rests_behind_each_slice_but_not_in_a_hurry() {

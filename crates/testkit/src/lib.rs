@@ -1,4 +1,4 @@
-//! What tests share: shell-syntax documents, script runner, crash harness, data directories, orders of strings.
+//! What tests share: shell-syntax documents, script runner, crash harness, data directories, orders of strings, sleeping threads.
 #![forbid(unsafe_code)]
 
 pub mod collators;
@@ -6,3 +6,4 @@ pub mod directory;
 pub mod process;
 pub mod script;
 pub mod shell;
+pub mod sleeps;
