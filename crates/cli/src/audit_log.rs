@@ -1,12 +1,13 @@
 //! Where the events of the audit log go: a file, standard output, or the machine's logging daemon.
 
 use crate::configuration::{AuditDestination, AuditFormat, AuditSettings};
+use crate::console::Console;
 use crate::log_file::LogOutput;
 use crate::serve::now_ms;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, extended_json};
 use bunko_command::{AuditConfiguration, AuditOptions, Service};
 use rustix::io::Errno;
-use std::io::{self, Write};
+use std::io::{self, Stdout};
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +32,7 @@ pub fn begin(settings: &AuditSettings, service: &mut Service) -> Result<(), Stri
             let output = LogOutput::open(Some(file)).map_err(|error| error.replace("systemLog.path", "auditLog.path"));
             (file.path.display().to_string(), Sink::File(output?))
         }
-        AuditDestination::Console => ("standard output".to_owned(), Sink::Console),
+        AuditDestination::Console => ("standard output".to_owned(), Sink::Console(Console::new(io::stdout()))),
         AuditDestination::Syslog => {
             let syslog = Syslog::connect(Path::new(SYSLOG_SOCKET));
             let syslog = syslog.map_err(|error| format!("auditLog.destination: syslog: {SYSLOG_SOCKET}: {error}"))?;
@@ -62,7 +63,7 @@ pub fn begin(settings: &AuditSettings, service: &mut Service) -> Result<(), Stri
 /// What takes events.
 enum Sink {
     File(LogOutput),
-    Console,
+    Console(Console<Stdout>),
     Syslog(Syslog),
 }
 
@@ -72,7 +73,7 @@ impl Sink {
         match (self, format) {
             (Self::File(file), AuditFormat::Bson) => file.try_write(event.as_bytes()),
             (Self::File(file), AuditFormat::Json) => file.try_write_line(&line()),
-            (Self::Console, _) => io::stdout().write_all(format!("{}\n", line()).as_bytes()),
+            (Self::Console(console), _) => console.write(format!("{}\n", line()).as_bytes()),
             (Self::Syslog(syslog), _) => match syslog.send(&line()) {
                 Err(error) if error.raw_os_error() == Some(Errno::MSGSIZE.raw_os_error()) => {
                     syslog.send(&extended_json::to_relaxed(ValueRef::Document(shortened(event).as_ref())))
@@ -86,7 +87,7 @@ impl Sink {
     fn rotate(&self) -> Result<(), String> {
         match self {
             Self::File(file) => file.rotate(now_ms() as i64),
-            Self::Console | Self::Syslog(_) => Ok(()),
+            Self::Console(_) | Self::Syslog(_) => Ok(()),
         }
     }
 }

@@ -1,18 +1,29 @@
 //! Where log lines go, and how the file is rotated while the server runs.
 
 use crate::configuration::{ExistingLog, LogFile, LogRotation};
+use crate::console::Console;
 use bunko_bson::datetime::format_iso8601_ms;
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Stderr, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Seconds and what is above them, of a time as ISO 8601.
 const TIME_CHARACTERS: usize = "2026-01-01T00:00:00".len();
+/// How long the end of the process waits for a reader of standard error that is behind.
+const FLUSH_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// What takes log lines.
-pub enum LogOutput {
-    StandardError,
+pub struct LogOutput {
+    place: Place,
+    /// Lines that could not be written since the last call of [`LogOutput::take_dropped`].
+    dropped_lines: AtomicU64,
+}
+
+enum Place {
+    StandardError(Console<Stderr>),
     File(OpenLogFile),
 }
 
@@ -27,7 +38,9 @@ impl LogOutput {
     /// # Errors
     /// A sentence that names the setting and the file.
     pub fn open(settings: Option<&LogFile>) -> Result<Self, String> {
-        let Some(LogFile { path, existing, rotation }) = settings else { return Ok(Self::StandardError) };
+        let Some(LogFile { path, existing, rotation }) = settings else {
+            return Ok(Self::new(Place::StandardError(Console::new(std::io::stderr()))));
+        };
         let mut options = OpenOptions::new();
         match existing {
             ExistingLog::Append => options.append(true).create(true),
@@ -39,12 +52,36 @@ impl LogOutput {
             }
             _ => format!("systemLog.path: {}: {error}", path.display()),
         })?;
-        Ok(Self::File(OpenLogFile { path: path.clone(), rotation: *rotation, file: Mutex::new(file) }))
+        Ok(Self::new(Place::File(OpenLogFile { path: path.clone(), rotation: *rotation, file: Mutex::new(file) })))
     }
 
-    /// A log that cannot be written must not stop the server, so nobody hears of it.
+    fn new(place: Place) -> Self {
+        Self { place, dropped_lines: AtomicU64::new(0) }
+    }
+
+    /// Writes a line, or counts it as dropped: a log that cannot be written must not stop the server.
     pub fn write_line(&self, line: &str) {
-        let _ = self.try_write_line(line);
+        if self.try_write_line(line).is_err() {
+            self.dropped_lines.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many lines [`Self::write_line`] has dropped since the last call.
+    pub fn take_dropped(&self) -> u64 {
+        // Nearly always there are none, and a load costs less than a swap.
+        if self.dropped_lines.load(Ordering::Relaxed) == 0 { 0 } else { self.dropped_lines.swap(0, Ordering::Relaxed) }
+    }
+
+    /// Counts lines as dropped once more, as the line that tells of them was dropped too.
+    pub fn count_dropped(&self, lines: u64) {
+        self.dropped_lines.fetch_add(lines, Ordering::Relaxed);
+    }
+
+    /// Gives a reader of standard error that is behind a moment to read the last lines.
+    pub fn flush(&self) {
+        if let Place::StandardError(console) = &self.place {
+            console.flush(FLUSH_TIME_MAX);
+        }
     }
 
     /// # Errors
@@ -57,24 +94,24 @@ impl LogOutput {
     /// # Errors
     /// Where it cannot be written.
     pub fn try_write(&self, bytes: &[u8]) -> std::io::Result<()> {
-        match self {
-            Self::StandardError => std::io::stderr().write_all(bytes),
-            Self::File(log) => append_whole(&mut log.file.lock().unwrap_or_else(PoisonError::into_inner), bytes),
+        match &self.place {
+            Place::StandardError(console) => console.write(bytes),
+            Place::File(log) => append_whole(&mut log.file.lock().unwrap_or_else(PoisonError::into_inner), bytes),
         }
     }
 
     /// Whether somebody who started the server at a terminal does not see the log there.
     pub fn is_file(&self) -> bool {
-        matches!(self, Self::File(_))
+        matches!(self.place, Place::File(_))
     }
 
-    /// Goes on in a new file. Standard error is never rotated: whoever reads it does that.
+    /// Goes on in a new file. Standard error is never rotated: its reader does that.
     /// # Errors
     /// A sentence that names the file; lines then go where they went before.
     pub fn rotate(&self, now_ms: i64) -> Result<(), String> {
-        match self {
-            Self::StandardError => Ok(()),
-            Self::File(log) => log.rotate(now_ms),
+        match &self.place {
+            Place::StandardError(_) => Ok(()),
+            Place::File(log) => log.rotate(now_ms),
         }
     }
 }
@@ -204,7 +241,7 @@ mod tests {
         let path = directory.path().join("a.log");
         let log = log(&path, LogRotation::Rename);
         log.write_line("one");
-        let LogOutput::File(open) = &log else { panic!("it is a file") };
+        let Place::File(open) = &log.place else { panic!("it is a file") };
         let mut file = open.file.lock().expect("no panic");
         file.write_all(b"twenty cha").expect("written");
         cut_off(&file, written).expect("cut off");

@@ -164,6 +164,33 @@ fn put_on_line(line: &mut String, text: &str) {
     }
 }
 
+impl LogLayer {
+    /// Says how many lines were dropped, before the first one that may be written again.
+    fn tell_of_dropped(&self, time: &str) {
+        let dropped = self.output.take_dropped();
+        if dropped == 0 {
+            return;
+        }
+        let fields = Fields {
+            message: "Log lines were dropped, because they could not be written in time".into(),
+            id: 135,
+            context: "log".into(),
+            tag: None,
+            attributes: [("lines".to_owned(), json!(dropped))].into_iter().collect(),
+        };
+        if self.output.try_write_line(&self.line(time, "W", "CONTROL", &fields)).is_err() {
+            self.output.count_dropped(dropped);
+        }
+    }
+
+    fn line(&self, time: &str, severity: &str, component: &str, fields: &Fields) -> String {
+        match self.format {
+            LogFormat::Json => json_line(time, severity, component, fields),
+            LogFormat::Text => text_line(time, severity, component, fields),
+        }
+    }
+}
+
 impl<S: Subscriber> Layer<S> for LogLayer {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         let mut fields = Fields::default();
@@ -175,6 +202,7 @@ impl<S: Subscriber> Layer<S> for LogLayer {
         let severity = severity(*event.metadata().level());
         let target = event.metadata().target();
         let component = if target.contains("::") { "-" } else { target };
+        self.tell_of_dropped(&time);
         let json = json_line(&time, severity, component, &fields);
         let text = || text_line(&time, severity, component, &fields);
         match self.format {

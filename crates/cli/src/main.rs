@@ -6,7 +6,9 @@ mod arguments;
 mod audit_log;
 mod bench;
 mod configuration;
+mod console;
 mod embedded;
+mod file_modes;
 mod first_user;
 mod log_file;
 mod log_format;
@@ -25,6 +27,7 @@ use arguments::{Arguments, Command};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    file_modes::keep_new_files_private();
     let outcome = match Arguments::of_process().command {
         Command::Serve(arguments) => {
             allocator::use_small_pages();

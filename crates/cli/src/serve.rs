@@ -6,6 +6,7 @@ use crate::audit_log;
 use crate::configuration::{
     self, Configuration, ReplicaSetSettings, ServeArguments, Settings, TestCommands, shown_arguments,
 };
+use crate::file_modes::warn_of_open_files;
 use crate::log_file::LogOutput;
 use crate::log_format::LogLayer;
 use crate::open_files;
@@ -70,12 +71,14 @@ pub fn run(arguments: &ServeArguments) -> Result<ExitCode, String> {
 fn start(settings: &Arc<Settings>, access: &Access) -> Result<ExitCode, String> {
     let log_lines = Arc::new(LogLines::default());
     let log = start_log(settings, &log_lines)?;
-    serve(settings, access, &log, log_lines).inspect_err(|message| {
-        // Who reads the file does not see what is told at the terminal.
+    let outcome = serve(settings, access, &log, log_lines).inspect_err(|message| {
+        // A reader of the file does not see what is told at the terminal.
         if log.is_file() {
             tracing::error!(target: "CONTROL", id = 119, ctx = "main", error = message, "The server ends");
         }
-    })
+    });
+    log.flush();
+    outcome
 }
 
 fn serve(
@@ -104,6 +107,7 @@ fn serve(
     let started = Instant::now();
     let store = open_store(settings)?;
     log_recovery(store.recovery());
+    warn_of_open_files(&settings.dbpath);
     let _pid_file = settings.pid_file.as_deref().map(PidFile::write).transpose()?;
     let catalog = Catalog::open(Arc::clone(&store), Box::new(uuid)).map_err(|failure| failure.to_string())?;
     let stop = Arc::new(tokio::sync::Notify::new());
@@ -156,6 +160,7 @@ fn serve(
     catalog.stop_builds();
     if server.stop() == Stopped::StillWorking || !has_ended(&builds) || !has_ended(&expiry) {
         tracing::error!(target: "CONTROL", id = 23139, ctx = "main", "Something does not end: stopping without a checkpoint, so that the next start recovers");
+        log.flush();
         std::process::exit(ABRUPT_STATUS);
     }
     store.close().map_err(|error| format!("cannot close the data directory: {error}"))?;

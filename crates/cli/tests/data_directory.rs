@@ -10,8 +10,12 @@ use bunko_testkit::shell;
 use peer::{Peer, binary};
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::mpsc;
 use std::time::Duration;
 
 /// Longer than the log stays unsynced by itself.
@@ -91,13 +95,88 @@ fn a_second_server_is_refused_and_the_first_goes_on() {
     insert(&server, 0..1);
     let message = refused_directory(dbpath.path());
     let lock = dbpath.path().join("bunko.lock");
-    assert!(
-        message.contains(&format!("{}: another process has this data directory open", lock.display())),
-        "{message}"
-    );
-    assert_eq!(fs::read_to_string(lock).expect("readable").trim(), server.pid().to_string());
+    let words = format!("{}: another process has this data directory open", dbpath.path().display());
+    assert!(message.contains(&words), "{message}");
+    assert_eq!(fs::read_to_string(&lock).expect("readable").trim(), server.pid().to_string());
+    fs::remove_file(lock).expect("removed");
+    let message = refused_directory(dbpath.path());
+    assert!(message.contains(&words), "{message}");
     insert(&server, 1..2);
     assert_eq!(count(&server), 2);
+}
+
+#[test]
+fn other_users_of_the_machine_read_nothing() {
+    let modes = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o7777;
+    for engine in ["lsm", "mmap"] {
+        let parent = temporary_dbpath();
+        let (dbpath, log) = (parent.path().join("data"), parent.path().join("a.log"));
+        let mut command = std::process::Command::new(binary());
+        command.args(["serve", "--port", "0", "--no-unix-socket", "--storage-engine", engine, "--dbpath"]).arg(&dbpath);
+        command.arg("--logpath").arg(&log);
+        let mut server = Server::spawn_with_log(command, &log).expect("the server starts");
+        insert(&server, 0..10);
+        server.stop();
+        assert_eq!(modes(&dbpath), 0o700, "{engine}");
+        for file in files_below(&dbpath).into_iter().chain([log]) {
+            assert_eq!(modes(&file) & 0o077, 0, "{}", file.display());
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_other_users_may_read_is_warned_of() {
+    let dbpath = temporary_dbpath();
+    let mut server = start(dbpath.path());
+    server.stop();
+    let manifest = dbpath.path().join("manifest.bson");
+    for path in [dbpath.path(), &manifest] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("the mode is set");
+    }
+    let server = start(dbpath.path());
+    let log = Peer::connect(server.address()).run("admin", "{getLog: 'startupWarnings'}");
+    let words = "Other users of this machine may read or change the data";
+    assert!(format!("{log:?}").contains(words), "{log:?}");
+}
+
+/// A pipe holds 64 KiB, and each connection makes at least two lines of 100 bytes.
+#[test]
+fn a_log_that_is_not_read_stops_no_client_and_is_told_of_later() {
+    const CONNECTIONS: usize = 5_000;
+    let dbpath = temporary_dbpath();
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let mut command = std::process::Command::new(binary());
+    command.args(["serve", "--port", "0", "--no-unix-socket", "--dbpath"]).arg(dbpath.path());
+    let mut child = command.stdout(Stdio::null()).stderr(writer).spawn().expect("it can be run");
+    drop(command);
+    let mut lines = BufReader::new(reader).lines().map_while(Result::ok);
+    let waiting = lines.find(|line| line.contains("Waiting for connections")).expect("it listens");
+    let address = waiting.split("mongodb://").nth(1).and_then(|rest| rest.split('/').next()).expect("an address");
+    let address: SocketAddr = address.parse().expect("an address");
+    for _ in 0..CONNECTIONS {
+        assert_eq!(Peer::connect(address).text("admin", "{ping: 1}"), "{ok: 1.0}");
+    }
+    // Once the log is read again it says what is missing.
+    let (told, is_told) = mpsc::channel();
+    let reading = std::thread::spawn(move || {
+        let mut text = String::new();
+        for line in lines {
+            if line.contains("Log lines were dropped") {
+                let _ = told.send(());
+            }
+            text.push_str(&line);
+        }
+        text
+    });
+    while is_told.recv_timeout(Duration::from_millis(20)) == Err(mpsc::RecvTimeoutError::Timeout) {
+        assert_eq!(Peer::connect(address).text("admin", "{ping: 1}"), "{ok: 1.0}");
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it can be told to stop");
+    let status = child.wait().expect("a child can be waited for");
+    assert!(status.success(), "{status}");
+    let text = reading.join().expect("no panic");
+    assert!(text.contains("Shutting down: checkpoint written, log closed"), "the last line is missing");
 }
 
 #[test]

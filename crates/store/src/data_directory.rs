@@ -3,8 +3,8 @@
 use crate::manifest::Manifest;
 use crate::{Result, StorageError, make_directory};
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Write};
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Most files that a refusal names.
@@ -13,6 +13,7 @@ const NAMES_MAX: usize = 5;
 /// A data directory that this process alone has open; released when dropped.
 pub(crate) struct DataDirectory {
     pub path: PathBuf,
+    /// The directory itself, locked. A file in it could be removed, and a second process would lock the next file of that name.
     lock: File,
 }
 
@@ -28,23 +29,28 @@ impl DataDirectory {
             refuse_remains(path)?;
         }
         make_directory(path)?;
-        let lock_path = path.join("bunko.lock");
-        let io = |error| StorageError::io(&lock_path, error);
-        let mut lock =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&lock_path).map_err(io)?;
+        let lock = File::open(path).map_err(|error| StorageError::io(path, error))?;
         match lock.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StorageError::Locked { path: lock_path }),
-            Err(TryLockError::Error(error)) => return Err(io(error)),
+            Err(TryLockError::WouldBlock) => return Err(StorageError::Locked { path: path.to_owned() }),
+            Err(TryLockError::Error(error)) => return Err(StorageError::io(path, error)),
         }
-        lock.set_len(0).map_err(io)?;
-        writeln!(lock, "{}", std::process::id()).map_err(io)?;
+        note_process(&path.join("bunko.lock"))?;
         Ok(Self { path: path.to_owned(), lock })
     }
 }
 
+/// Writes the id of this process into a file, for people and tools that ask which process has the directory.
+fn note_process(file: &Path) -> Result<()> {
+    match std::fs::write(file, format!("{}\n", std::process::id())) {
+        // On a full disk a start is what makes room again.
+        Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => Ok(()),
+        outcome => outcome.map_err(|error| StorageError::io(file, error)),
+    }
+}
+
 impl Drop for DataDirectory {
-    /// Closing the file would do as a rule, but not while a child process that is just being started has it open too.
+    /// Closing the directory would do as a rule, but not while a child process that is just being started has it open too.
     fn drop(&mut self) {
         // Where it fails there is no more to be done than closing the file, which follows.
         let _ = self.lock.unlock();
@@ -122,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_inherited_the_lock_does_not_keep_it() {
+    fn a_process_that_inherited_the_lock_does_not_keep_it() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let opened = DataDirectory::open(directory.path()).expect("opens");
         // As a child has it between fork and exec.
@@ -131,6 +137,14 @@ mod tests {
         drop(opened);
         assert!(DataDirectory::open(directory.path()).is_ok());
         drop(inherited);
+    }
+
+    #[test]
+    fn removing_files_does_not_unlock_the_directory() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let _opened = DataDirectory::open(directory.path()).expect("opens");
+        std::fs::remove_file(directory.path().join("bunko.lock")).expect("removed");
+        assert!(matches!(DataDirectory::open(directory.path()), Err(StorageError::Locked { .. })));
     }
 
     #[test]
