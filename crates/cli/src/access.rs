@@ -5,7 +5,6 @@ use crate::first_user::FirstUser;
 use crate::log_format::STARTUP_WARNING;
 use bunko_catalog::Catalog;
 use bunko_command::Service;
-use std::net::SocketAddr;
 
 /// Whether commands need privileges, and who is the first to have some.
 pub struct Access {
@@ -36,7 +35,7 @@ impl Access {
     /// Makes the first user, and has commands need privileges; before anybody can send one.
     /// # Errors
     /// A sentence that says why there is no first user.
-    pub fn begin(&self, service: &Service, catalog: &Catalog) -> Result<(), String> {
+    pub fn begin(&self, service: &Service, catalog: &Catalog, port: u16) -> Result<(), String> {
         if let Some(user) = &self.first_user {
             user.make(service, catalog)?;
         }
@@ -45,24 +44,8 @@ impl Access {
         }
         service.enforce_access();
         if service.waits_for_first_user() {
-            tracing::warn!(target: "ACCESS", id = 114, ctx = "main", tags = STARTUP_WARNING, "Access control is enabled and there is no user yet. Make the first one from this machine: mongosh admin --eval \"db.createUser({{user: 'root', pwd: passwordPrompt(), roles: ['root']}})\"");
+            tracing::warn!(target: "ACCESS", id = 114, ctx = "main", tags = STARTUP_WARNING, "Access control is enabled and there is no user yet. Make the first one from this machine: mongosh --port {port} admin --eval \"db.createUser({{user: 'root', pwd: passwordPrompt(), roles: ['root']}})\"");
         }
         Ok(())
     }
-}
-
-/// Refuses to let others reach a server on which anybody may do everything, unless somebody said that this is meant.
-/// # Errors
-/// A sentence that names the addresses and what to do.
-pub fn check_exposure(settings: &Settings, access: &Access) -> Result<(), String> {
-    let open: Vec<_> = settings.addresses.iter().filter(|address| !address.ip().is_loopback()).collect();
-    if open.is_empty() || access.is_enforced || settings.is_insecure {
-        return Ok(());
-    }
-    let addresses: Vec<_> = open.into_iter().map(SocketAddr::to_string).collect();
-    Err(format!(
-        "whoever reaches {} could read and change all data: enable access control with --auth \
-         (security.authorization: enabled), or say --insecure (security.insecure: true) if that is meant",
-        addresses.join(", ")
-    ))
 }

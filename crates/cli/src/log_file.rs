@@ -42,7 +42,10 @@ impl LogOutput {
             return Ok(Self::new(Place::StandardError(Console::new(std::io::stderr()))));
         };
         let mut options = OpenOptions::new();
+        // A device or a pipe has no lines that a start could take away.
+        let is_special = std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
         match existing {
+            _ if is_special => options.append(true),
             ExistingLog::Append => options.append(true).create(true),
             ExistingLog::Refuse => options.append(true).create_new(true),
         };
@@ -52,7 +55,8 @@ impl LogOutput {
             }
             _ => format!("systemLog.path: {}: {error}", path.display()),
         })?;
-        Ok(Self::new(Place::File(OpenLogFile { path: path.clone(), rotation: *rotation, file: Mutex::new(file) })))
+        let rotation = if is_special { LogRotation::Reopen } else { *rotation };
+        Ok(Self::new(Place::File(OpenLogFile { path: path.clone(), rotation, file: Mutex::new(file) })))
     }
 
     fn new(place: Place) -> Self {
@@ -248,6 +252,16 @@ mod tests {
         drop(file);
         log.write_line("two");
         assert_eq!(read(&path), "one\ntwo\n");
+    }
+
+    #[test]
+    fn a_device_is_opened_as_it_is_and_stays() {
+        let path = PathBuf::from("/dev/null");
+        let settings = LogFile { path: path.clone(), existing: ExistingLog::Refuse, rotation: LogRotation::Rename };
+        let log = LogOutput::open(Some(&settings)).expect("opened");
+        log.write_line("one");
+        log.rotate(NOW_MS).expect("reopened");
+        assert!(!path.metadata().expect("it is there").is_file());
     }
 
     #[test]

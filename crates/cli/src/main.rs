@@ -10,6 +10,7 @@ mod console;
 mod embedded;
 mod file_modes;
 mod first_user;
+mod key_file;
 mod log_file;
 mod log_format;
 mod open_files;

@@ -1,12 +1,13 @@
 //! `bunko serve`: opens the data directory, listens, and closes in order.
 
-use crate::access::{Access, check_exposure};
+use crate::access::Access;
 use crate::allocator::give_freed_memory_back_when_idle;
 use crate::audit_log;
 use crate::configuration::{
     self, Configuration, ReplicaSetSettings, ServeArguments, Settings, TestCommands, shown_arguments,
 };
 use crate::file_modes::warn_of_open_files;
+use crate::key_file;
 use crate::log_file::LogOutput;
 use crate::log_format::LogLayer;
 use crate::open_files;
@@ -14,7 +15,7 @@ use crate::panics::log_panics;
 use crate::pid_file::PidFile;
 use crate::printed::print;
 use crate::signals;
-use crate::start_report::{log_certificate, log_engine, log_process, log_recovery, warn};
+use crate::start_report::{log_certificate, log_engine, log_process, log_recovery, log_without_effect, warn};
 use bunko_catalog::{Catalog, InterruptedBuild, UnfinishedFate};
 use bunko_certificates::Details;
 use bunko_client::percent_encoded;
@@ -59,7 +60,7 @@ pub fn run(arguments: &ServeArguments) -> Result<ExitCode, String> {
         print(format_args!("{}", configuration::print(&configuration, settings.survival)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    match Access::of(&settings).and_then(|access| check_exposure(&settings, &access).map(|()| access)) {
+    match key_file::check(settings.key_file.as_deref()).and_then(|()| Access::of(&settings)) {
         Ok(access) => start(&Arc::new(settings), &access),
         Err(message) => {
             eprintln!("bunko: {message}");
@@ -91,6 +92,7 @@ fn serve(
     let connections_max = open_files::connections_max(settings.admission.connections_max, files);
     log_process(settings);
     log_engine(settings);
+    log_without_effect(settings);
     let tls = settings.tls.clone().map(Tls::load).transpose()?.map(Arc::new);
     if let Some(tls) = &tls {
         log_certificate(&tls.certificate(), now_ms() as i64);
@@ -129,11 +131,12 @@ fn serve(
             let tls = tls.clone();
             move || tls.as_ref().map(|tls| own_certificate(tls))
         }),
+        is_this_machine: Box::new(is_this_machine),
     };
     let facts = Facts { connections_max: connections_max as u32, ..facts(settings, open_scratch(settings)?) };
     let service = new_service(settings, facts, &catalog, log_lines, process)?;
     service.audit_start(settings.in_force.as_ref());
-    access.begin(&service, &catalog)?;
+    access.begin(&service, &catalog, settings.addresses.first().map_or(0, std::net::SocketAddr::port))?;
     // Before the first line that says that it listens: whoever reads that may stop the server at once.
     let stops = signals::Stops::register().map_err(cannot_handle)?;
     let admission = AdmissionOptions { connections_max, ..settings.admission.clone() };
@@ -202,7 +205,7 @@ fn new_service(
     let mut service = Service::new(Arc::clone(catalog), world, facts, log_lines, process);
     if let Some(ReplicaSetSettings { name, host }) = &settings.replica_set {
         service.join_replica_set(name, host).map_err(|failure| failure.message().to_owned())?;
-        tracing::info!(target: "REPL", id = 21_392, ctx = "main", set = name, host, "This server is the only member of the replica set, and its primary");
+        tracing::info!(target: "REPL", id = 21_392, ctx = "main", set = name, "This server is the only member of the replica set, and its primary");
     }
     if let Some(seconds) = settings.transaction_lifetime {
         service.parameters.set_transaction_lifetime(seconds);
@@ -219,8 +222,10 @@ fn new_service(
     if let Some(audit) = &settings.audit {
         audit_log::begin(audit, &mut service)?;
     }
+    service.set_profiling_defaults(settings.profiling_level, settings.slow_sample_rate);
     for (name, value) in &settings.parameters {
-        service.set_parameter(name, value.as_bson()).map_err(|failure| format!("setParameter.{name}: {failure}"))?;
+        let set = service.set_parameter_at_startup(name, value.as_bson());
+        set.map_err(|failure| format!("setParameter.{name}: {failure}"))?;
     }
     Ok(Arc::new(service))
 }
@@ -308,7 +313,16 @@ fn facts(settings: &Settings, scratch: Option<Arc<dyn ScratchSpace>>) -> Facts {
         memory_limits: memory_limits(scratch, settings.scripting),
         journal_commit_interval: settings.commit_interval,
         slow_operation: settings.slow_operation,
+        compressors: settings.compressors.clone(),
     }
+}
+
+/// Whether a name or an address is this machine's: its own name, or an address that a socket of this machine can have.
+fn is_this_machine(host: &str) -> bool {
+    use std::net::{ToSocketAddrs, UdpSocket};
+    let is_own = |address: std::net::SocketAddr| UdpSocket::bind(address).is_ok();
+    rustix::system::uname().nodename().to_str() == Ok(host)
+        || (host, 0).to_socket_addrs().is_ok_and(|mut addresses| addresses.any(is_own))
 }
 
 /// How many processors there are for the process.

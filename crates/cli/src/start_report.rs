@@ -60,6 +60,16 @@ pub fn log_engine(settings: &Settings) {
     }
 }
 
+/// Which settings of mongod's were given and do nothing.
+pub fn log_without_effect(settings: &Settings) {
+    for setting in &settings.without_effect {
+        tracing::info!(target: "CONTROL", id = 137, ctx = "main", setting, "A setting has no effect");
+    }
+    if let Some(key_file) = &settings.key_file {
+        tracing::info!(target: "ACCESS", id = 138, ctx = "main", keyFile = %key_file.display(), "The key file turns authorization on; the key itself is for other members, and there are none yet");
+    }
+}
+
 /// By which certificate clients know the server.
 pub fn log_certificate(certificate: &Details, now_ms: i64) {
     let days = (certificate.not_after_ms - now_ms).div_euclid(24 * 60 * 60 * 1000);
@@ -82,12 +92,12 @@ pub fn log_recovery(recovery: Option<&Recovery>) {
     }
 }
 
-/// What whoever runs the server should know before something happens. `files` is the limit of open files.
+/// Dangers that an operator should know of before something happens. `files` is the limit of open files.
 pub fn warn(settings: &Settings, access: &Access, files: Option<u64>, connections_max: usize) {
     let open: Vec<_> = settings.addresses.iter().filter(|address| !address.ip().is_loopback()).collect();
-    if !open.is_empty() && !access.is_enforced() {
+    if !open.is_empty() && !access.is_enforced() && !settings.is_insecure {
         let addresses = open.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        tracing::warn!(target: "CONTROL", id = 22120, ctx = "main", tags = STARTUP_WARNING, addresses, "Access control is not enabled: whoever reaches these addresses can read and change all data");
+        tracing::warn!(target: "CONTROL", id = 22120, ctx = "main", tags = STARTUP_WARNING, addresses, "Access control is not enabled: every client that reaches these addresses can read and change all data. Start with --auth, or with --insecure if that is meant");
     }
     if rustix::process::geteuid().is_root() {
         tracing::warn!(target: "CONTROL", id = 22138, ctx = "main", tags = STARTUP_WARNING, "The server runs as root: give it a user of its own");

@@ -97,8 +97,8 @@ pub use dispatch::{Answer, Command, Databases, FollowUp, Halt, Request, RunOn, T
 pub use fields::Fields;
 pub use invocation::Invocation;
 pub use operations::{Absence, Operations};
-pub use parameters::{Parameters, TRANSACTION_MEMORY_BYTES};
-pub use replica_set::ReplicaSet;
+pub use parameters::{Parameters, TRANSACTION_MEMORY_BYTES, is_known_parameter, parameters_of_startup};
+pub use replica_set::{MemberHost, ReplicaSet};
 pub use service::{Facts, LogLines, OwnCertificate, Process, Service, World};
 pub use time_to_live::{TimeToLive, delete_expired, delete_expired_until_stopped};
 pub use write_concern::Acknowledgement;

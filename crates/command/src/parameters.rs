@@ -1,8 +1,12 @@
 //! What `getParameter` and `setParameter` see. A parameter that is set has its effect; what cannot be set is as it is
 //! here, and where nothing here depends on it as in MongoDB.
 
+mod at_startup;
+mod known;
 mod limits;
 
+pub use at_startup::parameters_of_startup;
+pub use known::is_known as is_known_parameter;
 pub use limits::TRANSACTION_MEMORY_BYTES;
 
 use crate::audit;
@@ -19,9 +23,9 @@ use bunko_bson::{DocumentBuf, DocumentRef, MAX_DEPTH_ACCEPTED, Value, ValueRef, 
 use bunko_errors::{Failure, Result};
 use bunko_operation::{DiskUse, Gatherer, STAGE_BYTES_MAX, StageLimits, WORKERS_MAX};
 use limits::{
-    OPERATION_WORKERS, SEARCH_MEMORY, SNAPSHOT_WINDOW, TRANSACTION_MEMORY, VECTOR_MEMORY, write_kept_for_cursors_max,
-    write_search_memory, write_snapshot_window, write_stage_limit, write_transaction_lifetime,
-    write_transaction_memory, write_vector_memory, write_workers_max,
+    LOCK_REQUEST, OPERATION_WORKERS, SEARCH_MEMORY, SNAPSHOT_WINDOW, TRANSACTION_MEMORY, VECTOR_MEMORY,
+    write_kept_for_cursors_max, write_lock_request, write_search_memory, write_snapshot_window, write_stage_limit,
+    write_transaction_lifetime, write_transaction_memory, write_vector_memory, write_workers_max,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -162,17 +166,28 @@ pub(crate) struct Parameter {
     pub write: Option<fn(&Service, ValueRef<'_>) -> Result<()>>,
     /// Whether `MongoDB` sets it when it starts.
     pub at_startup: bool,
+    /// Sets what can be set when the server starts, and no more after that.
+    pub begin: Option<fn(&Service, ValueRef<'_>) -> Result<()>>,
 }
 
 impl Parameter {
     /// One that is the same whatever is set.
     const fn fixed(name: &'static str, read: fn(&Service) -> Result<Value>) -> Self {
-        Self { name, read, write: None, at_startup: false }
+        Self { name, read, write: None, at_startup: false, begin: None }
     }
 
     /// One that is decided when the server starts.
     const fn startup(name: &'static str, read: fn(&Service) -> Result<Value>) -> Self {
-        Self { name, read, write: None, at_startup: true }
+        Self { name, read, write: None, at_startup: true, begin: None }
+    }
+
+    /// One that can be set when the server starts, and no more after that.
+    const fn set_at_startup(
+        name: &'static str,
+        read: fn(&Service) -> Result<Value>,
+        begin: fn(&Service, ValueRef<'_>) -> Result<()>,
+    ) -> Self {
+        Self { name, read, write: None, at_startup: true, begin: Some(begin) }
     }
 
     /// One that can be set at any time.
@@ -181,7 +196,7 @@ impl Parameter {
         read: fn(&Service) -> Result<Value>,
         write: fn(&Service, ValueRef<'_>) -> Result<()>,
     ) -> Self {
-        Self { name, read, write: Some(write), at_startup: true }
+        Self { name, read, write: Some(write), at_startup: true, begin: None }
     }
 }
 
@@ -226,12 +241,18 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         write_login_delay,
     ),
     Parameter::fixed("authSchemaVersion", |_| Ok(Value::Int32(5))),
-    Parameter::startup("authenticationMechanisms", |_| {
-        Ok(Value::Array([Mechanism::ScramSha1, Mechanism::ScramSha256].map(Mechanism::name).into_iter().collect()))
-    }),
+    at_startup::MECHANISMS,
     Parameter::settable("automationServiceDescriptor", read_descriptor, write_descriptor),
     Parameter::settable("cursorTimeoutMillis", read_cursor_timeout, write_cursor_timeout),
-    Parameter::startup("diagnosticDataCollectionEnabled", |_| Ok(Value::Boolean(false))),
+    Parameter::settable(
+        "diagnosticDataCollectionEnabled",
+        |_| Ok(Value::Boolean(false)),
+        |_, value| {
+            let is_asked_for = truth(value);
+            if is_asked_for { Err(Failure::not_supported_yet("diagnosticDataCollectionEnabled: true")) } else { Ok(()) }
+        },
+    ),
+    at_startup::LOCALHOST_BYPASS,
     Parameter::startup("enableTestCommands", |service| Ok(Value::Boolean(service.fail_points.are_allowed()))),
     Parameter::fixed("featureCompatibilityVersion", |service| {
         Ok(Value::Document(DocumentBuf::new().with("version", feature_compatibility::version(&service.catalog)?)))
@@ -266,6 +287,11 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::settable("logLevel", |service| Ok(Value::Int32(service.parameters.verbosity.level())), write_log_level),
     Parameter::startup("maxBSONDepth", |_| Ok(Value::Int32(MAX_DEPTH_ACCEPTED as i32))),
     Parameter::startup("maxSessions", |_| Ok(Value::Int32(SESSIONS_MAX as i32))),
+    Parameter::settable(
+        LOCK_REQUEST,
+        |service| Ok(Value::Int32(service.catalog.transaction_memory().lock_request_ms_max())),
+        write_lock_request,
+    ),
     Parameter::settable(
         SNAPSHOT_WINDOW,
         |service| Ok(Value::Int32(service.catalog.past_states().window_s() as i32)),
@@ -418,17 +444,6 @@ fn write_log_level(service: &Service, value: ValueRef<'_>) -> Result<()> {
     }
     service.parameters.verbosity.set_level(level.min(5) as i32);
     Ok(())
-}
-
-impl Service {
-    /// Sets a parameter as `setParameter` does, before the first client comes.
-    /// # Errors
-    /// As `setParameter`.
-    pub fn set_parameter(&self, name: &str, value: ValueRef<'_>) -> Result<()> {
-        let parameter = PARAMETERS.iter().find(|parameter| parameter.name == name);
-        let write = parameter.and_then(|parameter| parameter.write).ok_or_else(|| not_settable(name))?;
-        write(self, value)
-    }
 }
 
 /// A parameter that is what it is.

@@ -5,6 +5,7 @@
 
 use crate::invocation::Invocation;
 use crate::operation_description::operation_name;
+use crate::service::Service;
 use crate::slow_operation;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
@@ -32,6 +33,8 @@ pub(crate) struct Profiler {
     /// The bits of a double: the part of slow operations that is noted.
     sample_rate: AtomicU64,
     databases: RwLock<HashMap<Box<str>, Arc<DatabaseProfile>>>,
+    /// What is set for each database that a client has set nothing for.
+    default: RwLock<Arc<DatabaseProfile>>,
     /// Whether a database has a level or a filter; asked for each operation.
     is_any_on: AtomicBool,
     /// One thread begins a collection anew.
@@ -55,6 +58,18 @@ pub(crate) enum Level {
     All = 2,
 }
 
+impl Level {
+    /// The level that a number stands for, as the command `profile` takes it.
+    pub fn of_number(number: i64) -> Option<Self> {
+        match number {
+            0 => Some(Self::None),
+            1 => Some(Self::Slow),
+            2 => Some(Self::All),
+            _ => None,
+        }
+    }
+}
+
 /// What came of an operation.
 pub(crate) struct Outcome<'a> {
     pub elapsed: Duration,
@@ -69,6 +84,7 @@ impl Profiler {
             slow_ms: AtomicI32::new(i32::try_from(slow.as_millis()).unwrap_or(i32::MAX)),
             sample_rate: AtomicU64::new(1.0_f64.to_bits()),
             databases: RwLock::default(),
+            default: RwLock::default(),
             is_any_on: AtomicBool::new(false),
             beginning_anew: Mutex::default(),
         }
@@ -92,18 +108,25 @@ impl Profiler {
 
     /// What is set for a database.
     pub fn database(&self, name: &str) -> Arc<DatabaseProfile> {
-        self.databases.read().get(name).cloned().unwrap_or_default()
+        self.databases.read().get(name).cloned().unwrap_or_else(|| Arc::clone(&self.default.read()))
+    }
+
+    /// Sets the level of databases that a client sets nothing for.
+    pub fn set_default(&self, level: Level) {
+        *self.default.write() = Arc::new(DatabaseProfile { level, filter: None });
+        self.is_any_on.store(level != Level::None || !self.databases.read().is_empty(), Ordering::Relaxed);
     }
 
     /// Sets it.
     pub fn set_database(&self, name: &str, profile: DatabaseProfile) {
         let mut databases = self.databases.write();
-        if profile.level == Level::None && profile.filter.is_none() {
+        let default = self.default.read().level;
+        if profile.level == default && profile.filter.is_none() {
             databases.remove(name);
         } else {
             databases.insert(name.into(), Arc::new(profile));
         }
-        self.is_any_on.store(!databases.is_empty(), Ordering::Relaxed);
+        self.is_any_on.store(default != Level::None || !databases.is_empty(), Ordering::Relaxed);
     }
 
     fn is_slow(&self, elapsed: Duration) -> bool {
@@ -200,4 +223,13 @@ fn describe(invocation: &Invocation<'_>, outcome: &Outcome<'_>) -> DocumentBuf {
     }
     described.append("allUsers", &ArrayBuf::new()).append("user", "");
     described
+}
+
+impl Service {
+    /// Sets what is profiled of databases that no client has set a level for, as the command `profile` takes it, and the part of slow
+    /// operations that is noted. A level that there is not profiles nothing.
+    pub fn set_profiling_defaults(&self, level: i32, sample_rate: f64) {
+        self.profiler.set_default(Level::of_number(level.into()).unwrap_or_default());
+        self.profiler.set_sample_rate(sample_rate);
+    }
 }

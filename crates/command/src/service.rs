@@ -30,6 +30,7 @@ use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::{MemoryLimits, OperationContext};
+use bunko_wire::Compressor;
 use parking_lot::Mutex;
 use std::cell::LazyCell;
 use std::collections::{HashSet, VecDeque};
@@ -107,6 +108,8 @@ pub struct Facts {
     pub journal_commit_interval: Duration,
     /// Operations that take that long are logged, until `profile` says otherwise.
     pub slow_operation: Duration,
+    /// How messages may be compressed.
+    pub compressors: Vec<Compressor>,
 }
 
 /// The last lines of the server's log, for `getLog`.
@@ -175,6 +178,8 @@ pub struct Process {
     pub tls_mode: String,
     /// The certificate that the server shows, where it speaks TLS.
     pub certificate: Box<dyn Fn() -> Option<OwnCertificate> + Send + Sync>,
+    /// Whether a name or an address is this machine's. It may be looked up, which takes its time.
+    pub is_this_machine: Box<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
 /// What `serverStatus` tells of the server's certificate.
@@ -194,6 +199,7 @@ impl Default for Process {
             rotate_certificates: Box::new(|| Ok(())),
             tls_mode: "disabled".to_owned(),
             certificate: Box::new(|| None),
+            is_this_machine: Box::new(|host| host == "localhost"),
         }
     }
 }

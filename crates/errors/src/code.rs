@@ -67,6 +67,7 @@ codes! {
     INDEX_ALREADY_EXISTS = 68 "IndexAlreadyExists";
     INVALID_OPTIONS = 72 "InvalidOptions";
     INVALID_NAMESPACE = 73 "InvalidNamespace";
+    NODE_NOT_FOUND = 74 "NodeNotFound";
     NO_REPLICATION_ENABLED = 76 "NoReplicationEnabled";
     UNKNOWN_REPL_WRITE_CONCERN = 79 "UnknownReplWriteConcern";
     INDEX_OPTIONS_CONFLICT = 85 "IndexOptionsConflict";
@@ -74,6 +75,7 @@ codes! {
     INVALID_ROLE_MODIFICATION = 87 "InvalidRoleModification";
     OPERATION_FAILED = 96 "OperationFailed";
     UNSATISFIABLE_WRITE_CONCERN = 100 "UnsatisfiableWriteConcern";
+    NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE = 103 "NewReplicaSetConfigurationIncompatible";
     NOT_EXACT_VALUE_FIELD = 111 "NotExactValueField";
     WRITE_CONFLICT = 112 "WriteConflict";
     COMMAND_NOT_SUPPORTED = 115 "CommandNotSupported";

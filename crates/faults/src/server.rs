@@ -84,6 +84,7 @@ impl Server {
             connections_max: 1,
             journal_commit_interval: HOUR,
             slow_operation: HOUR,
+            compressors: Vec::new(),
             memory_limits: MemoryLimits::none(),
         };
         let world = World::new(Arc::new(|| NOW_MS), random);

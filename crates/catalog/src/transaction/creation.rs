@@ -49,7 +49,7 @@ impl Transaction {
         collection.set_private(true);
         let mut course = self.course.lock();
         let open = self.open(&mut course)?;
-        open.enter(&collection)?;
+        open.enter(&collection, &self.catalog.transaction_memory)?;
         open.operations.add_command(&collection, &collection.creation());
         open.created.push(Arc::clone(&collection));
         Ok(collection)

@@ -1,14 +1,19 @@
 //! What open transactions hold in memory, each and all together.
 
 use bunko_errors::{ErrorCode, Failure, Result};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 /// What the changes of one transaction may take in memory, in bytes, unless something else is said.
 pub const TRANSACTION_BYTES_MAX: u64 = 256 << 20;
 
+/// How long a transaction waits for a change of a collection, in milliseconds, unless something else is said.
+/// Source: MongoDB manual, parameter `maxTransactionLockRequestTimeoutMillis`.
+const LOCK_REQUEST_MS_MAX: i32 = 5;
+
 /// The limits, and what is held.
 #[derive(Debug)]
 pub struct TransactionMemory {
+    lock_request_ms_max: AtomicI32,
     one_bytes_max: AtomicU64,
     all_bytes_max: AtomicU64,
     held_bytes: AtomicU64,
@@ -17,6 +22,7 @@ pub struct TransactionMemory {
 impl Default for TransactionMemory {
     fn default() -> Self {
         Self {
+            lock_request_ms_max: AtomicI32::new(LOCK_REQUEST_MS_MAX),
             one_bytes_max: AtomicU64::new(TRANSACTION_BYTES_MAX),
             all_bytes_max: AtomicU64::new(u64::MAX),
             held_bytes: AtomicU64::new(0),
@@ -25,6 +31,16 @@ impl Default for TransactionMemory {
 }
 
 impl TransactionMemory {
+    /// How long a transaction waits for a change of a collection, in milliseconds; below zero without a limit.
+    pub fn lock_request_ms_max(&self) -> i32 {
+        self.lock_request_ms_max.load(Ordering::Relaxed)
+    }
+
+    /// Sets it.
+    pub fn set_lock_request_ms_max(&self, milliseconds: i32) {
+        self.lock_request_ms_max.store(milliseconds, Ordering::Relaxed);
+    }
+
     /// What one transaction may hold, in bytes.
     pub fn one_bytes_max(&self) -> u64 {
         self.one_bytes_max.load(Ordering::Relaxed)

@@ -156,7 +156,7 @@ impl Transaction {
     pub(crate) fn read(&self, collection: &Collection) -> Result<Snapshot> {
         let mut course = self.course.lock();
         let open = self.open(&mut course)?;
-        let snapshot = Arc::clone(open.enter(collection)?);
+        let snapshot = Arc::clone(open.enter(collection, &self.catalog.transaction_memory)?);
         Ok(snapshot.with(&open.overlay))
     }
 
@@ -308,9 +308,9 @@ impl Open {
     }
 
     /// Comes into a collection, or is in it already; the snapshot.
-    fn enter(&mut self, collection: &Collection) -> Result<&Arc<Snapshot>> {
+    fn enter(&mut self, collection: &Collection, limits: &TransactionMemory) -> Result<&Arc<Snapshot>> {
         if !self.stays.iter().any(|(records, _)| *records == collection.records) {
-            let stay = Stay::begin(collection)?;
+            let stay = Stay::begin(collection, limits.lock_request_ms_max())?;
             let is_as_of = |snapshot: &Arc<Snapshot>| collection.occupancy.is_as_of(snapshot.lsn());
             if collection.is_dropped() || !self.snapshot.as_ref().is_none_or(is_as_of) {
                 return Err(changed_since(&collection.namespace()));

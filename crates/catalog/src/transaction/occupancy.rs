@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a transaction waits for a change of a collection: `maxTransactionLockRequestTimeoutMillis`.
-const LOCK_REQUEST_MAX: Duration = Duration::from_millis(5);
+/// How long a transaction waits for a change of a collection that may wait without a limit: no change takes so long.
+const WAIT_MAX: Duration = Duration::from_hours(24);
 
 /// Who is in a collection.
 #[derive(Default)]
@@ -97,15 +97,12 @@ impl Drop for Announced<'_> {
 impl Stay {
     /// Lets a transaction into a collection.
     /// # Errors
-    /// `LockTimeout` where the collection is being changed for more than 5 ms.
-    pub fn begin(collection: &Collection) -> Result<Self> {
-        let until = Instant::now() + LOCK_REQUEST_MAX;
+    /// `LockTimeout` where the collection is being changed for more than `ms_max` milliseconds, if that is not below zero.
+    pub fn begin(collection: &Collection, ms_max: i32) -> Result<Self> {
+        let until = Instant::now() + u64::try_from(ms_max).map_or(WAIT_MAX, Duration::from_millis);
         let timeout = || {
-            let message = format!(
-                "Unable to acquire lock on collection '{}' within {}ms.",
-                collection.namespace(),
-                LOCK_REQUEST_MAX.as_millis()
-            );
+            let message =
+                format!("Unable to acquire lock on collection '{}' within {ms_max}ms.", collection.namespace());
             Failure::new(ErrorCode::LOCK_TIMEOUT, message)
         };
         let occupancy = &collection.occupancy;

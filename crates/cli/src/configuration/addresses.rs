@@ -1,7 +1,7 @@
 //! Addresses to listen on.
 
 use std::collections::HashSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 
 /// Whether names stand for IPv6 addresses as well.
 #[derive(Clone, Copy, Debug)]
@@ -13,29 +13,19 @@ pub enum Families {
 /// All addresses of this machine.
 pub const ALL: &str = "*";
 
+/// Reads a comma-separated list of IP addresses, names of hosts, `localhost` and `*`. Names are looked up.
 /// # Errors
-/// What [`parse`] says.
-pub fn check(list: &str) -> Result<(), String> {
-    parse(list, Families::V4).map(drop)
-}
-
-/// Reads a comma-separated list of IP addresses, `localhost` and `*`.
-/// # Errors
-/// A sentence that names what is no address.
+/// A sentence that names the part of the list that has no address.
 pub fn parse(list: &str, families: Families) -> Result<Vec<IpAddr>, String> {
     let mut addresses = Vec::new();
     for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        let (v4, v6): (IpAddr, IpAddr) = match name {
-            "localhost" => (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()),
-            ALL => (Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()),
-            _ => {
-                let address = name.parse().map_err(|_| format!("'{name}' is not an IP address, localhost or {ALL}"))?;
-                (address, address)
-            }
-        };
-        addresses.push(v4);
-        if let Families::Both = families {
-            addresses.push(v6);
+        match name {
+            "localhost" => addresses.extend(families.of(Ipv4Addr::LOCALHOST, Ipv6Addr::LOCALHOST)),
+            ALL => addresses.extend(families.of(Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED)),
+            _ => match name.parse() {
+                Ok(address) => addresses.push(address),
+                Err(_) => addresses.extend(look_up(name, families)?),
+            },
         }
     }
     let mut named = HashSet::new();
@@ -44,6 +34,28 @@ pub fn parse(list: &str, families: Families) -> Result<Vec<IpAddr>, String> {
         return Err(format!("'{list}' names no address"));
     }
     Ok(addresses)
+}
+
+impl Families {
+    fn of(self, v4: Ipv4Addr, v6: Ipv6Addr) -> impl Iterator<Item = IpAddr> {
+        let v6 = matches!(self, Self::Both).then_some(IpAddr::V6(v6));
+        std::iter::once(IpAddr::V4(v4)).chain(v6)
+    }
+}
+
+fn look_up(name: &str, families: Families) -> Result<Vec<IpAddr>, String> {
+    if name.starts_with('/') {
+        return Err(format!("'{name}' is a path: net.unixDomainSocket.pathPrefix says where the Unix socket is"));
+    }
+    let is_wanted = |address: &IpAddr| address.is_ipv4() || matches!(families, Families::Both);
+    let found = (name, 0).to_socket_addrs();
+    let found: Vec<_> = found.into_iter().flatten().map(|address| address.ip()).filter(is_wanted).collect();
+    if found.is_empty() {
+        return Err(format!(
+            "'{name}' is neither an IP address, localhost, {ALL} nor the name of a host with an address"
+        ));
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -65,7 +77,10 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_named() {
-        assert!(check("nowhere").expect_err("refused").contains("'nowhere'"));
-        assert!(check(" ,").is_err());
+        for list in ["nowhere.invalid", "/tmp/mongodb.sock"] {
+            let refused = parse(list, Families::V4).expect_err("refused");
+            assert!(refused.contains(&format!("'{list}'")), "{refused}");
+        }
+        assert!(parse(" ,", Families::V4).is_err());
     }
 }

@@ -4,7 +4,7 @@
 use super::in_force::{Given, Origin};
 use super::missing::refusal_of_key;
 use super::setting::{Kind, Setting, Value};
-use super::table::SETTINGS;
+use super::table::{SETTINGS, find};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
 use std::fmt;
 use std::path::Path;
@@ -121,7 +121,7 @@ impl Visitor<'_> for KeyIn<'_> {
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Key, E> {
         let path = if self.section.is_empty() { name.to_owned() } else { format!("{}.{name}", self.section) };
-        let Some(setting) = SETTINGS.iter().find(|setting| setting.keys.contains(&path.as_str())) else {
+        let Some(setting) = find(&path) else {
             let below = format!("{path}.");
             let is_section = SETTINGS.iter().flat_map(|setting| setting.keys).any(|key| key.starts_with(&below));
             return if is_section {
@@ -248,12 +248,13 @@ mod tests {
             ),
             (
                 "net:\n  tls:\n    clusterFile: x\n",
-                "net.tls: net.tls.clusterFile is not supported yet: a server is alone, and needs no keys for other members \
+                "net.tls: net.tls.clusterFile is not supported yet: a replica set has one member, which talks to no other \
                  at line 3 column 5",
             ),
             (
-                "storage:\n  directoryPerDB: true\n",
-                "storage.directoryPerDB: true is not supported, only false: all databases share one log at line 2 column 19",
+                "processManagement:\n  fork: true\n",
+                "processManagement.fork: true is not supported, only false: let a service manager start it in the background, \
+                 or the shell: nohup bunko serve ... & at line 2 column 9",
             ),
             (
                 "storage:\n  lsm:\n    cacheSizeGB: 0\n",

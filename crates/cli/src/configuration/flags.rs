@@ -1,8 +1,9 @@
 //! The flags of `bunko serve`: one for each setting, and those that say where settings come from.
 
 use super::setting::{Kind, Setting, Value};
-use super::table::{DB_PATH, ENGINE, SETTINGS, parse_parameter};
+use super::table::{DB_PATH, ENGINE, LOG_VERBOSITY, SETTINGS, parse_parameter};
 use bunko_certificates::Password;
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use std::path::{Path, PathBuf};
 
@@ -49,6 +50,9 @@ pub fn shown(arguments: impl Iterator<Item = String>) -> Vec<String> {
         .collect()
 }
 
+/// The flag that is repeated for more lines in the log: `-vv`.
+const VERBOSE: &str = "verbose";
+
 /// The name of the flag that gives parameters.
 const PARAMETER: &str = "setParameter";
 
@@ -76,7 +80,8 @@ impl Args for ServeArguments {
                  transactionLifetimeLimitSeconds=N aborts transactions that are open for longer [default: 60], \
                  transactionMemoryLimitBytes=N refuses changes of one that take more [default: 268435456]",
             );
-        let command = command.arg(parameter);
+        let verbose = Arg::new(VERBOSE).short('v').long(VERBOSE).action(ArgAction::Count).hide(true);
+        let command = command.arg(parameter).arg(verbose);
         SETTINGS.iter().fold(command, |command, setting| command.arg(flag(setting)).args(negation(setting)))
     }
 
@@ -90,11 +95,15 @@ impl FromArgMatches for ServeArguments {
         let FileArguments { config, print_config } = FileArguments::from_arg_matches(matches)?;
         let value = |setting: &Setting| {
             let is_negated = setting.negations.first().is_some_and(|negation| matches.get_flag(negation));
-            if is_negated { Some(Value::Switch(false)) } else { matches.get_one(setting.key()).cloned() }
+            let off = || setting.kind.check(Value::Switch(false)).ok();
+            if is_negated { off() } else { matches.get_one(setting.key()).cloned() }
         };
         let mut given: Vec<_> = SETTINGS.iter().filter_map(|setting| Some((setting, value(setting)?))).collect();
         let parameters = matches.get_many::<(&'static Setting, Value)>(PARAMETER).into_iter().flatten();
         given.extend(parameters.cloned());
+        if let times @ 1.. = matches.get_count(VERBOSE) {
+            given.push((&LOG_VERBOSITY, LOG_VERBOSITY.kind.check(Value::Whole(times.into())).map_err(wrong)?));
+        }
         Ok(Self { config, print_config, given })
     }
 
@@ -102,6 +111,10 @@ impl FromArgMatches for ServeArguments {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+fn wrong(why: String) -> clap::Error {
+    clap::Error::raw(ErrorKind::ValueValidation, format!("-v: {why}\n"))
 }
 
 fn flag(setting: &'static Setting) -> Arg {
@@ -160,6 +173,8 @@ mod tests {
     fn switches_stand_alone_or_with_a_value() {
         assert_eq!(parse(&["--logappend", "--port", "1"]).expect("valid"), ["net.port 1", "systemLog.logAppend true"]);
         assert_eq!(parse(&["--journal=false"]).expect("valid"), ["storage.journal.enabled false"]);
+        assert_eq!(parse(&["--noauth"]).expect("valid"), ["security.authorization disabled"]);
+        assert_eq!(parse(&["-vv"]).expect("valid"), ["systemLog.verbosity 2"]);
         for flag in ["--nounixsocket", "--no-unix-socket", "--unix-socket=false"] {
             assert_eq!(parse(&[flag]).expect("valid"), ["net.unixDomainSocket.enabled false"]);
         }
@@ -171,13 +186,13 @@ mod tests {
             let given = parse(&["--setParameter", &format!("enableTestCommands={value}")]).expect("valid");
             assert_eq!(given, ["setParameter.enableTestCommands true"]);
         }
+        let given = parse(&["--setParameter", "cursorTimeoutMillis=60000"]).expect("valid");
+        assert_eq!(given, ["setParameter.cursorTimeoutMillis 60000"]);
         for (text, expected) in [
             ("enableTestCommands=2", "enableTestCommands: '2' is none of true, false, 1 and 0"),
             ("enableTestCommands", "'enableTestCommands' is not NAME=VALUE"),
-            (
-                "syncdelay=5",
-                "setParameter.syncdelay is not supported yet: at the start only those that docs/running.md names",
-            ),
+            ("syncdelay=5", "setParameter.syncdelay is not supported yet: use --sync-delay"),
+            ("nothing=5", "unknown parameter nothing"),
         ] {
             let error = parse(&["--setParameter", text]).expect_err("refused");
             assert!(error.contains(expected), "{error}");
@@ -189,7 +204,8 @@ mod tests {
         for (arguments, words) in [
             (["--port", "many"], ["--port <PORT>", "many is not a whole number within 0 to 65535"]),
             (["--inMemorySizeGB", "0"], ["--in-memory-size-gb <GB>", "0 is not a number within 0.25 to 10000"]),
-            (["--directoryperdb", "--fork=false"], ["--directory-per-db", "true is not supported, only false"]),
+            (["--directoryperdb", "--fork"], ["--fork", "true is not supported, only false"]),
+            (["--quiet", "-vvvvvv"], ["-v", "6 is not a whole number within 0 to 5"]),
             (["--replSetHost", "rs"], ["--repl-set-host", "'rs' is not HOST:PORT"]),
             (["--unix-socket", "--nounixsocket"], ["--unix-socket", "--no-unix-socket"]),
         ] {

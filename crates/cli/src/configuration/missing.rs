@@ -1,21 +1,38 @@
 //! What mongod can be told and this server cannot: refused by name, with what is missing.
 
+use super::table::PARAMETERS;
+use bunko_command::is_known_parameter;
+
 /// What is missing.
 const OLD_TLS: &str = "it is called net.tls since MongoDB 4.2 (--tls...)";
 const TLS_FILES: &str = "certificates come from files";
 const TLS_LOG: &str = "serverStatus counts the versions of TLS";
-const MEMBERS: &str = "a server is alone, and needs no keys for other members";
+const MEMBERS: &str = "a replica set has one member, which talks to no other";
 const EXTERNAL: &str = "users log in by SCRAM or by a certificate";
 const REPLICATION: &str = "a replica set has one member";
 const SHARDS: &str = "there are no shards";
 const AUDIT: &str = "the audit log takes destination, path, format and filter";
-const ENCRYPTION: &str = "data are not encrypted at rest";
-const PARAMETERS: &str = "at the start only those that docs/running.md names can be set";
-const PROFILER: &str = "at the start the profiler is off: the command profile turns it on";
+const ENCRYPTION: &str = "data are not encrypted at rest: encrypt the disk below";
+const PROFILE_FILTER: &str = "set it by the command profile, or start with operationProfiling.mode";
+const SYNC_DELAY: &str = "use --sync-delay";
+const CACHE: &str = "the cache has one size: storage.wiredTiger.engineConfig.cacheSizeGB";
+const OPLOG_HOURS: &str = "the oplog is kept by its size: replication.oplogSizeMB";
+const SYSLOG: &str = "the log goes to standard error, which systemd hands to its journal, or to a file";
+const BACKLOG: &str = "the queue of connections is as long as the system allows";
+const REMOVED: &str = "MongoDB has removed it; leave it out";
+const DAMAGE: &str = "a start that finds damage says which file to restore";
+const COMPONENTS: &str = "set it by setParameter: logComponentVerbosity";
+const EXPANSION: &str = "write the values into the file";
+const WINDOWS: &str = "it is for Windows";
 
 /// Keys and sections of a configuration file. Any other that there is no setting for is called unknown.
 pub const KEYS: &[(&str, &str)] = &[
     ("auditLog", AUDIT),
+    ("cloud", REMOVED),
+    ("net.http", REMOVED),
+    ("net.listenBacklog", BACKLOG),
+    ("net.proxyPort", SHARDS),
+    ("net.serviceExecutor", REMOVED),
     ("net.tls.certificateSelector", TLS_FILES),
     ("net.tls.clusterCAFile", MEMBERS),
     ("net.tls.clusterCertificateSelector", MEMBERS),
@@ -24,21 +41,33 @@ pub const KEYS: &[(&str, &str)] = &[
     ("net.tls.clusterAuthX509", MEMBERS),
     ("net.tls.logVersions", TLS_LOG),
     ("net.ssl", OLD_TLS),
-    ("operationProfiling", PROFILER),
-    ("processManagement.timeZoneInfo", "time zones are those that the server was built with"),
+    ("operationProfiling.filter", PROFILE_FILTER),
+    ("processManagement.windowsService", WINDOWS),
     ("replication", REPLICATION),
-    ("security.clusterAuthMode", MEMBERS),
     ("security.clusterIpSourceAllowlist", MEMBERS),
     ("security.enableEncryption", ENCRYPTION),
-    ("security.keyFile", MEMBERS),
+    ("security.encryptionCipherMode", ENCRYPTION),
+    ("security.encryptionKeyFile", ENCRYPTION),
     ("security.kmip", ENCRYPTION),
     ("security.ldap", EXTERNAL),
     ("security.sasl", EXTERNAL),
     ("security.transitionToAuth", MEMBERS),
     ("security", "there is no such thing"),
-    ("setParameter", PARAMETERS),
+    ("setParameter.syncdelay", SYNC_DELAY),
     ("sharding", SHARDS),
+    ("snmp", REMOVED),
+    ("storage.indexBuildRetry", "an interrupted build always goes on"),
     ("storage.mmapv1", "the engine mmap leaves nothing to choose"),
+    ("storage.oplogMinRetentionHours", OPLOG_HOURS),
+    ("storage.preallocDataFiles", REMOVED),
+    ("storage.repairPath", DAMAGE),
+    ("storage.wiredTiger.engineConfig.cacheSizePct", CACHE),
+    ("storage.wiredTiger.engineConfig.configString", "settings have names of their own"),
+    ("storage.wiredTiger.engineConfig.maxCacheOverflowFileSizeGB", CACHE),
+    ("storage.wiredTiger.engineConfig.statisticsLogDelaySecs", "ask serverStatus for statistics"),
+    ("systemLog.component", COMPONENTS),
+    ("systemLog.syslogFacility", SYSLOG),
+    ("systemLog.traceAllExceptions", "errors of clients are in their replies and in slow lines"),
 ];
 
 /// Flags, or their beginnings where a star ends them.
@@ -47,30 +76,60 @@ pub const FLAGS: &[(&str, &str)] = &[
     ("auditCompressionMode", AUDIT),
     ("auditEncryptionKeyUID", AUDIT),
     ("auditLocalKeyFile", AUDIT),
-    ("clusterAuthMode", MEMBERS),
+    ("basisTech*", REMOVED),
     ("clusterIpSourceAllowlist", MEMBERS),
-    ("configsvr", SHARDS),
+    ("configExpand", EXPANSION),
+    ("configsvr*", SHARDS),
+    ("cpu", REMOVED),
     ("enableEncryption", ENCRYPTION),
+    ("enableFreeMonitoring", REMOVED),
     ("encryption*", ENCRYPTION),
-    ("keyFile", MEMBERS),
+    ("freeMonitoringTag*", REMOVED),
+    ("httpinterface", REMOVED),
+    ("jsonp", REMOVED),
     ("kmip*", ENCRYPTION),
     ("ldap*", EXTERNAL),
-    ("profile", PROFILER),
-    ("repair", "a start that finds damage says which file to restore"),
+    ("listenBacklog", BACKLOG),
+    ("maintenanceMode", REPLICATION),
+    ("master", REMOVED),
+    ("nohttpinterface", REMOVED),
+    ("noIndexBuildRetry", "an interrupted build always goes on"),
+    ("noprealloc", REMOVED),
+    ("oplogMinRetentionHours", OPLOG_HOURS),
+    ("outputConfig", "use --print-config"),
+    ("profileFilter", PROFILE_FILTER),
+    ("proxyPort", SHARDS),
+    ("repair*", DAMAGE),
+    ("rest", REMOVED),
+    ("restore", "start from the restored directory as from any other"),
+    ("serverless", REPLICATION),
     ("shardsvr", SHARDS),
-    ("slowOpSampleRate", "every slow operation is logged"),
+    ("shutdown", "send SIGTERM, or run db.shutdownServer() on admin"),
+    ("slave", REMOVED),
+    ("smallfiles", REMOVED),
     ("ssl*", OLD_TLS),
-    ("syslog", "the log goes to standard error or a file"),
-    ("timeZoneInfo", "time zones are those that the server was built with"),
+    ("sysinfo", "hostInfo tells of the machine"),
+    ("syslog*", SYSLOG),
     ("tlsCertificateSelector", TLS_FILES),
     ("tlsCluster*", MEMBERS),
     ("tlsLogVersions", TLS_LOG),
     ("tlsX509*", MEMBERS),
+    ("traceExceptions", "errors of clients are in their replies and in slow lines"),
     ("transitionToAuth", MEMBERS),
+    ("upgrade", "a start reads the data of earlier versions, or says which version it needs"),
+    ("wiredTigerCacheSizePct", CACHE),
+    ("wiredTigerCollectionConfigString", "settings have names of their own"),
+    ("wiredTigerEngineConfigString", "settings have names of their own"),
+    ("wiredTigerIndexConfigString", "settings have names of their own"),
+    ("wiredTigerMaxCacheOverflowFileSizeGB", CACHE),
+    ("wiredTigerStatisticsLogDelaySecs", "ask serverStatus for statistics"),
 ];
 
 /// Why there is no such key.
 pub fn refusal_of_key(path: &str) -> Option<String> {
+    if let Some(name) = path.strip_prefix(PARAMETERS).filter(|name| *name != "syncdelay") {
+        return is_known_parameter(name).then(|| format!("{path} is not supported yet"));
+    }
     let is_in = |section: &str| path.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     let (_, because) = KEYS.iter().find(|(section, _)| is_in(section))?;
     Some(format!("{path} is not supported yet: {because}"))
@@ -92,7 +151,6 @@ mod tests {
     #[test]
     fn flags_are_refused_by_name() {
         for (argument, expected) in [
-            ("--keyFile=k", "--keyFile is not supported yet: a server is alone, and needs no keys for other members"),
             ("--shardsvr", "--shardsvr is not supported yet: there are no shards"),
             (
                 "--sslMode=requireSSL",
@@ -100,7 +158,7 @@ mod tests {
             ),
             (
                 "--tlsClusterFile",
-                "--tlsClusterFile is not supported yet: a server is alone, and needs no keys for other members",
+                "--tlsClusterFile is not supported yet: a replica set has one member, which talks to no other",
             ),
         ] {
             assert_eq!(refusal_of_flag(argument).as_deref(), Some(expected));

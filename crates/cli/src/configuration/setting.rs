@@ -33,6 +33,11 @@ pub enum Effect {
     /// None where the server's own engine keeps nothing on disk. mongod's files have such settings whatever the engine
     /// is, so they are taken, and the log says that they do nothing.
     OnDisk,
+    /// Nowhere: mongod lays its files out as the setting says, and here nothing depends on it. It is taken because files and flags for
+    /// mongod have it, and the log says what is done instead.
+    Nowhere {
+        instead: &'static str,
+    },
 }
 
 /// Which values a setting takes.
@@ -47,6 +52,8 @@ pub enum Kind {
     /// Some texts, each of which the check lets through: a list in a file, separated by commas in a flag.
     List(fn(&str) -> Result<(), String>),
     OneOf(&'static [&'static str]),
+    /// A parameter that the service knows: it says which values there are.
+    Parameter,
     /// What is shown to nobody.
     Secret,
     /// `enabled` or `disabled`, as mongod's files have some switches; flags of these are switches like others.
@@ -119,6 +126,7 @@ impl Kind {
                 }
                 Err(format!("'{text}' is none of {}", values.join(", ")))
             }
+            Self::Parameter => Ok(given),
             Self::Secret => Ok(Value::Secret(Password::new(given.to_string()))),
             Self::Enabled => match given.to_string().as_str() {
                 "enabled" | "true" => Ok(Value::Text("enabled".into())),

@@ -6,20 +6,23 @@ use super::query_text::parse_query;
 use super::setting::{Effect, Setting, Value};
 use super::table::{
     AUDIT_DESTINATION, AUDIT_FILTER, AUDIT_FORMAT, AUDIT_PATH, AUDIT_RUNTIME, AUDIT_SUCCESSES, AUTHORIZATION, BIND_IP,
-    BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, CONNECTIONS_BY_ADDRESS, CONNECTIONS_OVERRIDE,
-    DB_PATH, ENGINE, FILE_PERMISSIONS, IN_MEMORY_SIZE_GB, INSECURE, IPV6, JAVASCRIPT, JOURNAL, JOURNAL_COMMIT_INTERVAL,
-    LOG_APPEND, LOG_DESTINATION, LOG_FORMAT, LOG_PATH, LOG_ROTATE, LOGIN_TIMEOUT_MS, MAX_CONNECTIONS, OPLOG_SIZE_MB,
-    PARAMETERS, PID_FILE_PATH, PORT, REDACT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SYNC_DELAY, TEST_COMMANDS,
-    TLS_MODE, TRANSACTION_LIFETIME, TRANSACTION_MEMORY, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_permissions,
+    BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, COMPRESSORS, CONNECTIONS_BY_ADDRESS,
+    CONNECTIONS_OVERRIDE, DB_PATH, ENGINE, FILE_PERMISSIONS, IN_MEMORY_SIZE_GB, INSECURE, IPV6, JAVASCRIPT, JOURNAL,
+    JOURNAL_COMMIT_INTERVAL, KEY_FILE, LOG_APPEND, LOG_DESTINATION, LOG_FORMAT, LOG_PATH, LOG_QUIET, LOG_ROTATE,
+    LOG_VERBOSITY, LOGIN_TIMEOUT_MS, MAX_CONNECTIONS, OPLOG_SIZE_MB, PARAMETERS, PID_FILE_PATH, PORT, PROFILING_MODE,
+    REDACT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SLOW_SAMPLE_RATE, SYNC_DELAY, TEST_COMMANDS, TLS_MODE,
+    TRANSACTION_LIFETIME, TRANSACTION_MEMORY, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_compressors, parse_permissions,
     parse_range,
 };
 use super::tls;
 use crate::log_format::LogFormat;
 use bunko_bson::DocumentBuf;
+use bunko_command::MemberHost;
 use bunko_engines::{Compression, EngineOptions, Entry};
 use bunko_operation::Scripting;
 use bunko_server::{AdmissionOptions, TlsOptions, UnixSocketOptions};
 use bunko_store::Survival;
+use bunko_wire::Compressor;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,7 +39,9 @@ pub struct Settings {
     pub addresses: Vec<SocketAddr>,
     /// Whether commands need privileges; `None` where nobody says.
     pub authorization: Option<bool>,
-    /// Whether others may reach a server on which anybody may do everything.
+    /// The key of a set's members, which nothing uses yet.
+    pub key_file: Option<PathBuf>,
+    /// Whether a server without authorization is meant to be reached from other machines.
     pub is_insecure: bool,
     /// Whether the log shows no values of clients.
     pub is_log_redacted: bool,
@@ -48,6 +53,8 @@ pub struct Settings {
     pub tls_mode: String,
     pub log_format: LogFormat,
     pub log_file: Option<LogFile>,
+    /// How messages may be compressed.
+    pub compressors: Vec<Compressor>,
     /// Which connections are taken.
     pub admission: AdmissionOptions,
     /// Parameters that the service itself checks and sets, by name.
@@ -63,6 +70,10 @@ pub struct Settings {
     pub scripting: Scripting,
     /// Operations that take that long are logged.
     pub slow_operation: Duration,
+    /// Which operations are profiled in databases whose level no client has set: 0, 1 or 2, as the command `profile` takes it.
+    pub profiling_level: i32,
+    /// The part of slow operations that is logged and profiled.
+    pub slow_sample_rate: f64,
     /// Whether commands are taken that are for tests of clients alone.
     pub test_commands: TestCommands,
     /// How long transactions may be open, in seconds, where that is said.
@@ -71,6 +82,8 @@ pub struct Settings {
     pub transaction_memory: Option<u64>,
     /// Settings that were given and do nothing with that engine.
     pub idle: Vec<String>,
+    /// Settings of mongod's that were given and do nothing here, each with what is done instead.
+    pub without_effect: Vec<String>,
     /// As `getCmdLineOpts` shows it.
     pub parsed: DocumentBuf,
     /// The same with the defaults.
@@ -88,8 +101,7 @@ pub enum TestCommands {
 #[derive(Debug, PartialEq, Eq)]
 pub struct ReplicaSetSettings {
     pub name: String,
-    /// `host:port`.
-    pub host: String,
+    pub host: MemberHost,
 }
 
 /// Which events are kept, and where.
@@ -162,7 +174,8 @@ impl Settings {
             engines,
             dbpath: path(&DB_PATH).unwrap_or_default(),
             addresses: addresses(configuration)?,
-            authorization: configuration.given(&AUTHORIZATION).map(|_| configuration.is_on(&AUTHORIZATION)),
+            authorization: authorization(configuration),
+            key_file: path(&KEY_FILE),
             is_insecure: configuration.is_on(&INSECURE),
             is_log_redacted: configuration.is_on(&REDACT),
             audit: audit(configuration)?,
@@ -171,6 +184,7 @@ impl Settings {
             tls_mode: configuration.text(&TLS_MODE).unwrap_or_default(),
             log_format: configuration.text(&LOG_FORMAT).map_or(LogFormat::Json, |name| LogFormat::named(&name)),
             log_file: log_file(configuration)?,
+            compressors: parse_compressors(&configuration.text(&COMPRESSORS).unwrap_or_default())?,
             admission: admission(configuration)?,
             parameters: parameters(configuration),
             commit_interval: Duration::from_millis(configuration.whole(&JOURNAL_COMMIT_INTERVAL) as u64),
@@ -180,6 +194,8 @@ impl Settings {
             pid_file: path(&PID_FILE_PATH),
             scripting: if configuration.is_on(&JAVASCRIPT) { Scripting::Allowed } else { Scripting::Refused },
             slow_operation: Duration::from_millis(configuration.whole(&SLOW_MS) as u64),
+            profiling_level: profiling_level(configuration),
+            slow_sample_rate: configuration.number(&SLOW_SAMPLE_RATE),
             test_commands: if configuration.is_on(&TEST_COMMANDS) {
                 TestCommands::Taken
             } else {
@@ -192,9 +208,24 @@ impl Settings {
                 .given(&TRANSACTION_MEMORY)
                 .map(|_| configuration.whole(&TRANSACTION_MEMORY) as u64),
             idle: idle(configuration, survival),
+            without_effect: without_effect(configuration),
             parsed: configuration.parsed(),
             in_force: configuration.all_in_force(),
         })
+    }
+}
+
+/// Whether it is said that commands need privileges. A key of members says so too, as with mongod.
+fn authorization(configuration: &Configuration) -> Option<bool> {
+    let said = configuration.given(&AUTHORIZATION).map(|_| configuration.is_on(&AUTHORIZATION));
+    said.or(configuration.given(&KEY_FILE).map(|_| true))
+}
+
+fn profiling_level(configuration: &Configuration) -> i32 {
+    match configuration.text(&PROFILING_MODE).as_deref() {
+        Some("slowOp" | "1") => 1,
+        Some("all" | "2") => 2,
+        _ => 0,
     }
 }
 
@@ -210,11 +241,16 @@ fn admission(configuration: &Configuration) -> Result<AdmissionOptions, String> 
     })
 }
 
-/// Those that are given and that a client could set, too.
+/// Parameters that are given and that a client could set, too.
 fn parameters(configuration: &Configuration) -> Vec<(&'static str, Value)> {
     let own = [TEST_COMMANDS.key(), TRANSACTION_LIFETIME.key(), TRANSACTION_MEMORY.key()];
     let given = configuration.all_given().iter().filter(|given| !own.contains(&given.setting.key()));
-    given.filter_map(|given| Some((given.setting.key().strip_prefix(PARAMETERS)?, given.value.clone()))).collect()
+    let parameters =
+        given.filter_map(|given| Some((given.setting.key().strip_prefix(PARAMETERS)?, given.value.clone())));
+    // These two are settings and parameters.
+    let both = [(&LOG_QUIET, "quiet"), (&LOG_VERBOSITY, "logLevel")];
+    let both = both.into_iter().filter_map(|(setting, name)| Some((name, configuration.given(setting)?.value.clone())));
+    parameters.chain(both).collect()
 }
 
 fn oplog_bytes(configuration: &Configuration) -> Option<u64> {
@@ -238,8 +274,9 @@ fn replica_set(
         return Err(format!("{setting}: the engine {} keeps no log, which a replica set lives of", engine.name));
     }
     let host = match configuration.text(&REPL_SET_HOST) {
-        Some(host) => host,
+        Some(host) => MemberHost::Given(host),
         None => own_host(&addresses(configuration)?)
+            .map(MemberHost::Default)
             .ok_or_else(|| format!("{}: port 0 needs {}", configuration.name_of(&PORT), REPL_SET_HOST.key()))?,
     };
     Ok(Some(ReplicaSetSettings { name, host }))
@@ -361,6 +398,15 @@ fn idle(configuration: &Configuration, survival: Survival) -> Vec<String> {
     let given = configuration.all_given().iter();
     let idle = given.filter(|given| survival == Survival::Volatile && given.setting.effect == Effect::OnDisk);
     idle.map(|given| given.setting.key().to_owned()).collect()
+}
+
+/// Settings that were given and have no effect on any engine, each with what is done instead.
+fn without_effect(configuration: &Configuration) -> Vec<String> {
+    let said = |setting: &Setting| match setting.effect {
+        Effect::Nowhere { instead } => Some(format!("{}: {instead}", setting.key())),
+        Effect::Always | Effect::OnDisk => None,
+    };
+    configuration.all_given().iter().filter_map(|given| said(given.setting)).collect()
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ pub use logging::*;
 pub use network::*;
 pub use security::*;
 
-use super::addresses;
 use super::missing::refusal_of_key;
 use super::setting::{Effect, Kind, Setting, Value};
 use super::tls;
-use bunko_command::TRANSACTION_MEMORY_BYTES;
+use bunko_command::{TRANSACTION_MEMORY_BYTES, parameters_of_startup};
 use bunko_engines::{Compression, ENGINES, EngineOptions};
+use std::sync::LazyLock;
 
 /// Where a setting says nothing else.
 const PLAIN: Setting = Setting {
@@ -188,15 +188,32 @@ const fn parameter(keys: &'static [&'static str], flag: &'static str, kind: Kind
 /// The section whose settings `--setParameter NAME=VALUE` gives.
 pub const PARAMETERS: &str = "setParameter.";
 
+/// Settings for the parameters that the table does not have: the service itself knows them, checks and sets them.
+static OTHER_PARAMETERS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
+    let other = parameters_of_startup().map(|name| format!("{PARAMETERS}{name}"));
+    let other = other.filter(|key| !SETTINGS.iter().any(|setting| setting.key() == key));
+    let setting = |key: String| {
+        // As long as the process, as the keys of the table.
+        let keys: &'static [&'static str] = Box::leak(Box::new([&*Box::leak(key.into_boxed_str())]));
+        parameter(keys, "", Kind::Parameter)
+    };
+    other.map(setting).collect()
+});
+
+/// The setting that has this key, parameters of the service among them.
+pub fn find(key: &str) -> Option<&'static Setting> {
+    let other = || OTHER_PARAMETERS.iter().find(|setting| setting.key() == key);
+    SETTINGS.iter().find(|setting| setting.keys.contains(&key)).or_else(other)
+}
+
 /// Reads what stands behind `--setParameter`.
 /// # Errors
 /// A sentence that names the parameter.
 pub fn parse_parameter(text: &str) -> Result<(&'static Setting, Value), String> {
     let (name, value) = text.split_once('=').ok_or_else(|| format!("'{text}' is not NAME=VALUE"))?;
-    let is_it = |setting: &&Setting| setting.key().strip_prefix(PARAMETERS) == Some(name);
-    let setting = SETTINGS.iter().find(is_it).ok_or_else(|| {
-        refusal_of_key(&format!("{PARAMETERS}{name}")).unwrap_or_else(|| format!("there is no parameter '{name}'"))
-    })?;
+    let key = format!("{PARAMETERS}{name}");
+    let setting =
+        find(&key).ok_or_else(|| refusal_of_key(&key).unwrap_or_else(|| format!("unknown parameter {name}")))?;
     let value = setting.kind.check(Value::Text(value.to_owned())).map_err(|error| format!("{name}: {error}"))?;
     Ok((setting, value))
 }
@@ -210,6 +227,17 @@ const fn only(
     because: &'static str,
 ) -> Setting {
     Setting { keys, flag, mongod_flag, kind: Kind::Only { value, because }, ..PLAIN }
+}
+
+/// A setting of mongod's that nothing depends on here.
+const fn idle(
+    keys: &'static [&'static str],
+    flag: &'static str,
+    mongod_flag: Option<&'static str>,
+    kind: Kind,
+    instead: &'static str,
+) -> Setting {
+    Setting { keys, flag, mongod_flag, kind, effect: Effect::Nowhere { instead }, ..PLAIN }
 }
 
 /// All settings, in the order of `--help`.
@@ -230,6 +258,7 @@ pub static SETTINGS: &[Setting] = &[
     BIND_IP,
     BIND_IP_ALL,
     IPV6,
+    COMPRESSORS,
     MAX_CONNECTIONS,
     CONNECTIONS_OVERRIDE,
     CONNECTIONS_BY_ADDRESS,
@@ -245,6 +274,8 @@ pub static SETTINGS: &[Setting] = &[
     UNIX_SOCKET_PREFIX,
     FILE_PERMISSIONS,
     AUTHORIZATION,
+    KEY_FILE,
+    CLUSTER_AUTH_MODE,
     INSECURE,
     REDACT,
     AUDIT_DESTINATION,
@@ -258,7 +289,11 @@ pub static SETTINGS: &[Setting] = &[
     LOG_APPEND,
     LOG_ROTATE,
     LOG_FORMAT,
+    LOG_QUIET,
+    LOG_VERBOSITY,
     SLOW_MS,
+    SLOW_SAMPLE_RATE,
+    PROFILING_MODE,
     PID_FILE_PATH,
     TEST_COMMANDS,
     TRANSACTION_LIFETIME,
@@ -291,40 +326,47 @@ pub static SETTINGS: &[Setting] = &[
         "ingress-connection-establishment-max-queue-depth",
         Kind::Whole(0..=i32::MAX as i64),
     ),
-    only(
+    idle(
         &["storage.directoryPerDB"],
         "directory-per-db",
         Some("directoryperdb"),
-        "false",
+        Kind::Switch,
         "all databases share one log",
     ),
-    only(
+    idle(
         &["storage.wiredTiger.engineConfig.directoryForIndexes"],
         "directory-for-indexes",
         Some("wiredTigerDirectoryForIndexes"),
-        "false",
+        Kind::Switch,
         "all indexes share the engine's files",
     ),
-    only(
+    idle(
         &["storage.wiredTiger.engineConfig.journalCompressor"],
         "journal-compressor",
         Some("wiredTigerJournalCompressor"),
-        "none",
+        Kind::OneOf(&["none", "snappy", "zlib", "zstd"]),
         "the log holds documents as clients send them, until they move into compressed extents",
     ),
-    only(
+    idle(
         &["storage.wiredTiger.indexConfig.prefixCompression"],
         "index-prefix-compression",
         Some("wiredTigerIndexPrefixCompression"),
-        "true",
-        "keys of indexes are always stored without what they share",
+        Kind::Switch,
+        "keys of indexes are always stored without the bytes that they share",
+    ),
+    idle(
+        &["processManagement.timeZoneInfo"],
+        "time-zone-info",
+        Some("timeZoneInfo"),
+        Kind::Text(any_text),
+        "the program has the zones of the IANA time zone database built in",
     ),
     only(
-        &["net.compression.compressors"],
-        "network-message-compressors",
-        Some("networkMessageCompressors"),
-        "snappy,zstd,zlib",
-        "clients choose among them",
+        &["replication.enableMajorityReadConcern"],
+        "enable-majority-read-concern",
+        Some("enableMajorityReadConcern"),
+        "true",
+        "the read concern majority is always served",
     ),
     only(
         &["net.tls.allowInvalidCertificates"],
@@ -343,15 +385,12 @@ pub static SETTINGS: &[Setting] = &[
     only(&["net.tls.FIPSMode"], "tls-fips-mode", Some("tlsFIPSMode"), "false", "the cryptography is not certified"),
     only(&["net.wireObjectCheck"], "obj-check", Some("objcheck"), "true", "documents are always checked"),
     only(
-        &["operationProfiling.mode"],
-        "profiling-mode",
+        &["processManagement.fork"],
+        "fork",
         None,
-        "off",
-        "at the start the profiler is off: the command profile turns it on",
+        "false",
+        "let a service manager start it in the background, or the shell: nohup bunko serve ... &",
     ),
-    only(&["processManagement.fork"], "fork", None, "false", "let a service manager start it in the background"),
-    only(&["systemLog.quiet"], "quiet", None, "false", "the log says little as it is"),
-    only(&["systemLog.verbosity"], "verbosity", None, "0", "there are no lines for debugging"),
     only(
         &["systemLog.timeStampFormat"],
         "time-stamp-format",

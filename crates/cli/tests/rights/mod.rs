@@ -326,19 +326,6 @@ fn the_environment_makes_the_first_user() {
 }
 
 #[test]
-fn others_reach_no_server_on_which_anybody_may_do_everything() {
-    for arguments in [["serve", "--bind-ip-all"], ["serve", "--bind-ip=127.0.0.1,0.0.0.0"]] {
-        let refused = bunko(&arguments, &[]);
-        let said = String::from_utf8_lossy(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(2), "{said}");
-        assert!(said.contains("--auth") && said.contains("--insecure") && said.contains("0.0.0.0:27017"), "{said}");
-    }
-    let dbpath = temporary_dbpath();
-    let server = Server::start(&binary(), dbpath.path(), &["--auth", "--bind-ip-all"]).expect("started");
-    assert!(!server.output_tail().contains("Access control is not enabled"));
-}
-
-#[test]
 fn tools_log_in() {
     let mut guarded = Guarded::start();
     run(&mut guarded.root, "own", "{insert: 'c', documents: [{_id: 1}]}");

@@ -72,10 +72,11 @@ pub(crate) fn start_login(invocation: &mut Invocation<'_>, reply: &mut Writer<'_
     required_value(invocation, "mechanism")?;
     let payload = payload(invocation)?;
     invocation.connection.login = None;
-    let mechanism = Mechanism::named(name).ok_or_else(|| {
-        log_unavailable(invocation.service, invocation.connection, database, name);
-        unavailable(name)
-    })?;
+    let mechanism =
+        Mechanism::named(name).filter(|_| invocation.service.access.has_mechanism(name)).ok_or_else(|| {
+            log_unavailable(invocation.service, invocation.connection, database, name);
+            unavailable(name)
+        })?;
     let step = start(invocation.service, invocation.connection, mechanism, database, &payload, exchange)?;
     write_step(reply, &step, body);
     Ok(())
@@ -140,8 +141,9 @@ pub(crate) fn offer_in_hello(invocation: &mut Invocation<'_>, reply: &mut Writer
         return Ok(());
     }
     let is_sasl = command == "saslStart";
+    let is_enabled = |name: &&str| invocation.service.access.has_mechanism(name);
     let (true, Some(mechanism), Some(database), Some(payload)) =
-        (is_sasl, text("mechanism").and_then(Mechanism::named), text("db"), payload_of(first))
+        (is_sasl, text("mechanism").filter(is_enabled).and_then(Mechanism::named), text("db"), payload_of(first))
     else {
         return Ok(());
     };
@@ -165,7 +167,8 @@ fn offered(service: &Service, name: &Name) -> Result<Vec<&'static str>> {
     let user = find_user(&service.catalog, name)?;
     let credentials = user.as_ref().and_then(|user| user.as_ref().get("credentials")?.as_document());
     let has = |mechanism: &Mechanism| credentials.is_none_or(|kept| kept.get(mechanism.name()).is_some());
-    Ok(Mechanism::ALL.iter().filter(|mechanism| has(mechanism)).map(|mechanism| mechanism.name()).collect())
+    let names = Mechanism::ALL.iter().filter(|mechanism| has(mechanism)).map(|mechanism| mechanism.name());
+    Ok(names.filter(|name| service.access.has_mechanism(name)).collect())
 }
 
 fn start(

@@ -51,6 +51,9 @@ const VERSIONS: &str = "system.version";
 /// MongoDB's format with credentials of SCRAM.
 const SCHEMA_VERSION: i32 = 5;
 
+/// The mechanisms by which users may log in, as `authenticationMechanisms` names them.
+pub(crate) const MECHANISMS: [&str; 3] = ["SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-X509"];
+
 /// Bytes of the secret that pretended salts follow from.
 const SECRET_BYTES: usize = 32;
 
@@ -70,6 +73,10 @@ pub(crate) struct AccessControl {
     iterations_sha_256: AtomicI32,
     /// How long somebody waits for the refusal of a login, in milliseconds.
     failure_delay_ms: AtomicU64,
+    /// Whether no client may make the first user without a login.
+    is_bypass_closed: AtomicBool,
+    /// The mechanisms that logins may use; set before the first client comes.
+    mechanisms: OnceLock<Vec<&'static str>>,
 }
 
 impl Default for AccessControl {
@@ -83,6 +90,8 @@ impl Default for AccessControl {
             iterations_sha_1: AtomicI32::new(10_000),
             iterations_sha_256: AtomicI32::new(15_000),
             failure_delay_ms: AtomicU64::new(0),
+            is_bypass_closed: AtomicBool::new(false),
+            mechanisms: OnceLock::new(),
         }
     }
 }
@@ -114,6 +123,32 @@ impl AccessControl {
 
     pub(crate) fn note_users(&self) {
         self.has_had_users.store(true, Ordering::Release);
+    }
+
+    /// Whether no client may make the first user without a login.
+    pub(crate) fn is_bypass_closed(&self) -> bool {
+        self.is_bypass_closed.load(Ordering::Relaxed)
+    }
+
+    /// Lets no client make the first user without a login.
+    pub(crate) fn close_bypass(&self) {
+        self.is_bypass_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// The mechanisms that logins may use.
+    pub(crate) fn mechanisms(&self) -> Vec<&'static str> {
+        // As MongoDB shows it where none are set: a certificate needs none to be.
+        self.mechanisms.get().cloned().unwrap_or_else(|| MECHANISMS[..2].to_vec())
+    }
+
+    /// Whether logins may use the mechanism of that name.
+    pub(crate) fn has_mechanism(&self, name: &str) -> bool {
+        self.mechanisms.get().is_none_or(|names| names.contains(&name))
+    }
+
+    /// Lets logins use these mechanisms alone; the first call counts.
+    pub(crate) fn set_mechanisms(&self, names: Vec<&'static str>) {
+        let _ = self.mechanisms.set(names);
     }
 
     pub(crate) fn generation(&self) -> u64 {

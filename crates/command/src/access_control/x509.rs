@@ -26,7 +26,7 @@ pub(crate) fn authenticate(invocation: &mut Invocation<'_>, reply: &mut Writer<'
         let message = "BSON field 'authenticate.mechanism' is missing but a required field";
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
     })?;
-    if mechanism != MECHANISM {
+    if mechanism != MECHANISM || !invocation.service.access.has_mechanism(MECHANISM) {
         // Others go by `saslStart`.
         log_unavailable(invocation.service, invocation.connection, invocation.request.database, mechanism);
         return Err(failed());
@@ -49,7 +49,7 @@ pub(super) fn authenticate_in_hello(
     let is_sound = text("mechanism") == Some(MECHANISM) && first.get("user").is_none_or(|user| user.as_str().is_some());
     // Drivers may leave out the only database that there is for it.
     let database = first.get("db").map_or(Some(EXTERNAL_DATABASE), ValueRef::as_str);
-    let Some(database) = database.filter(|_| is_sound) else { return };
+    let Some(database) = database.filter(|_| is_sound && service.access.has_mechanism(MECHANISM)) else { return };
     let Ok(proved) = prove(service, connection, database, text("user")) else { return };
     let name = proved.name.clone();
     if log_in(service, connection, proved, MECHANISM).is_ok() {

@@ -32,7 +32,7 @@ pub(super) fn of(service: &Service, connection: &ClientConnection) -> Option<&'s
 /// Whether there is no user. Once there was one it is over until the next start, whatever becomes of the user.
 pub(crate) fn is_open(service: &Service) -> bool {
     let access = &service.access;
-    if access.has_had_users() {
+    if access.is_bypass_closed() || access.has_had_users() {
         return false;
     }
     let users = Namespace::new(DATABASE, USERS).ok().and_then(|namespace| service.catalog.collection(&namespace));

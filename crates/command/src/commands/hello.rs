@@ -9,7 +9,7 @@ use crate::invocation::Invocation;
 use crate::replica_set::{ReplicaSet, optime};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, extended_json};
 use bunko_errors::{ErrorCode, Failure};
-use bunko_wire::{Compressor, MAX_FRAME_BYTES, negotiate};
+use bunko_wire::{MAX_FRAME_BYTES, negotiate};
 use std::time::{Duration, Instant};
 
 /// The wire version of MongoDB 8.2. What drivers do differently from 25 on is to send `bulkWrite`.
@@ -105,14 +105,15 @@ fn write_set(invocation: &Invocation<'_>, set: &ReplicaSet, reply: &mut Writer<'
         .with("lastWriteDate", date)
         .with("majorityOpTime", &at)
         .with("majorityWriteDate", date);
-    let hosts: ArrayBuf = [set.host()].into_iter().collect();
+    let member = set.member();
+    let hosts: ArrayBuf = [&*member.host].into_iter().collect();
     reply
         .append("hosts", &hosts)
         .append("setName", set.name())
-        .append("setVersion", set.version() as i32)
+        .append("setVersion", member.version() as i32)
         .append("secondary", false)
-        .append("primary", set.host())
-        .append("me", set.host())
+        .append("primary", &*member.host)
+        .append("me", &*member.host)
         .append("electionId", ReplicaSet::election_id())
         .append("lastWrite", &last_write);
 }
@@ -125,7 +126,7 @@ fn topology_version(invocation: &Invocation<'_>) -> DocumentBuf {
 
 fn agree_on_compression(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Failure> {
     let Some(wanted) = invocation.array("compression")? else { return Ok(()) };
-    let agreed = negotiate(invocation.texts("compression", wanted)?, &Compressor::ALL);
+    let agreed = negotiate(invocation.texts("compression", wanted)?, &invocation.service.facts.compressors);
     if !agreed.is_empty() {
         reply.begin_array("compression");
         for (index, compressor) in agreed.iter().enumerate() {

@@ -62,10 +62,7 @@ fn level(invocation: &Invocation<'_>) -> Result<Option<Level>, Failure> {
         return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
     }
     match number::clamp_to_i64(argument) {
-        Some(0) => Ok(Some(Level::None)),
-        Some(1) => Ok(Some(Level::Slow)),
-        Some(2) => Ok(Some(Level::All)),
-        Some(_) => Ok(None),
+        Some(number) => Ok(Level::of_number(number)),
         None => Err(invocation.mismatch("profile", argument, "types '[long, int, decimal, double]'")),
     }
 }

@@ -20,7 +20,7 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let set = invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
     let asks_for_commitment = invocation.boolean("commitmentStatus", false)?;
-    reply.append("config", set.configuration());
+    reply.append("config", &set.member().configuration);
     if asks_for_commitment {
         reply.append("commitmentStatus", true);
     }

@@ -59,10 +59,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 fn member(invocation: &Invocation<'_>, set: &ReplicaSet, time: Timestamp) -> DocumentBuf {
     let service = invocation.service;
     let date = ValueRef::DateTime(i64::from(time.seconds) * 1000);
+    let member = set.member();
     let started = Timestamp { seconds: (service.started_at_ms / 1000) as u32, increment: 1 };
     DocumentBuf::new()
         .with("_id", 0)
-        .with("name", set.host())
+        .with("name", &*member.host)
         .with("health", 1.0)
         .with("state", PRIMARY)
         .with("stateStr", "PRIMARY")
@@ -79,7 +80,7 @@ fn member(invocation: &Invocation<'_>, set: &ReplicaSet, time: Timestamp) -> Doc
         .with("infoMessage", "")
         .with("electionTime", started)
         .with("electionDate", ValueRef::DateTime(i64::from(started.seconds) * 1000))
-        .with("configVersion", set.version() as i32)
+        .with("configVersion", member.version() as i32)
         .with("configTerm", TERM as i32)
         .with("self", true)
         .with("lastHeartbeatMessage", "")

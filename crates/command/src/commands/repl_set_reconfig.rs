@@ -1,9 +1,10 @@
-//! `replSetReconfig`: a set of one member has nothing that could be changed yet but by its next start.
+//! `replSetReconfig`: changes how the only member is called, and settings of the set.
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use crate::replica_set::Force;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::Failure;
@@ -19,10 +20,12 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
-    let argument = invocation.argument();
-    if argument.as_document().is_none() {
-        return Err(Failure::bad_value("no configuration specified").into());
-    }
-    Err(Failure::not_supported_yet("a change of a replica set's configuration").into())
+    let service = invocation.service;
+    let set = service.replica_set.as_ref().ok_or_else(no_set)?;
+    let force = if invocation.boolean("force", false)? { Force::Yes } else { Force::No };
+    let asked = invocation.argument().as_document();
+    let asked = asked.ok_or_else(|| Failure::bad_value("no configuration specified"))?;
+    // Names of hosts may have to be looked up.
+    invocation.operation().leave_shared_thread()?;
+    Ok(service.reconfigure(set, asked, force)?)
 }

@@ -101,16 +101,17 @@ pub(super) fn write(service: &Service, body: DocumentRef<'_>, reply: &mut Writer
 }
 
 fn write_replica_set(service: &Service, set: &ReplicaSet, reply: &mut Writer<'_>) {
-    let hosts: ArrayBuf = [set.host()].into_iter().collect();
+    let member = set.member();
+    let hosts: ArrayBuf = [&*member.host].into_iter().collect();
     reply
         .begin_document("repl")
         .append("hosts", &hosts)
         .append("setName", set.name())
-        .append("setVersion", set.version() as i32)
+        .append("setVersion", member.version() as i32)
         .append("isWritablePrimary", true)
         .append("secondary", false)
-        .append("primary", set.host())
-        .append("me", set.host())
+        .append("primary", &*member.host)
+        .append("me", &*member.host)
         .append("electionId", ReplicaSet::election_id())
         .append("rbid", 1);
     let blocked = service.user_write_block.reason();

@@ -4,7 +4,7 @@ use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
-use crate::parameters::{PARAMETERS, not_settable};
+use crate::parameters::{PARAMETERS, is_known_parameter, not_settable};
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
@@ -25,7 +25,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     // All names are judged before anything changes.
     for element in invocation.request.body.iter().skip(1).filter(|element| !is_generic(element.name)) {
         let parameter =
-            PARAMETERS.iter().find(|parameter| parameter.name == element.name).ok_or_else(|| unknown(element.name))?;
+            PARAMETERS.iter().find(|parameter| parameter.name == element.name).ok_or_else(|| missing(element.name))?;
         let write = parameter.write.ok_or_else(|| not_settable(parameter.name))?;
         changes.push((parameter, write, element.value));
     }
@@ -42,7 +42,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-fn unknown(name: &str) -> Failure {
+/// The refusal of a parameter that is not in the table.
+fn missing(name: &str) -> Failure {
+    if is_known_parameter(name) {
+        return Failure::not_supported_yet(&format!("the parameter {name}"));
+    }
     Failure::new(
         ErrorCode::INVALID_OPTIONS,
         format!("attempted to set unrecognized parameter [{name}], use help:true to see options "),

@@ -22,6 +22,9 @@ pub(super) const VECTOR_MEMORY: &str = "vectorSearchMemoryLimitBytes";
 /// What the words of all search indexes may take in memory, in bytes.
 pub(super) const SEARCH_MEMORY: &str = "searchMemoryLimitBytes";
 
+/// How long a transaction waits for a change of a collection, in milliseconds.
+pub(super) const LOCK_REQUEST: &str = "maxTransactionLockRequestTimeoutMillis";
+
 /// How long past states are kept, in seconds.
 pub(super) const SNAPSHOT_WINDOW: &str = "minSnapshotHistoryWindowInSeconds";
 
@@ -45,6 +48,14 @@ pub(super) fn write_snapshot_window(service: &Service, value: ValueRef<'_>) -> R
     let seconds = i32::try_from(whole_number(SNAPSHOT_WINDOW, value)?).ok().filter(|seconds| *seconds >= 0);
     let seconds = seconds.ok_or_else(|| invalid(SNAPSHOT_WINDOW, value, "is not within 0 to 2147483647"))?;
     service.catalog.past_states().set_window_s(seconds.unsigned_abs());
+    Ok(())
+}
+
+pub(super) fn write_lock_request(service: &Service, value: ValueRef<'_>) -> Result<()> {
+    let milliseconds = i32::try_from(whole_number(LOCK_REQUEST, value)?);
+    let milliseconds =
+        milliseconds.map_err(|_| invalid(LOCK_REQUEST, value, "is not within -2147483648 to 2147483647"))?;
+    service.catalog.transaction_memory().set_lock_request_ms_max(milliseconds);
     Ok(())
 }
 

@@ -1,16 +1,33 @@
 //! The configuration document of a set of one member.
 //! Source: MongoDB manual, "Replica Set Configuration".
 
-use super::version;
+use super::asked::name_and_port;
+use super::{MemberHost, version};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ObjectId, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// That of a set that begins now.
-pub(super) fn first(name: &str, host: &str, id: ObjectId) -> DocumentBuf {
+/// The configuration of a set that begins now.
+pub(super) fn first(name: &str, host: &MemberHost, id: ObjectId) -> DocumentBuf {
+    let (MemberHost::Given(host) | MemberHost::Default(host)) = host;
     make(name, host, 1, id)
 }
 
-fn make(name: &str, host: &str, version: i64, id: ObjectId) -> DocumentBuf {
+/// The host of the first member.
+pub(super) fn host(configuration: DocumentRef<'_>) -> Option<&str> {
+    let members = configuration.get("members").and_then(ValueRef::as_array)?;
+    members.iter().next()?.as_document()?.get("host")?.as_str()
+}
+
+/// The id that a set keeps for its life.
+pub(super) fn id(configuration: DocumentRef<'_>) -> ObjectId {
+    let settings = configuration.get("settings").and_then(ValueRef::as_document);
+    match settings.and_then(|settings| settings.get("replicaSetId")) {
+        Some(ValueRef::ObjectId(id)) => id,
+        _ => ObjectId::from_parts(0, [0; 5], 0),
+    }
+}
+
+pub(super) fn make(name: &str, host: &str, version: i64, id: ObjectId) -> DocumentBuf {
     let member = DocumentBuf::new()
         .with("_id", 0)
         .with("host", host)
@@ -45,27 +62,26 @@ fn make(name: &str, host: &str, version: i64, id: ObjectId) -> DocumentBuf {
 /// A kept configuration, with the member where it is now.
 /// # Errors
 /// `InvalidReplicaSetConfig` for another set's, or one of several members.
-pub(super) fn checked(kept: DocumentRef<'_>, name: &str, host: &str) -> Result<DocumentBuf> {
+pub(super) fn checked(kept: DocumentRef<'_>, name: &str, host: &MemberHost) -> Result<DocumentBuf> {
     let own = kept.get("_id").and_then(ValueRef::as_str).unwrap_or_default();
     if own != name {
         let message = format!("the data belong to the replica set '{own}', not to '{name}'");
         return Err(Failure::new(ErrorCode::INVALID_REPLICA_SET_CONFIG, message));
     }
-    let mut members = kept.get("members").and_then(ValueRef::as_array).into_iter().flat_map(ArrayRef::iter);
-    let (first, others) = (members.next().and_then(ValueRef::as_document), members.count());
-    if others > 0 {
-        let message = format!("the replica set '{own}' has {} members: only one is supported yet", others + 1);
+    let members = kept.get("members").and_then(ValueRef::as_array).into_iter().flat_map(ArrayRef::iter).count();
+    if members > 1 {
+        let message = format!("the replica set '{own}' has {members} members: only one is supported yet");
         return Err(Failure::new(ErrorCode::INVALID_REPLICA_SET_CONFIG, message));
     }
-    if first.and_then(|member| member.get("host")).and_then(ValueRef::as_str) == Some(host) {
+    let had = self::host(kept).unwrap_or_default();
+    let host = match host {
+        MemberHost::Default(host) if name_and_port(host).1 == name_and_port(had).1 => had,
+        MemberHost::Given(host) | MemberHost::Default(host) => host,
+    };
+    if had == host {
         return Ok(kept.to_owned());
     }
-    let settings = kept.get("settings").and_then(ValueRef::as_document);
-    let id = match settings.and_then(|settings| settings.get("replicaSetId")) {
-        Some(ValueRef::ObjectId(id)) => id,
-        _ => ObjectId::from_parts(0, [0; 5], 0),
-    };
-    Ok(make(name, host, version(kept) + 1, id))
+    Ok(make(name, host, version(kept) + 1, id(kept)))
 }
 
 #[cfg(test)]
@@ -75,10 +91,16 @@ mod tests {
     #[test]
     fn a_member_that_moved_is_a_new_version_and_another_set_is_refused() {
         let id = ObjectId::from_parts(7, [1; 5], 9);
-        let began = first("rs0", "a:1", id);
-        assert_eq!(checked(began.as_ref(), "rs0", "a:1").expect("the same"), began);
-        assert_eq!(checked(began.as_ref(), "rs0", "b:1").expect("moved"), make("rs0", "b:1", 2, id));
-        let refused = checked(began.as_ref(), "rs1", "a:1").expect_err("another");
+        let given = |host: &str| MemberHost::Given(host.to_owned());
+        let default = |host: &str| MemberHost::Default(host.to_owned());
+        let began = first("rs0", &given("a:1"), id);
+        for same in [given("a:1"), default("a:1"), default("b:1")] {
+            assert_eq!(checked(began.as_ref(), "rs0", &same).expect("it stays"), began);
+        }
+        for (moved, host) in [(given("b:1"), "b:1"), (default("a:2"), "a:2")] {
+            assert_eq!(checked(began.as_ref(), "rs0", &moved).expect("moved"), make("rs0", host, 2, id));
+        }
+        let refused = checked(began.as_ref(), "rs1", &given("a:1")).expect_err("another");
         assert_eq!(refused.message(), "the data belong to the replica set 'rs0', not to 'rs1'");
     }
 }

@@ -1,9 +1,11 @@
 //! This server as the only member of a replica set, which `serve --replSet` makes of it.
 
+mod asked;
 mod cluster_time;
 mod configuration;
 pub(crate) mod default_concerns;
 
+pub(crate) use asked::Force;
 pub(crate) use cluster_time::{ClusterTime, parse as parse_cluster_time};
 pub(crate) use default_concerns::DefaultConcerns;
 
@@ -16,6 +18,8 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueR
 use bunko_catalog::stored_document::Stamps;
 use bunko_catalog::{Namespace, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
+use parking_lot::{Mutex, RwLock};
+use std::sync::Arc;
 
 /// Where the set's configuration is kept, as MongoDB keeps it.
 const COLLECTION: &str = "system.replset";
@@ -36,12 +40,43 @@ pub(crate) enum Deployment {
     SetMember,
 }
 
+/// How clients reach the member of a set, as `host:port`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemberHost {
+    /// The setting `replication.host` says so.
+    Given(String),
+    /// The first address of the server: a host that a client gave the set stays, as long as its port is this one.
+    Default(String),
+}
+
 /// A set of one member.
 pub struct ReplicaSet {
     name: String,
-    host: String,
-    configuration: DocumentBuf,
+    member: RwLock<Arc<Member>>,
+    /// One client at a time changes the configuration. Holds whether `replSetInitiate` may still come: the start of the server began
+    /// the set, and no client has.
+    may_be_initiated: Mutex<bool>,
     pub(crate) cluster_time: ClusterTime,
+}
+
+/// The member, as the configuration has it.
+pub(crate) struct Member {
+    /// `host:port`, as clients reach it.
+    pub host: String,
+    /// As `replSetGetConfig` shows it.
+    pub configuration: DocumentBuf,
+}
+
+impl Member {
+    fn of(configuration: DocumentBuf) -> Arc<Self> {
+        let host = configuration::host(configuration.as_ref()).unwrap_or_default().to_owned();
+        Arc::new(Self { host, configuration })
+    }
+
+    /// How often the configuration was changed, and once more.
+    pub fn version(&self) -> i64 {
+        version(self.configuration.as_ref())
+    }
 }
 
 impl ReplicaSet {
@@ -49,19 +84,8 @@ impl ReplicaSet {
         &self.name
     }
 
-    /// `host:port` of the member, as clients reach it.
-    pub(crate) fn host(&self) -> &str {
-        &self.host
-    }
-
-    /// As `replSetGetConfig` shows it.
-    pub(crate) fn configuration(&self) -> DocumentRef<'_> {
-        self.configuration.as_ref()
-    }
-
-    /// How often the configuration was changed, and once more.
-    pub(crate) fn version(&self) -> i64 {
-        version(self.configuration())
+    pub(crate) fn member(&self) -> Arc<Member> {
+        Arc::clone(&self.member.read())
     }
 
     /// Ascends with elections. Source: MongoDB manual, `hello`.
@@ -75,26 +99,18 @@ fn version(configuration: DocumentRef<'_>) -> i64 {
 }
 
 impl Service {
-    /// Makes the server the only member of the set `name`, reached at `host`. The first time begins the set; later the
-    /// member may have moved.
+    /// Makes the server the only member of the set `name`. The first time begins the set; later the member may have moved.
     /// # Errors
     /// `InvalidReplicaSetConfig` where the data belong to another set, or to one of several members; those of writing
     /// the configuration.
-    pub fn join_replica_set(&mut self, name: &str, host: &str) -> Result<()> {
-        let database = Namespace::OPLOG_DATABASE;
+    pub fn join_replica_set(&mut self, name: &str, host: &MemberHost) -> Result<()> {
         let kept = self.stored_configuration()?;
         let configuration = match &kept {
             None => configuration::first(name, host, self.world.object_id()),
             Some(kept) => configuration::checked(kept.as_ref(), name, host)?,
         };
         if kept.as_ref() != Some(&configuration) {
-            let statement = DocumentBuf::new()
-                .with("q", &DocumentBuf::new().with("_id", name))
-                .with("u", &configuration)
-                .with("upsert", true);
-            let updates: ArrayBuf = [&statement].into_iter().collect();
-            let body = DocumentBuf::new().with("update", COLLECTION).with("updates", &updates);
-            self.run_own(database, body.as_ref())?;
+            self.keep_configuration(configuration.as_ref())?;
         }
         let concerns = stored_settings::find(
             &self.catalog,
@@ -107,11 +123,67 @@ impl Service {
         }
         self.replica_set = Some(ReplicaSet {
             name: name.to_owned(),
-            host: host.to_owned(),
-            configuration,
+            member: RwLock::new(Member::of(configuration)),
+            may_be_initiated: Mutex::new(kept.is_none()),
             cluster_time: ClusterTime::default(),
         });
         Ok(())
+    }
+
+    /// Begins the set as a client asks for it, once: the start of the server has begun it already, so that there is little left to do.
+    /// # Errors
+    /// `AlreadyInitialized`; what is wrong with the configuration.
+    pub(crate) fn initiate(&self, set: &ReplicaSet, asked: DocumentRef<'_>) -> Result<()> {
+        let mut may_be_initiated = set.may_be_initiated.lock();
+        if !*may_be_initiated {
+            return Err(Failure::new(ErrorCode::ALREADY_INITIALIZED, "already initialized"));
+        }
+        if !asked.is_empty() {
+            let current = set.member();
+            let configuration = asked::initial(asked, set.name(), &current)?;
+            self.check_is_own(&configuration, &current, ErrorCode::INVALID_REPLICA_SET_CONFIG)?;
+            self.keep_configuration(configuration.as_ref())?;
+            *set.member.write() = Member::of(configuration);
+        }
+        *may_be_initiated = false;
+        Ok(())
+    }
+
+    /// Changes the configuration of the set.
+    /// # Errors
+    /// `NewReplicaSetConfigurationIncompatible`; what is wrong with the configuration.
+    pub(crate) fn reconfigure(&self, set: &ReplicaSet, asked: DocumentRef<'_>, force: Force) -> Result<()> {
+        let mut may_be_initiated = set.may_be_initiated.lock();
+        let current = set.member();
+        let configuration = asked::next(asked, set.name(), &current, force)?;
+        self.check_is_own(&configuration, &current, ErrorCode::NODE_NOT_FOUND)?;
+        self.keep_configuration(configuration.as_ref())?;
+        *set.member.write() = Member::of(configuration);
+        *may_be_initiated = false;
+        Ok(())
+    }
+
+    /// Refuses a host that is another server's.
+    fn check_is_own(&self, configuration: &DocumentBuf, current: &Member, code: ErrorCode) -> Result<()> {
+        let host = configuration::host(configuration.as_ref()).unwrap_or_default();
+        let (name, port) = asked::name_and_port(host);
+        let is_own_port = asked::name_and_port(&current.host).1 == port;
+        if host == current.host || (is_own_port && (self.process.is_this_machine)(name)) {
+            return Ok(());
+        }
+        let message = format!("the member's host {host} does not map to this node, which is {}", current.host);
+        Err(Failure::new(code, message))
+    }
+
+    fn keep_configuration(&self, configuration: DocumentRef<'_>) -> Result<()> {
+        let id = configuration.get("_id").unwrap_or(ValueRef::Null);
+        let statement = DocumentBuf::new()
+            .with("q", &DocumentBuf::new().with("_id", id))
+            .with("u", configuration)
+            .with("upsert", true);
+        let updates: ArrayBuf = [&statement].into_iter().collect();
+        let body = DocumentBuf::new().with("update", COLLECTION).with("updates", &updates);
+        self.run_own(Namespace::OPLOG_DATABASE, body.as_ref()).map(drop)
     }
 
     pub(crate) fn deployment(&self) -> Deployment {

@@ -3,11 +3,13 @@
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::Catalog;
 use bunko_command::{
-    Acknowledgement, Answer, ClientConnection, Facts, Halt, LogLines, Peer, Process, Request, RunOn, Service, World,
+    Acknowledgement, Answer, ClientConnection, Facts, Halt, LogLines, MemberHost, Peer, Process, Request, RunOn,
+    Service, World,
 };
 use bunko_engines::{EngineOptions, Entry};
 use bunko_operation::MemoryLimits;
 use bunko_store::{LogOptions, Store, StoreOptions};
+use bunko_wire::Compressor;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -65,6 +67,7 @@ impl Server {
             memory_limits: MemoryLimits::none(),
             journal_commit_interval: Duration::from_millis(100),
             slow_operation: Duration::from_millis(100),
+            compressors: Compressor::ALL.to_vec(),
         };
         let was_shut_down = Arc::new(AtomicBool::new(false));
         let shut_down = Arc::clone(&was_shut_down);
@@ -81,7 +84,7 @@ impl Server {
     /// A server that is a replica set of one.
     pub fn start_as_member(engine: &Entry, options: &EngineOptions, log: LogOptions) -> Self {
         let mut server = Self::start_with_log(engine, options, log);
-        server.service.join_replica_set("rs0", "localhost:27017").expect("a new set");
+        server.service.join_replica_set("rs0", &MemberHost::Given("localhost:27017".into())).expect("a new set");
         server
     }
 

@@ -5,10 +5,12 @@ use crate::newcomer::{Newcomer, TooMuch};
 use crate::tls::HandshakeError;
 use bunko_command::Peer;
 use bunko_wire::WireError;
-use std::io;
+use std::io::{self, ErrorKind};
 
 /// Why a connection cannot go on.
 pub(super) enum Ended {
+    /// The client hung up while it was being answered, or without a word of goodbye.
+    HungUp,
     Socket,
     /// By TLS came what it cannot read.
     Unreadable(io::Error),
@@ -31,8 +33,16 @@ impl From<TooMuch> for Ended {
 
 impl From<io::Error> for Ended {
     fn from(error: io::Error) -> Self {
-        // No socket fails so.
-        if error.kind() == io::ErrorKind::InvalidData { Self::Unreadable(error) } else { Self::Socket }
+        match error.kind() {
+            // No socket fails so.
+            ErrorKind::InvalidData => Self::Unreadable(error),
+            ErrorKind::BrokenPipe
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::ConnectionReset
+            | ErrorKind::NotConnected
+            | ErrorKind::UnexpectedEof => Self::HungUp,
+            _ => Self::Socket,
+        }
     }
 }
 
@@ -46,6 +56,7 @@ impl Ended {
     /// Warns of it where somebody should know, and names the reason in a few words.
     pub(super) fn tell(&self, id: i32, peer: Peer, newcomer: Option<&Newcomer>) -> &'static str {
         match self {
+            Self::HungUp => "the client hung up",
             Self::Socket => "the socket failed",
             Self::Unreadable(error) => {
                 tracing::warn!(target: "NETWORK", id = 118, ctx = format!("conn{id}"), remote = %peer, error = %error, "Closing a connection that sent what TLS cannot read");

@@ -58,6 +58,43 @@ pub const SLOW_MS: Setting = Setting {
     default: |_| Some(Value::Whole(100)),
     ..PLAIN
 };
+pub const LOG_QUIET: Setting = Setting {
+    keys: &["systemLog.quiet"],
+    flag: "quiet",
+    help: "Log no connections that come and go [default: false]",
+    value_name: "true|false",
+    kind: Kind::Switch,
+    default: |_| Some(Value::Switch(false)),
+    ..PLAIN
+};
+pub const LOG_VERBOSITY: Setting = Setting {
+    keys: &["systemLog.verbosity"],
+    flag: "verbosity",
+    help: "From 1 on, log every command and not only slow ones; -v says 1, -vv says 2 [default: 0]",
+    value_name: "LEVEL",
+    kind: Kind::Whole(0..=5),
+    default: |_| Some(Value::Whole(0)),
+    ..PLAIN
+};
+pub const SLOW_SAMPLE_RATE: Setting = Setting {
+    keys: &["operationProfiling.slowOpSampleRate"],
+    flag: "slow-op-sample-rate",
+    mongod_flag: Some("slowOpSampleRate"),
+    help: "The part of slow operations that is logged and profiled [default: 1]",
+    value_name: "RATE",
+    kind: Kind::Number(0.0..=1.0),
+    default: |_| Some(Value::Number(1.0)),
+    ..PLAIN
+};
+pub const PROFILING_MODE: Setting = Setting {
+    keys: &["operationProfiling.mode"],
+    flag: "profile",
+    help: "Which operations system.profile has of databases whose level no client set: off (0), slowOp (1), all (2) [default: off]",
+    value_name: "MODE",
+    kind: Kind::OneOf(&["off", "slowOp", "all", "0", "1", "2"]),
+    default: |_| Some(Value::Text("off".into())),
+    ..PLAIN
+};
 pub const PID_FILE_PATH: Setting = Setting {
     keys: &["processManagement.pidFilePath"],
     flag: "pid-file-path",

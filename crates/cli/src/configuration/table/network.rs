@@ -1,7 +1,8 @@
 //! How clients reach the server: addresses, limits, TLS and the Unix socket.
 
-use super::{Kind, PLAIN, Setting, Value, addresses, tls};
+use super::{Kind, PLAIN, Setting, Value, any_text, tls};
 use bunko_access::AddressRange;
+use bunko_wire::Compressor;
 
 pub const PORT: Setting = Setting {
     keys: &["net.port"],
@@ -16,9 +17,9 @@ pub const BIND_IP: Setting = Setting {
     keys: &["net.bindIp"],
     flag: "bind-ip",
     mongod_flag: Some("bind_ip"),
-    help: "Addresses to listen on, comma-separated [default: 127.0.0.1]",
+    help: "Addresses and names of hosts to listen on, comma-separated [default: 127.0.0.1]",
     value_name: "ADDRESSES",
-    kind: Kind::Text(addresses::check),
+    kind: Kind::Text(any_text),
     default: |configuration| (!configuration.is_on(&BIND_IP_ALL)).then(|| Value::Text("127.0.0.1".into())),
     ..PLAIN
 };
@@ -39,6 +40,16 @@ pub const IPV6: Setting = Setting {
     value_name: "true|false",
     kind: Kind::Switch,
     default: |_| Some(Value::Switch(false)),
+    ..PLAIN
+};
+pub const COMPRESSORS: Setting = Setting {
+    keys: &["net.compression.compressors"],
+    flag: "network-message-compressors",
+    mongod_flag: Some("networkMessageCompressors"),
+    help: "How messages may be compressed, comma-separated, or disabled [default: snappy,zstd,zlib]",
+    value_name: "NAMES",
+    kind: Kind::Text(|text| parse_compressors(text).map(drop)),
+    default: |_| Some(Value::Text("snappy,zstd,zlib".into())),
     ..PLAIN
 };
 pub const MAX_CONNECTIONS: Setting = Setting {
@@ -186,9 +197,29 @@ pub fn parse_permissions(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("'{text}' is not an octal mode with a leading zero, within 0000 to 0777"))
 }
 
+/// Reads a comma-separated list of compressors; `disabled` stands for none.
+/// # Errors
+/// A sentence that names the text that is no compressor.
+pub fn parse_compressors(text: &str) -> Result<Vec<Compressor>, String> {
+    if text == "disabled" {
+        return Ok(Vec::new());
+    }
+    let parse = |name: &str| {
+        Compressor::from_name(name).ok_or_else(|| format!("'{name}' is none of snappy, zstd, zlib and disabled"))
+    };
+    text.split(',').map(str::trim).map(parse).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn compressors_are_a_list() {
+        assert_eq!(parse_compressors("zlib, snappy"), Ok(vec![Compressor::Zlib, Compressor::Snappy]));
+        assert_eq!(parse_compressors("disabled"), Ok(Vec::new()));
+        assert!(parse_compressors("snappy,lz4").is_err_and(|error| error.contains("'lz4'")));
+    }
 
     #[test]
     fn permissions_are_octal() {

@@ -9,13 +9,29 @@ pub const AUTHORIZATION: Setting = Setting {
     help: "Let users do what their roles allow, and nobody else anything; in a file enabled or disabled [default: disabled]",
     value_name: "true|false",
     kind: Kind::Enabled,
+    negations: &["no-auth", "noauth"],
     default: |_| Some(Value::Text("disabled".into())),
+    ..PLAIN
+};
+pub const KEY_FILE: Setting = Setting {
+    keys: &["security.keyFile"],
+    flag: "key-file",
+    mongod_flag: Some("keyFile"),
+    help: "A key for the members of a set, as mongod takes it; it turns --auth on, and nothing else yet",
+    value_name: "FILE",
+    ..PLAIN
+};
+pub const CLUSTER_AUTH_MODE: Setting = Setting {
+    keys: &["security.clusterAuthMode"],
+    flag: "cluster-auth-mode",
+    mongod_flag: Some("clusterAuthMode"),
+    kind: Kind::Only { value: "keyFile", because: "a set has one member yet" },
     ..PLAIN
 };
 pub const INSECURE: Setting = Setting {
     keys: &["security.insecure"],
     flag: "insecure",
-    help: "Listen on addresses that others reach although anybody may do everything [default: false]",
+    help: "Say that a server without --auth is meant to be reached by others: no warning at the start [default: false]",
     value_name: "true|false",
     kind: Kind::Switch,
     default: |_| Some(Value::Switch(false)),

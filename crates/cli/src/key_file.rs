@@ -1,0 +1,73 @@
+//! The key file of a replica set, checked as mongod checks it.
+//! Source: MongoDB manual 8.2, "Internal/Membership Authentication", "Keyfiles".
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Characters that a key may have.
+const KEY_CHARACTERS: std::ops::RangeInclusive<usize> = 6..=1024;
+/// What the group and all others may do with the file.
+const OF_OTHERS: u32 = 0o077;
+
+/// Refuses a key file that mongod would refuse.
+/// # Errors
+/// A sentence that names the file and what is wrong with it.
+pub fn check(path: Option<&Path>) -> Result<(), String> {
+    let Some(path) = path else { return Ok(()) };
+    let wrong = |what: String| Err(format!("security.keyFile: {}: {what}", path.display()));
+    let (mode, text) =
+        match fs::metadata(path).and_then(|metadata| Ok((metadata.permissions(), fs::read_to_string(path)?))) {
+            Ok((permissions, text)) => (permissions.mode(), text),
+            Err(error) => return wrong(error.to_string()),
+        };
+    if mode & OF_OTHERS != 0 {
+        return wrong("permissions are too open: other users can read the key; run chmod 400 on it".into());
+    }
+    // One key, or a YAML list of several while the members change theirs.
+    let keys: Vec<String> =
+        text.lines().map(|line| line.trim().trim_start_matches("- ").trim_matches('"').to_owned()).collect();
+    let is_list =
+        keys.len() > 1 && text.lines().filter(|line| !line.trim().is_empty()).all(|line| line.trim().starts_with("- "));
+    let keys = if is_list { keys } else { vec![keys.concat()] };
+    for key in keys.iter().filter(|key| !is_list || !key.is_empty()) {
+        let key: String = key.chars().filter(|character| !character.is_whitespace()).collect();
+        if !KEY_CHARACTERS.contains(&key.len()) {
+            return wrong(format!("a key has 6 to 1024 characters, and this one {}", key.len()));
+        }
+        let is_base64 = |character: char| character.is_ascii_alphanumeric() || matches!(character, '+' | '/');
+        if !key.trim_end_matches('=').chars().all(is_base64) {
+            return wrong("a key has characters of base64 alone".into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str, mode: u32) -> String {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        fs::write(file.path(), text).expect("written");
+        fs::set_permissions(file.path(), fs::Permissions::from_mode(mode)).expect("the mode is set");
+        check(Some(file.path())).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn keys_are_those_that_mongod_takes() {
+        for text in ["c2VjcmV0\n", "c2Vj cmV0\ncmV0\n", "abcdef", "- c2VjcmV0\n- YW5vdGhlcg==\n"] {
+            assert_eq!(said(text, 0o400), "", "{text}");
+        }
+        for (text, mode, words) in [
+            ("c2VjcmV0\n", 0o644, "too open"),
+            ("abc", 0o600, "6 to 1024"),
+            ("", 0o600, "6 to 1024"),
+            ("not&base64", 0o600, "base64"),
+        ] {
+            let said = said(text, mode);
+            assert!(said.contains(words), "{text}: {said}");
+        }
+        assert!(check(Some(Path::new("/nowhere/key"))).is_err_and(|said| said.contains("/nowhere/key")));
+    }
+}
