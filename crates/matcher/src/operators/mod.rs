@@ -147,8 +147,8 @@ mod tests {
         filters
             .filter_map(|text| {
                 let filter = Filter::parse_collated(document(&text).as_ref(), strings).ok()?;
-                let holds = |value: &&str| filter.try_matches(document(&format!("{{v: {value}}}")).as_ref());
-                let held: Result<Vec<bool>> = VALUES.iter().map(|value| holds(&value)).collect();
+                let holds = |value: &str| filter.try_matches(document(&format!("{{v: {value}}}")).as_ref());
+                let held: Result<Vec<bool>> = VALUES.iter().map(|value| holds(value)).collect();
                 Some((text, held.ok()?))
             })
             .collect()
