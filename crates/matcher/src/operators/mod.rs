@@ -132,7 +132,7 @@ mod tests {
 
     const VALUES: &[&str] = &["'a'", "'A'", "'b'", "'C'", "['a', 'b']", "[{w: 'a'}]", "1", "['a']"];
     const ON_FIELD: &[&str] =
-        &["'A'", "'B'", "['A']", "['A', 'B']", "{$eq: 'A'}", "{w: 'A'}", "true", "1", "[1, 0]", "'string'"];
+        &["'A'", "'B'", "['A', 'B']", "{$eq: 'A'}", "{w: 'A'}", "true", "1", "[1, 0]", "'string'"];
     const TOP_LEVEL: &[&str] = &[
         "[{v: 'A'}]",
         "{properties: {v: {enum: ['A', 'B']}}}",

@@ -174,7 +174,7 @@ mod tests {
         "'x'",
     ];
 
-    /// What the operator makes of all documents, by all arguments that it takes.
+    /// The operator's results for all documents, by all arguments that it takes.
     fn results(operator: &str, strings: &StringOrder) -> Vec<String> {
         let document = |text: &str| shell::parse_document(text).unwrap_or_else(|failure| panic!("{text}: {failure}"));
         let operation = OperationContext::unlimited();
