@@ -79,10 +79,11 @@ pub trait Searched: Send {
 
 /// The collections of the server as one pipeline sees them: **at one moment**, whenever which stage reads them.
 pub trait Sources: Send + Sync + fmt::Debug {
-    /// Learns, while the pipeline is parsed, of a collection that it reads; all are noted before the first is opened.
+    /// Learns, while the pipeline is parsed, of a collection that it reads with that order of strings; all are noted before
+    /// the first is opened.
     /// # Errors
-    /// `InvalidNamespace`; those of views that lead nowhere.
-    fn note(&self, source: &SourceName) -> Result<()>;
+    /// `InvalidNamespace`; those of views that lead nowhere; `OptionNotSupportedOnView` for a view with another order.
+    fn note(&self, source: &SourceName, strings: &StringOrder) -> Result<()>;
 
     /// Opens the documents of a collection or view under a pipeline; those of none where it does not exist. The
     /// environment is that of the pipeline.
@@ -146,7 +147,7 @@ impl NoSources {
 }
 
 impl Sources for NoSources {
-    fn note(&self, source: &SourceName) -> Result<()> {
+    fn note(&self, source: &SourceName, _strings: &StringOrder) -> Result<()> {
         Err(Self::refusal(source))
     }
 

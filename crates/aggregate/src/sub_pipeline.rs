@@ -45,7 +45,7 @@ impl SubPipeline {
     /// Those of the stages and of the source's name.
     pub fn parse(source: Option<SourceName>, stages: ArrayRef<'_>, environment: &Environment) -> Result<Self> {
         if let Some(source) = &source {
-            environment.sources.note(source)?;
+            environment.sources.note(source, &environment.scope.strings)?;
         }
         Pipeline::parse(stages, environment.over(source.as_ref()))?;
         Ok(Self { source, stages: stages.iter().collect() })

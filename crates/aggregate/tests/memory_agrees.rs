@@ -27,7 +27,7 @@ impl Interruption for Uninterrupted {
 struct Other(Vec<DocumentBuf>);
 
 impl Sources for Other {
-    fn note(&self, _: &SourceName) -> Result<(), Failure> {
+    fn note(&self, _: &SourceName, _: &StringOrder) -> Result<(), Failure> {
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Runs the scripts: pipelines over documents in shell syntax, and what the planner takes of them.
 
 use bunko_aggregate::{Access, DocumentStream, Documents, Environment, Flow, Pipeline, SourceName, Sources};
-use bunko_bson::{ArrayRef, DocumentBuf, ValueRef};
+use bunko_bson::{ArrayRef, DocumentBuf, StringOrder, ValueRef};
 use bunko_errors::Failure;
 use bunko_operation::OperationContext;
 use bunko_query::QueryScope;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 struct Collections(BTreeMap<String, Vec<DocumentBuf>>);
 
 impl Sources for Collections {
-    fn note(&self, _: &SourceName) -> Result<(), Failure> {
+    fn note(&self, _: &SourceName, _: &StringOrder) -> Result<(), Failure> {
         Ok(())
     }
 
@@ -28,7 +28,7 @@ impl Sources for Collections {
         Ok(Pipeline::parse(pipeline, environment.clone())?.open(Box::new(Documents::new(documents))))
     }
 
-    fn access(&self, _: &SourceName, _: &str, _: &bunko_bson::StringOrder) -> Access {
+    fn access(&self, _: &SourceName, _: &str, _: &StringOrder) -> Access {
         Access::Scan
     }
 }

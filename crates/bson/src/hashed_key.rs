@@ -16,6 +16,53 @@ pub fn hashed_key(value: ValueRef<'_>) -> i64 {
     i64::from_le_bytes(std::array::from_fn(|byte| digest[byte]))
 }
 
+/// The hashes that values equal to this one may have: a number's type says how its fraction is lost, so that a `Double` and
+/// a `Decimal128` that are equal may have two. `None` where numbers inside of a document or array make that many more.
+pub fn hashed_keys_of_equals(value: ValueRef<'_>) -> Option<Vec<i64>> {
+    match value {
+        ValueRef::Document(document) => is_alike(document).then(|| vec![hashed_key(value)]),
+        ValueRef::Array(array) => is_alike(array.as_document()).then(|| vec![hashed_key(value)]),
+        ValueRef::JavaScriptWithScope { scope, .. } => is_alike(scope).then(|| vec![hashed_key(value)]),
+        value if value.is_number() => {
+            let [cut, rounded] = wholes(value).map(|whole| hashed_key(ValueRef::Int64(whole)));
+            Some(if cut == rounded { vec![cut] } else { vec![cut, rounded] })
+        }
+        value => Some(vec![hashed_key(value)]),
+    }
+}
+
+/// Whether each value inside has one hash, whatever types its numbers have.
+fn is_alike(document: DocumentRef<'_>) -> bool {
+    document.iter().all(|element| match element.value {
+        ValueRef::Document(inner) => is_alike(inner),
+        ValueRef::Array(inner) => is_alike(inner.as_document()),
+        ValueRef::JavaScriptWithScope { scope, .. } => is_alike(scope),
+        value if value.is_number() => {
+            let [cut, rounded] = wholes(value);
+            cut == rounded
+        }
+        _ => true,
+    })
+}
+
+/// The whole numbers that stand for a number, were it a `Double`, and were it a `Decimal128`.
+fn wholes(value: ValueRef<'_>) -> [i64; 2] {
+    let double = match value {
+        ValueRef::Decimal128(decimal) if decimal.is_nan() => 0,
+        ValueRef::Decimal128(decimal) => match number::truncate_to_i64(value) {
+            Some(cut) => cut,
+            // Beyond all others a `Double` has the smallest, whatever its sign.
+            None => whole(ValueRef::Double(if decimal.is_negative() { f64::NEG_INFINITY } else { f64::INFINITY })),
+        },
+        value => whole(value),
+    };
+    let decimal = match value {
+        ValueRef::Double(double) => double.round_ties_even() as i64,
+        value => whole(value),
+    };
+    [double, decimal]
+}
+
 fn add(md5: &mut Md5, name: Option<&str>, value: ValueRef<'_>) {
     md5.update(canonical(value.kind()).to_le_bytes());
     if let Some(name) = name {
@@ -86,6 +133,7 @@ fn canonical(kind: Type) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Decimal128, Value, order};
 
     #[test]
     fn equal_numbers_and_cut_fractions_have_one_hash() {
@@ -96,6 +144,49 @@ mod tests {
         assert_ne!(hashed_key(ValueRef::Int32(2)), one);
         assert_ne!(hashed_key(ValueRef::String("1")), one);
         assert_ne!(hashed_key(ValueRef::Null), hashed_key(ValueRef::Undefined));
+    }
+
+    /// Numbers of all types, near those where their ways to a whole number part.
+    #[test]
+    fn equal_numbers_have_a_hash_that_each_of_them_asks_for() {
+        let mut texts: Vec<String> =
+            ["NaN", "Infinity", "-Infinity", "-0", "1E400", "-1E400", "1E-400"].map(str::to_owned).into();
+        for whole in [0_i64, 1, 2, 3, 1 << 31, (1 << 52) - 1, 1 << 53, 1 << 62, i64::MAX - 1023, i64::MAX] {
+            for sign in ["", "-"] {
+                for fraction in ["", ".25", ".5", ".75"] {
+                    texts.push(format!("{sign}{whole}{fraction}"));
+                }
+            }
+        }
+        texts.extend(
+            ["9223372036854775808", "-9223372036854775808", "18446744073709551616", "1E19", "-1E19"].map(str::to_owned),
+        );
+        let mut values = Vec::new();
+        for text in &texts {
+            values.push(Value::Decimal128(Decimal128::parse(text).expect(text)));
+            values.extend(text.parse().ok().map(Value::Double));
+            values.extend(text.parse().ok().map(Value::Int64));
+            values.extend(text.parse().ok().map(Value::Int32));
+        }
+        let mut pairs = 0;
+        for stored in &values {
+            for asked in &values {
+                if order::compare(stored.as_ref(), asked.as_ref()).is_eq() {
+                    let hashes = hashed_keys_of_equals(asked.as_ref()).expect("a number");
+                    assert!(hashes.contains(&hashed_key(stored.as_ref())), "{stored:?} is not found by {asked:?}");
+                    pairs += 1;
+                }
+            }
+        }
+        assert!(pairs > 2 * values.len());
+    }
+
+    #[test]
+    fn a_fraction_inside_a_document_leaves_its_hash_open() {
+        let inside = |value: Value| DocumentBuf::new().with("a", &DocumentBuf::new().with("b", value.as_ref()));
+        let hashes = |document: &DocumentBuf| hashed_keys_of_equals(ValueRef::Document(document.as_ref()));
+        assert_eq!(hashes(&inside(Value::Double(1.75))), None);
+        assert_eq!(hashes(&inside(Value::Double(1.25))).map(|hashes| hashes.len()), Some(1));
     }
 
     #[test]

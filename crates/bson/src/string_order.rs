@@ -26,6 +26,16 @@ pub trait Collator: fmt::Debug + Send + Sync {
     fn specification(&self) -> DocumentRef<'_>;
 }
 
+/// What the order of strings is to an operator, by its entry in a table. Tests walk the tables and compare what each entry says
+/// with what the operator answers, so that none forgets the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StringUse {
+    /// It compares values, or holds conditions that do, and strings among them in the order that the command asks for.
+    Collated,
+    /// It compares none, or takes strings by their bytes whatever the order is.
+    AsBytes,
+}
+
 /// The order that strings are in; the default is that of their bytes. Copies share the collator.
 #[derive(Clone, Debug, Default)]
 pub struct StringOrder(Option<Arc<dyn Collator>>);

@@ -160,7 +160,7 @@ fn first_that_fits(
 /// How the copy is made at first.
 fn unvalidated(copy: &CappedCopy<'_>, source: &Collection) -> CreateOptions {
     let options = without_validator(&copy.options);
-    CreateOptions { options, engine: Some(source.engine.clone()), uuid: None }
+    CreateOptions { options, engine: Some(source.engine.clone()), ..CreateOptions::default() }
 }
 
 fn not_found(namespace: &Namespace) -> Failure {

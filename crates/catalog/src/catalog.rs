@@ -69,6 +69,8 @@ pub struct CreateOptions {
     pub engine: Option<EngineChoice>,
     /// The identity that the collection had elsewhere; a new one where nothing is said.
     pub uuid: Option<[u8; 16]>,
+    /// The version that the index on `_id` is shown with; the newest where nothing is said.
+    pub id_version: Option<i32>,
 }
 
 impl Catalog {
@@ -245,7 +247,8 @@ impl Catalog {
     ) -> Result<Collection> {
         self.refuse_taken_name(namespace, create.uuid)?;
         let strings = collection::strings(create.options.as_ref())?;
-        let spec = id_spec(create.options.as_ref()).with_strings(&strings);
+        let spec = create.id_version.into_iter().fold(id_spec(create.options.as_ref()), IndexSpec::with_version);
+        let spec = spec.with_strings(&strings);
         // Definitions of views may come into it as copies.
         if !strings.is_bytes() || namespace.collection() == crate::views::SYSTEM_VIEWS {
             self.note_collation();

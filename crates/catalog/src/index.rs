@@ -7,7 +7,7 @@ use bunko_bson::key_string::Direction;
 use bunko_store::KeyspaceId;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 /// The name of the index that every collection has.
 pub const ID_INDEX: &str = "_id_";
@@ -46,6 +46,8 @@ pub struct Index {
     /// The types in it once more, for writers: they look at them for each key.
     types: Arc<AtomicU64>,
     uses: AtomicU64,
+    /// In milliseconds since 1970; 0 is the start of the server.
+    counted_since_ms: AtomicI64,
 }
 
 impl Deref for Index {
@@ -69,6 +71,7 @@ impl Index {
             multikey: Arc::default(),
             types: Arc::default(),
             uses: AtomicU64::new(0),
+            counted_since_ms: AtomicI64::new(0),
         };
         index.set_multikey(Multikey::of_types(types));
         index
@@ -80,12 +83,16 @@ impl Index {
     }
 
     /// The same index, complete, under another specification.
+    /// Uses are counted anew once it is hidden or shown again.
     pub(crate) fn respecified(&self, spec: IndexSpec) -> Self {
-        let uses = AtomicU64::new(self.uses());
+        let is_same = spec.is_hidden == self.is_hidden;
+        let uses = AtomicU64::new(if is_same { self.uses() } else { 0 });
+        let counted_since_ms = AtomicI64::new(if is_same { self.counted_since_ms().unwrap_or(0) } else { 0 });
         Self {
             multikey: Arc::clone(&self.multikey),
             types: Arc::clone(&self.types),
             uses,
+            counted_since_ms,
             ..Self::new(spec, self.keyspace)
         }
     }
@@ -153,7 +160,17 @@ impl Index {
         self.uses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Plans that used it since the start.
+    /// Says since when uses are counted, in milliseconds since 1970: for an index that was made, hidden or shown again now.
+    pub fn note_counted_since(&self, now_ms: i64) {
+        self.counted_since_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// Since when uses are counted, in milliseconds since 1970; `None` where that is the start of the server.
+    pub fn counted_since_ms(&self) -> Option<i64> {
+        Some(self.counted_since_ms.load(Ordering::Relaxed)).filter(|since| *since != 0)
+    }
+
+    /// Plans that used it since then.
     pub fn uses(&self) -> u64 {
         self.uses.load(Ordering::Relaxed)
     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// What makes two indexes on the same keys different ones, so that a collection may have both.
 const SIGNATURE: &[&str] = &["partialFilterExpression", "collation", "wildcardProjection", "originalSpec"];
 /// What makes no difference between two indexes.
-const NO_DIFFERENCE: &[&str] = &["v", "key", "name", "background", "hidden", "unique", "sparse", "storageEngine"];
+const NO_DIFFERENCE: &[&str] = &["v", "key", "name", "background", "unique", "sparse", "storageEngine"];
 
 /// A checked index specification.
 #[derive(Clone, Debug)]
@@ -120,8 +120,13 @@ impl IndexSpec {
             return Err(cannot_create("index name cannot be empty".into()));
         }
         if is_id_pattern(key) {
-            let strings = check_id_options(spec)?;
-            return Ok(strings.into_iter().fold(Self::id(), |id, strings| id.with_strings(&strings)));
+            let options = check_id_options(spec)?;
+            let id = options.version.into_iter().fold(Self::id(), Self::with_version);
+            return Ok(options.strings.into_iter().fold(id, |id, strings| id.with_strings(&strings)));
+        }
+        if kind.name != kinds::TEXT_INDEX && key.get(kinds::TEXT_TERMS).is_some() {
+            let message = format!("the field '{}' can only be in the key of a text index", kinds::TEXT_TERMS);
+            return Err(cannot_create(message));
         }
         if name == ID_INDEX || name == "*" {
             return Err(Failure::bad_value(format!("The index name '{name}' is not valid.")));
@@ -167,6 +172,16 @@ impl IndexSpec {
             document,
         };
         Ok(options.strings.into_iter().fold(this, |this, strings| this.with_strings(&strings)))
+    }
+
+    /// The specification as one of that version, which is shown and makes no difference.
+    #[must_use]
+    pub fn with_version(self, version: i32) -> Self {
+        let mut document = DocumentBuf::new().with("v", version);
+        for element in self.document.as_ref().iter().filter(|element| element.name != "v") {
+            document.append(element.name, element.value);
+        }
+        Self { document, ..self }
     }
 
     /// The specification with an order of strings; one that was asked for stays.

@@ -52,8 +52,11 @@ impl Catalog {
         let source = self.collection(moved.from).ok_or_else(|| source_not_found(moved.from))?;
         let options = (*source.options()).clone();
         let specs = specs_of(&source)?;
-        let create =
-            CreateOptions { options: without_validator(&options), engine: Some(source.engine.clone()), uuid: None };
+        let create = CreateOptions {
+            options: without_validator(&options),
+            engine: Some(source.engine.clone()),
+            ..CreateOptions::default()
+        };
         let (copy, _) = self.create(moved.temporary, create, operation)?;
         let outcome = self.fill_and_rename(moved, &source, (&copy, &specs), &options, operation, own);
         if outcome.is_err() {

@@ -14,7 +14,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Longest namespace, in bytes.
+    /// Longest namespace of a user's database, in bytes.
     /// Source: MongoDB limits, "Namespace Length".
     pub const BYTES_MAX: usize = 255;
     /// The database that has the oplog.
@@ -56,6 +56,16 @@ impl Namespace {
         self.database() == Self::OPLOG_DATABASE && self.collection() == Self::OPLOG_COLLECTION
     }
 
+    /// Whether the database is one of the server's own: names in it may be longer than [`Self::BYTES_MAX`].
+    pub fn is_in_server_database(&self) -> bool {
+        matches!(self.database(), "admin" | "config" | "local")
+    }
+
+    /// Whether it is a collection of the server's, whose indexes cannot be hidden. Buckets are a user's.
+    pub fn is_of_system(&self) -> bool {
+        self.collection().strip_prefix("system.").is_some_and(|name| !name.starts_with("buckets."))
+    }
+
     /// The database's name.
     pub fn database(&self) -> &str {
         &self.full[..self.dot]
@@ -93,7 +103,7 @@ fn check_collection(namespace: &Namespace) -> Result<()> {
     if name.is_empty() || name.starts_with('.') || name.bytes().any(is_bad) {
         return Err(invalid(format!("Invalid collection name: {name}")));
     }
-    if namespace.full.len() > Namespace::BYTES_MAX {
+    if namespace.full.len() > Namespace::BYTES_MAX && !namespace.is_in_server_database() {
         return Err(invalid(format!(
             "Fully qualified namespace is too long. Namespace: {namespace} Max: {}",
             Namespace::BYTES_MAX
@@ -127,6 +137,9 @@ mod tests {
             assert_eq!(failure.code(), ErrorCode::INVALID_NAMESPACE, "{database} {collection}");
         }
         assert!(Namespace::new("db", &"x".repeat(300)).is_err());
+        for database in ["admin", "config", "local"] {
+            assert!(Namespace::new(database, &"x".repeat(300)).is_ok(), "{database}");
+        }
         assert!(Namespace::new(&"d".repeat(64), "c").is_err());
     }
 }

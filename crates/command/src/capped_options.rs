@@ -7,10 +7,6 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Largest size of a capped collection, in bytes. Source: MongoDB manual, "create", `size`.
 const BYTES_MAX: i64 = 1 << 50;
-/// No capped collection holds less, in bytes. Source: as above.
-const BYTES_MIN: i64 = 4096;
-/// Sizes are multiples of that, in bytes. Source: as above.
-const BYTES_STEP: i64 = 256;
 /// What no limit on documents is as one.
 const DOCUMENTS_MAX: i64 = i32::MAX as i64;
 
@@ -88,9 +84,8 @@ pub(crate) fn cut_off(value: ValueRef<'_>) -> Option<i64> {
     }
 }
 
-/// A collection's options with these limits, in the place of those that it had.
+/// A collection's options with these limits, in the place of those that it had. A size is kept as it was asked for.
 pub(crate) fn put_into(options: DocumentRef<'_>, size: Option<i64>, documents: Option<i64>) -> DocumentBuf {
-    let size = size.map(|size| (size.max(BYTES_MIN) + BYTES_STEP - 1) / BYTES_STEP * BYTES_STEP);
     let before = |name: &str| options.get(name).and_then(number::as_i64_exact);
     let mut changed = DocumentBuf::new().with("capped", true);
     if let Some(size) = size.or_else(|| before("size")) {

@@ -1,4 +1,5 @@
-//! `idIndex` and `autoIndexId` of `create`, which change nothing: the index on `_id` is always made, and always the same.
+//! `idIndex` and `autoIndexId` of `create`: the index on `_id` is always made, and always the same but for the version that it
+//! is shown with.
 
 use crate::invocation::Invocation;
 use bunko_bson::text::ValueText;
@@ -6,14 +7,14 @@ use bunko_bson::{DocumentRef, StringOrder, ValueRef, number, order};
 use bunko_catalog::{IndexSpec, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Checks that it asks for no other index. `strings` is the order of the collection's strings.
+/// Checks that it asks for no other index, and tells its version. `strings` is the order of the collection's strings.
 /// # Errors
 /// `FailedToParse` where key or name are missing, `TypeMismatch`; `BadValue` for another key or collation,
 /// `CannotCreateIndex` for an empty name or another version, `InvalidIndexSpecificationOption` for other options;
 /// `InvalidOptions` for both options, 50001 where no index is asked for.
-pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace, strings: &StringOrder) -> Result<()> {
+pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace, strings: &StringOrder) -> Result<Option<i32>> {
     check_is_wanted(invocation, namespace)?;
-    let Some(spec) = invocation.document("idIndex")? else { return Ok(()) };
+    let Some(spec) = invocation.document("idIndex")? else { return Ok(None) };
     if invocation.field("autoIndexId").is_some() {
         let message = format!("'idIndex' is not allowed with 'autoIndexId': {}", ValueText(spec.into()));
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
@@ -33,7 +34,8 @@ pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace, strings:
         Some("") => return Err(cannot_create("index name cannot be empty".to_owned())),
         Some(_) => {}
     }
-    spec.iter().try_for_each(|element| check_option(spec, element.name, element.value, strings))
+    spec.iter().try_for_each(|element| check_option(spec, element.name, element.value, strings))?;
+    Ok(spec.get("v").and_then(number::as_i64_exact).and_then(|version| i32::try_from(version).ok()))
 }
 
 /// Only collections that are not replicated can do without the index.

@@ -415,6 +415,7 @@ impl<'a> Invocation<'a> {
         let own = || writes_by_pipelines.then_some(Timestamp { seconds, increment: 1 });
         let roles = self.connection.user.as_ref().map(|user| Arc::clone(&user.role_documents));
         let cluster_time = self.service.cluster_time().or_else(own);
+        scope.scans = self.service.parameters.collection_scans();
         scope.variables = scope.variables.with_cluster_time(cluster_time).with_user_roles(roles);
         scope
     }

@@ -22,6 +22,7 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_DEPTH_ACCEPTED, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
 use bunko_operation::{DiskUse, Gatherer, STAGE_BYTES_MAX, StageLimits, WORKERS_MAX};
+use bunko_query::CollectionScans;
 use limits::{
     LOCK_REQUEST, OPERATION_WORKERS, SEARCH_MEMORY, SNAPSHOT_WINDOW, TRANSACTION_MEMORY, VECTOR_MEMORY,
     write_kept_for_cursors_max, write_lock_request, write_search_memory, write_snapshot_window, write_stage_limit,
@@ -57,6 +58,8 @@ pub struct Parameters {
     kept_for_cursors_max_mb: AtomicI64,
     journal_commit_interval_ms: i32,
     is_quiet: AtomicBool,
+    /// Whether queries with conditions may not read all documents.
+    refuses_scans: AtomicBool,
     /// The cluster parameter `defaultMaxTimeMS`; 0 where there is no limit.
     default_read_time_ms: AtomicI64,
     descriptor: Mutex<String>,
@@ -80,6 +83,7 @@ impl Parameters {
             kept_for_cursors_max_mb: AtomicI64::new(0),
             journal_commit_interval_ms: journal_commit_interval.as_millis() as i32,
             is_quiet: AtomicBool::new(false),
+            refuses_scans: AtomicBool::new(false),
             default_read_time_ms: AtomicI64::new(0),
             descriptor: Mutex::default(),
             transaction_lifetime_s: AtomicI64::new(TRANSACTION_LIFETIME_S),
@@ -144,6 +148,11 @@ impl Parameters {
         let is_allowed = self.allows_disk_use.load(Ordering::Relaxed);
         limits.disk_use = if is_allowed { DiskUse::Allowed } else { DiskUse::Refused };
         limits.workers_max = self.workers_max.load(Ordering::Relaxed);
+    }
+
+    /// Whether queries with conditions may read all documents.
+    pub(crate) fn collection_scans(&self) -> CollectionScans {
+        if self.refuses_scans.load(Ordering::Relaxed) { CollectionScans::Refused } else { CollectionScans::Allowed }
     }
 
     /// Whether connections that come and go are not logged.
@@ -297,7 +306,14 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         |service| Ok(Value::Int32(service.catalog.past_states().window_s() as i32)),
         write_snapshot_window,
     ),
-    Parameter::startup("notablescan", |_| Ok(Value::Boolean(false))),
+    Parameter::settable(
+        "notablescan",
+        |service| Ok(Value::Boolean(service.parameters.collection_scans() == CollectionScans::Refused)),
+        |service, value| {
+            service.parameters.refuses_scans.store(truth(value), Ordering::Relaxed);
+            Ok(())
+        },
+    ),
     Parameter::settable(
         OPERATION_WORKERS,
         |service| Ok(Value::Int32(service.parameters.workers_max.load(Ordering::Relaxed) as i32)),

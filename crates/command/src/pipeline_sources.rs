@@ -202,8 +202,14 @@ impl PipelineSources {
 }
 
 impl Sources for PipelineSources {
-    fn note(&self, source: &SourceName) -> Result<()> {
-        self.note_namespace(&self.namespace(source)?).map(drop)
+    fn note(&self, source: &SourceName, strings: &StringOrder) -> Result<()> {
+        let namespace = self.namespace(source)?;
+        let resolved = self.note_namespace(&namespace)?;
+        let is_other = resolved.views_count > 0 && resolved.strings != *strings;
+        if is_other && time_series::find(&self.surroundings.catalog, &namespace)?.is_none() {
+            return Err(collation_option::overrides_view(&namespace));
+        }
+        Ok(())
     }
 
     fn open(
@@ -214,10 +220,6 @@ impl Sources for PipelineSources {
     ) -> Result<Box<dyn DocumentStream>> {
         let namespace = self.namespace(source)?;
         let resolved = self.note_namespace(&namespace)?;
-        let is_other = resolved.views_count > 0 && resolved.strings != environment.scope.strings;
-        if is_other && time_series::find(&self.surroundings.catalog, &namespace)?.is_none() {
-            return Err(collation_option::overrides_view(&namespace));
-        }
         let stages = behind_views(&resolved, pipeline);
         let parsed = Pipeline::parse(stages.as_ref(), environment.over(Some(source)))?;
         if let Some(sessions) = SessionCollection::below(Some(&resolved)).filter(|_| !parsed.brings_documents()) {

@@ -5,11 +5,13 @@ use crate::commands::aggregate::first_name;
 use crate::invocation::Invocation;
 use crate::pipeline_sources::{PipelineSources, VIEW_DEPTH_MAX};
 use crate::source_stages::{SourcedPipeline, Subject};
+use crate::time_series;
 use bunko_aggregate::{Environment, Pipeline, SourceName, involved_collections};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Catalog, Namespace, ViewDefinition};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QueryScope;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Most bytes of a view's pipeline, together with those of the views that it stands on.
@@ -39,9 +41,9 @@ pub(crate) fn parse(
     check_bytes(pipeline_bytes(stages))?;
     let view = ViewDefinition::new(namespace, view_on, stages, collation);
     refuse_writes(namespace, stages)?;
-    check_stages(invocation, (namespace, view_on), stages)?;
+    check_stages(invocation, (namespace, view_on), &view)?;
     let catalog = &invocation.service.catalog;
-    Graph { catalog, new: (namespace, &view) }.height(namespace, (1, 0))?;
+    Graph { catalog, new: (namespace, &view) }.check()?;
     check_collation(catalog, namespace, &view)?;
     Ok(view)
 }
@@ -58,16 +60,25 @@ fn check_bytes(pipeline_bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// A view on a view has its collation.
+/// A view has the collation of the views that it reads.
 fn check_collation(catalog: &Catalog, namespace: &Namespace, view: &ViewDefinition) -> Result<()> {
-    let Ok(below) = Namespace::new(namespace.database(), &view.view_on) else { return Ok(()) };
-    match catalog.view_strings(&below)? {
-        Some(strings) if strings != view.strings()? => Err(Failure::new(
-            ErrorCode::OPTION_NOT_SUPPORTED_ON_VIEW,
-            format!("View {namespace} has a collation that does not match the collation of view {below}"),
-        )),
-        _ => Ok(()),
+    let own = view.strings()?;
+    for below in below(namespace, view) {
+        if catalog.view_strings(&below)?.is_some_and(|strings| strings != own)
+            && time_series::find(catalog, &below)?.is_none()
+        {
+            let message = format!("View {namespace} has a collation that does not match the collation of view {below}");
+            return Err(Failure::new(ErrorCode::OPTION_NOT_SUPPORTED_ON_VIEW, message));
+        }
     }
+    Ok(())
+}
+
+/// What a view reads.
+fn below(namespace: &Namespace, view: &ViewDefinition) -> Vec<Namespace> {
+    let mut names = involved_collections(view.pipeline.as_ref());
+    names.push(&view.view_on);
+    names.into_iter().filter_map(|name| Namespace::new(namespace.database(), name).ok()).collect()
 }
 
 fn refuse_writes(namespace: &Namespace, pipeline: ArrayRef<'_>) -> Result<()> {
@@ -86,13 +97,14 @@ fn refuse_writes(namespace: &Namespace, pipeline: ArrayRef<'_>) -> Result<()> {
 fn check_stages(
     invocation: &Invocation<'_>,
     (namespace, view_on): (&Namespace, &str),
-    pipeline: ArrayRef<'_>,
+    view: &ViewDefinition,
 ) -> Result<()> {
+    let pipeline = view.pipeline.as_ref();
     let scope = invocation.scope();
     // Whether there is such a time is found out by who reads the view.
     let any_time = Timestamp { seconds: 0, increment: 0 };
     let variables = scope.variables.clone().with_cluster_time(scope.variables.cluster_time().or(Some(any_time)));
-    let scope = Arc::new(QueryScope { variables, ..QueryScope::clone(&scope) });
+    let scope = Arc::new(QueryScope { variables, strings: view.strings()?, ..QueryScope::clone(&scope) });
     let sources = PipelineSources::new(invocation.service, namespace.database(), &scope);
     let environment = Environment::new(scope).with_sources(sources).over(Some(&SourceName::here(view_on)));
     let needs_none = |name: &str| {
@@ -127,35 +139,110 @@ struct Graph<'g> {
     new: (&'g Namespace, &'g ViewDefinition),
 }
 
-impl Graph<'_> {
-    /// Checks how many views stand on each other from `namespace` down, and how long their pipelines are together, where
-    /// `depth` of them are above it, itself included, with so many bytes in their pipelines, without its own.
-    fn height(&self, namespace: &Namespace, (depth, bytes_above): (usize, usize)) -> Result<()> {
-        let (new, definition) = self.new;
-        let view = if namespace == new {
-            if depth > 1 {
-                let message = format!("View cycle detected: {new} => ... => {new}");
-                return Err(Failure::new(ErrorCode::GRAPH_CONTAINS_CYCLE, message));
-            }
-            Some(definition.clone())
-        } else if self.catalog.collection(namespace).is_some() {
-            None
-        } else {
-            self.catalog.view(namespace)?
-        };
-        let Some(view) = view else { return Ok(()) };
-        if depth > VIEW_DEPTH_MAX {
-            let message = format!("View depth limit exceeded; maximum depth is {VIEW_DEPTH_MAX}");
-            return Err(Failure::new(ErrorCode::VIEW_DEPTH_LIMIT_EXCEEDED, message));
-        }
-        let bytes = bytes_above + pipeline_bytes(view.pipeline.as_ref());
-        check_bytes(bytes)?;
-        let mut below = involved_collections(view.pipeline.as_ref());
-        below.push(&view.view_on);
-        let below: Vec<_> =
-            below.into_iter().filter_map(|name| Namespace::new(namespace.database(), name).ok()).collect();
-        below.iter().try_for_each(|next| self.height(next, (depth + 1, bytes)))
+/// How many views stand on each other, and how many bytes their pipelines have together: each for the way on which it is
+/// largest.
+#[derive(Clone, Copy, Default)]
+struct Height {
+    views: usize,
+    bytes: usize,
+}
+
+impl Height {
+    fn max(self, other: Self) -> Self {
+        Self { views: self.views.max(other.views), bytes: self.bytes.max(other.bytes) }
     }
+
+    fn with(self, view: &ViewDefinition) -> Self {
+        Self { views: self.views + 1, bytes: self.bytes + pipeline_bytes(view.pipeline.as_ref()) }
+    }
+}
+
+impl Graph<'_> {
+    /// Checks the views below the new one and those above it, together.
+    fn check(&self) -> Result<()> {
+        let (new, definition) = self.new;
+        let mut known = HashMap::new();
+        let mut down = Height::default();
+        for next in below(new, definition) {
+            down = down.max(self.height_below(&next, 1, &mut known)?);
+        }
+        let mut above: HashMap<Namespace, Vec<Namespace>> = HashMap::new();
+        let mut views: HashMap<Namespace, ViewDefinition> = HashMap::new();
+        let defined = match self.catalog.views(new.database()) {
+            // No view can be read then, so that it does not matter which stand on the new one.
+            Err(failure) if failure.code() == ErrorCode::INVALID_VIEW_DEFINITION => Vec::new(),
+            defined => defined?,
+        };
+        for (namespace, view) in defined {
+            if namespace != *new {
+                for next in below(&namespace, &view) {
+                    above.entry(next).or_default().push(namespace.clone());
+                }
+                views.insert(namespace, view);
+            }
+        }
+        let up = height_above(new, (&above, &views), &mut HashMap::new());
+        check_depth(down.views + up.views + 1)?;
+        check_bytes(down.bytes + up.bytes + pipeline_bytes(definition.pipeline.as_ref()))
+    }
+
+    /// The views from `namespace` down, of which `depth` are above it.
+    fn height_below(
+        &self,
+        namespace: &Namespace,
+        depth: usize,
+        known: &mut HashMap<Namespace, Height>,
+    ) -> Result<Height> {
+        let (new, _) = self.new;
+        if namespace == new {
+            let message = format!("View cycle detected: {new} => ... => {new}");
+            return Err(Failure::new(ErrorCode::GRAPH_CONTAINS_CYCLE, message));
+        }
+        if let Some(height) = known.get(namespace) {
+            return Ok(*height);
+        }
+        if self.catalog.collection(namespace).is_some() {
+            return Ok(Height::default());
+        }
+        let Some(view) = self.catalog.view(namespace)? else { return Ok(Height::default()) };
+        check_depth(depth + 1)?;
+        let mut height = Height::default();
+        for next in below(namespace, &view) {
+            height = height.max(self.height_below(&next, depth + 1, known)?);
+        }
+        let height = height.with(&view);
+        known.insert(namespace.clone(), height);
+        Ok(height)
+    }
+}
+
+/// The views that stand on `namespace`. There is no cycle among them: each was checked when it was defined.
+fn height_above(
+    namespace: &Namespace,
+    (above, views): (&HashMap<Namespace, Vec<Namespace>>, &HashMap<Namespace, ViewDefinition>),
+    known: &mut HashMap<Namespace, Height>,
+) -> Height {
+    if let Some(height) = known.get(namespace) {
+        return *height;
+    }
+    // Definitions that another program damaged may have a cycle, which ends here.
+    known.insert(namespace.clone(), Height::default());
+    let mut height = Height::default();
+    for next in above.get(namespace).into_iter().flatten() {
+        if let Some(view) = views.get(next) {
+            height = height.max(height_above(next, (above, views), known).with(view));
+        }
+    }
+    known.insert(namespace.clone(), height);
+    height
+}
+
+fn check_depth(views: usize) -> Result<()> {
+    if views > VIEW_DEPTH_MAX {
+        let message = format!("View depth limit exceeded; maximum depth is {VIEW_DEPTH_MAX}");
+        return Err(Failure::new(ErrorCode::VIEW_DEPTH_LIMIT_EXCEEDED, message));
+    }
+    Ok(())
 }
 
 /// What a `collMod` of a view asks for: it changes what is below the view, its pipeline, or both; where privileges are asked

@@ -4,6 +4,7 @@ use crate::operators::ElementOrder;
 use crate::regular_expression::Pattern;
 use crate::variables::{Binding, EvaluationContext};
 use crate::{Evaluated, Expression, ParseScope};
+pub(crate) use bunko_bson::StringUse as Strings;
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_javascript::Function;
@@ -13,6 +14,8 @@ use std::sync::Arc;
 pub(crate) struct Operator {
     /// With its `$`.
     pub(crate) name: &'static str,
+    /// Whether it compares strings.
+    pub(crate) strings: Strings,
     /// How its arguments are written.
     pub(crate) form: Form,
     /// Its value; arguments are evaluated as it asks for them, so that conditionals can leave some out.

@@ -80,6 +80,13 @@ impl Expression {
         matches!(self.node, Node::Absent)
     }
 
+    /// The expression as a condition of a filter, where some lists of values are compared without the collation.
+    #[must_use]
+    pub fn in_filter(mut self) -> Self {
+        operators::by_bytes_in_filters(&mut self);
+        self
+    }
+
     /// The value, if it is constant.
     pub fn as_literal(&self) -> Option<ValueRef<'_>> {
         if let Node::Literal(value) = &self.node { Some(value.as_ref()) } else { None }

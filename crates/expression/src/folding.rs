@@ -4,11 +4,11 @@
 //! where there is no document to evaluate them for. So a failure is only noted here, and whoever has parsed the whole
 //! asks for it.
 
-use crate::call::{Call, Operator};
+use crate::call::{Call, Operator, Strings};
 use crate::made;
 use crate::variables::{EvaluationContext, ParseScope, Variables};
 use crate::{Evaluated, Expression};
-use bunko_bson::{DocumentRef, Value, ValueRef};
+use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use std::sync::OnceLock;
@@ -137,7 +137,11 @@ fn value(call: &Call, scope: &ParseScope) -> Result<Option<Value>> {
         }
     };
     let variables = Variables::default();
-    let context = EvaluationContext::new(DocumentRef::EMPTY, &variables, 0, operation).with_strings(scope.strings());
+    let strings = match call.operator.strings {
+        Strings::Collated => scope.strings(),
+        Strings::AsBytes => StringOrder::BYTES,
+    };
+    let context = EvaluationContext::new(DocumentRef::EMPTY, &variables, 0, operation).with_strings(strings);
     operation.work(1)?;
     match (call.operator.evaluate)(call, &context) {
         Ok(evaluated) => {

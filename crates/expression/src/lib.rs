@@ -11,6 +11,8 @@ mod binary_number;
 mod binary_text;
 mod calendar;
 mod call;
+#[cfg(test)]
+mod collation_table;
 mod conversion;
 mod date_part;
 mod decimal;

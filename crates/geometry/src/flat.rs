@@ -9,9 +9,16 @@ pub struct FlatPoint {
 }
 
 impl FlatPoint {
-    /// The distance between two points.
+    /// The distance between two points, rounded as MongoDB rounds it: a point may be exactly at a circle's radius.
     pub fn distance(self, other: Self) -> f64 {
-        (self.x - other.x).hypot(self.y - other.y)
+        let (x, y) = (self.x - other.x, self.y - other.y);
+        if x == 0.0 {
+            y.abs()
+        } else if y == 0.0 {
+            x.abs()
+        } else {
+            (x * x + y * y).sqrt()
+        }
     }
 
     /// Whether the coordinates are a longitude and a latitude.
@@ -34,7 +41,7 @@ impl FlatShape {
     pub fn contains(&self, point: FlatPoint) -> bool {
         match self {
             Self::Box { low, high } => low.x <= point.x && point.x <= high.x && low.y <= point.y && point.y <= high.y,
-            Self::Circle { center, radius } => center.distance(point) <= radius + radius.abs() * 1e-15,
+            Self::Circle { center, radius } => center.distance(point) - radius <= 0.0,
             Self::Polygon(vertices) => is_in_polygon(vertices, point),
         }
     }

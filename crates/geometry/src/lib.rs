@@ -4,20 +4,25 @@
 //! holds. Edges on the sphere are arcs of great circles; polygons in the plane are those of `$box` and `$polygon`.
 //!
 //! **Invariant:** pure, and no input makes it panic. What compares many edges asks an [`Effort`] whether to go on.
-//! **Invariant:** a shape that was parsed is valid: rings are closed and cross nothing, holes are inside.
+//! **Invariant:** a shape that was parsed is valid: rings are closed and cross nothing, holes are inside and beside each other.
 #![forbid(unsafe_code)]
 
+mod border_check;
 mod cap;
 mod cell;
+mod corner;
+mod edge_walk;
 mod effort;
 mod elements;
 mod flat;
 mod geohash;
 mod geojson;
 mod near;
+mod orientation;
 mod polygon;
 mod region;
 mod ring;
+mod ring_relation;
 mod shape;
 mod stored;
 mod vector;

@@ -29,6 +29,8 @@ pub struct Near {
     pub max: f64,
     /// What the units of [`Centre`] are multiplied by where distances are shown: metres in a radian for GeoJSON.
     pub unit: f64,
+    /// Least and greatest distance in the units in which distances are shown, as they were asked for.
+    shown: (f64, f64),
     /// Whether only an index on the sphere serves it: `$near` with GeoJSON.
     pub is_geojson: bool,
 }
@@ -106,7 +108,25 @@ impl Near {
         let unit = if is_geojson { EARTH_RADIUS_METERS } else { 1.0 };
         let centre =
             if is_sphere || is_geojson { Centre::Sphere(Vector::at(point.x, point.y)) } else { Centre::Flat(point) };
-        Ok(Self { centre, point, min: min / unit, max: max / unit, unit, is_geojson })
+        Ok(Self { centre, point, min: min / unit, max: max / unit, unit, shown: (min, max), is_geojson })
+    }
+
+    /// Whether a distance in the units of [`Centre`] is near. It is compared as it is shown, so that a distance that was
+    /// shown once is within itself.
+    pub fn holds(&self, distance: f64) -> bool {
+        let shown = distance * self.unit;
+        self.shown.0 <= shown && shown <= self.shown.1
+    }
+
+    /// Whether a search in the plane for points that near on the sphere comes to a point: it looks at longitudes and
+    /// latitudes around the centre, and does not go on behind 180 degrees.
+    pub fn is_reached_in_plane(&self, point: FlatPoint, radians: f64) -> bool {
+        const ROUNDING: f64 = 1e-9;
+        let degrees = radians.to_degrees();
+        let latitude = self.point.y;
+        let (top, bottom) = ((latitude + degrees).min(89.0), (latitude - degrees).max(-89.0));
+        let widened = degrees / top.to_radians().cos().min(bottom.to_radians().cos());
+        self.point.distance(point) <= degrees + widened + ROUNDING
     }
 }
 

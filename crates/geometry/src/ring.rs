@@ -1,13 +1,15 @@
 //! A closed line without crossings: the border of a polygon or of a hole in one.
 
-use crate::effort::{Budget, Effort};
-use crate::vector::{Edge, SAME_RADIANS, Vector, turn};
+use crate::border_check::{Placed, budget, each_near_pair};
+use crate::corner::Corner;
+use crate::edge_walk::{Crossing, EdgeWalk};
+use crate::orientation::{are_ordered, orthogonal};
+use crate::vector::{Edge, SAME_RADIANS, Vector, are_in_line};
 use std::f64::consts::PI;
 
-/// Most comparisons of two edges that checking one ring may take.
-const CHECK_STEPS_MAX: usize = 30_000_000;
-/// What the exact test of two edges is counted for, beside the test of their boxes.
-const CROSSING_STEPS: usize = 16;
+/// A point where ways to other points begin; it is at no round coordinates.
+/// Source: Google, "S2 Geometry" (2010), `S2::Origin`.
+const ORIGIN: Vector = Vector { x: 0.004_567_620_772_30, y: 0.999_474_766_130_78, z: 0.032_083_153_029_33 };
 
 /// Which side of a ring is inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +24,8 @@ pub(crate) enum Winding {
 #[derive(Clone, Debug)]
 pub(crate) struct Ring {
     vertices: Vec<Vector>,
-    /// A point inside; `None` where the ring encloses nothing.
-    inner: Option<Vector>,
+    /// Whether [`ORIGIN`] is inside.
+    has_origin: bool,
 }
 
 impl Ring {
@@ -32,13 +34,13 @@ impl Ring {
     /// The reason: vertices that come twice, edges that cross, too many of them to be compared.
     pub fn new(vertices: Vec<Vector>, winding: Winding) -> Result<Self, String> {
         check_vertices(&vertices)?;
-        let mut ring = Self { vertices, inner: None };
+        let mut ring = Self { vertices, has_origin: false };
         ring.check_crossings()?;
         // A ring that halves the sphere is taken as it is.
         if winding == Winding::Any && ring.turning() < -1e-11 {
             ring.vertices.reverse();
         }
-        ring.inner = ring.inner_point();
+        ring.has_origin = ring.is_right_at_second_vertex() != ring.surrounds(ring.vertices[1]);
         Ok(ring)
     }
 
@@ -65,40 +67,24 @@ impl Ring {
             .sum()
     }
 
-    /// A point a little to the left of some edge, nearer to that edge than to any other.
-    fn inner_point(&self) -> Option<Vector> {
-        const TRIED_EDGES: usize = 4;
-        // Fractions that no round coordinates have: lines to the point shall meet no vertex.
-        const ALONG: f64 = 0.414_213_562_373;
-        const ASIDE: f64 = 0.173_205_080_757;
-        let mut longest: Vec<(f64, Edge)> = self.edges().map(|edge| (edge.from.angle(edge.to), edge)).collect();
-        longest.sort_by(|a, b| b.0.total_cmp(&a.0));
-        longest.into_iter().take(TRIED_EDGES).find_map(|(length, edge)| {
-            let base = edge.at(ALONG);
-            let room = self
-                .edges()
-                .filter(|other| other.from != edge.from)
-                .map(|other| other.distance(base))
-                .fold(length, f64::min);
-            (room > SAME_RADIANS).then(|| (base + edge.left() * (room * ASIDE)).unit())
-        })
+    /// The vertex at the end of an edge, by the edge's number.
+    pub fn corner(&self, edge: usize) -> Corner {
+        let vertex = |index: usize| self.vertices[index % self.vertices.len()];
+        Corner { before: vertex(edge), at: vertex(edge + 1), after: vertex(edge + 2) }
+    }
+
+    /// Whether the second vertex counts as inside, as its corner says.
+    fn is_right_at_second_vertex(&self) -> bool {
+        let Corner { before, at, after } = self.corner(0);
+        are_ordered(orthogonal(at), before, after, at)
     }
 
     /// Whether a point is inside; on the border any answer will do.
     pub fn surrounds(&self, point: Vector) -> bool {
-        let Some(inner) = self.inner else { return false };
-        if point.dot(inner) > -0.5 {
-            return !self.separates(point, inner);
-        }
-        // An arc to the other side of the world may be any: the way goes by a point between them.
-        let aside = point.cross(inner);
-        let between = if aside.length() > 1e-3 { aside } else { inner.cross(Vector::at(12.3, 45.6)) }.unit();
-        self.separates(point, between) == self.separates(between, inner)
-    }
-
-    fn separates(&self, from: Vector, to: Vector) -> bool {
-        let way = Edge { from, to };
-        self.edges().filter(|edge| edge.crosses(way)).count() % 2 == 1
+        let Some((&first, _)) = self.vertices.split_first() else { return false };
+        let mut walk = EdgeWalk::new(Edge { from: ORIGIN, to: point }, first);
+        let ends = self.vertices.iter().skip(1).chain([&first]);
+        ends.fold(self.has_origin, |is_inside, &end| is_inside ^ walk.step_over(end))
     }
 
     /// Whether a point is on the border.
@@ -111,27 +97,14 @@ impl Ring {
     }
 
     fn check_crossings(&self) -> Result<(), String> {
-        let mut boxed: Vec<(usize, Edge, Extent)> =
-            self.edges().enumerate().map(|(index, edge)| (index, edge, Extent::of(edge))).collect();
-        boxed.sort_by(|a, b| a.2.low.x.total_cmp(&b.2.low.x));
-        let mut budget = Budget(CHECK_STEPS_MAX);
-        for (position, (index, edge, extent)) in boxed.iter().enumerate() {
-            let later = &boxed[position + 1..];
-            for (other_index, other, other_extent) in later {
-                if other_extent.low.x > extent.high.x {
-                    break;
-                }
-                let steps = if extent.meets(other_extent) { CROSSING_STEPS } else { 1 };
-                if !budget.goes_on(steps) {
-                    return Err(format!("Loop of {} vertices is too complex to be checked", self.vertices.len()));
-                }
-                if steps > 1 && edge.crosses(*other) {
-                    let (first, second) = (index.min(other_index), index.max(other_index));
-                    return Err(format!("Edges {first} and {second} cross"));
-                }
+        let edges = self.edges().enumerate().map(|(index, edge)| Placed::new(0, index, edge)).collect();
+        each_near_pair(edges, &mut budget(), &mut |one, other| match one.edge.crossing(other.edge) {
+            Crossing::Inner => {
+                let (first, second) = (one.index.min(other.index), one.index.max(other.index));
+                Err(format!("Edges {first} and {second} cross"))
             }
-        }
-        Ok(())
+            Crossing::End | Crossing::None => Ok(()),
+        })
     }
 }
 
@@ -148,37 +121,9 @@ fn check_vertices(vertices: &[Vector]) -> Result<(), String> {
     }
     for (index, vertex) in vertices.iter().enumerate() {
         let next = vertices[(index + 1) % vertices.len()];
-        if vertex.dot(next) < 0.0 && turn(*vertex, next, Vector::at(12.3, 45.6)) == 0 {
+        if vertex.dot(next) < 0.0 && are_in_line(*vertex, next, Vector::at(12.3, 45.6)) {
             return Err(format!("Vertices {index} and {} are antipodal", (index + 1) % vertices.len()));
         }
     }
     Ok(())
-}
-
-/// The box around an edge.
-struct Extent {
-    low: Vector,
-    high: Vector,
-}
-
-impl Extent {
-    fn of(edge: Edge) -> Self {
-        let (from, to) = (edge.from, edge.to);
-        // How far an arc can be from its chord.
-        let chord = (to - from).length();
-        let bulge = 1.0 - (1.0 - chord * chord / 4.0).max(0.0).sqrt() + 1e-15;
-        let margin = Vector { x: bulge, y: bulge, z: bulge };
-        let low = Vector { x: from.x.min(to.x), y: from.y.min(to.y), z: from.z.min(to.z) };
-        let high = Vector { x: from.x.max(to.x), y: from.y.max(to.y), z: from.z.max(to.z) };
-        Self { low: low - margin, high: high + margin }
-    }
-
-    fn meets(&self, other: &Self) -> bool {
-        self.low.x <= other.high.x
-            && other.low.x <= self.high.x
-            && self.low.y <= other.high.y
-            && other.low.y <= self.high.y
-            && self.low.z <= other.high.z
-            && other.low.z <= self.high.z
-    }
 }

@@ -2,6 +2,7 @@
 
 use crate::cap::Cap;
 use crate::cell::Cell;
+use crate::edge_walk::Crossing;
 use crate::effort::Effort;
 use crate::polygon::Polygon;
 use crate::vector::{Edge, SAME_RADIANS, Vector};
@@ -42,6 +43,11 @@ impl Shape {
             (&[point], true) => Some(point),
             _ => None,
         }
+    }
+
+    /// Whether it is one point, one line or one polygon.
+    pub fn is_single(&self) -> bool {
+        self.points.len() + self.lines.len() + self.polygons.len() == 1
     }
 
     /// Whether it has an inside.
@@ -103,7 +109,9 @@ impl Shape {
 
     /// Whether a line or polygon of this one shares a point with an edge.
     fn meets_edge(&self, edge: Edge, effort: &mut dyn Effort) -> bool {
-        self.lines.iter().any(|line| !effort.goes_on(line.0.len()) || line.edges().any(|own| own.touches(edge)))
+        self.lines
+            .iter()
+            .any(|line| !effort.goes_on(line.0.len()) || line.edges().any(|own| own.crossing(edge) != Crossing::None))
             || self.polygons.iter().any(|polygon| polygon.meets_edge(edge, effort))
     }
 

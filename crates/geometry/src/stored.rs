@@ -17,7 +17,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Reads a value.
+    /// Reads a value. Strict winding is for queries only: a document's geometry that has it is none.
     /// # Errors
     /// The reason why it is no geometry.
     pub fn parse(value: ValueRef<'_>) -> Result<Self, String> {
@@ -30,6 +30,9 @@ impl Stored {
             return Err(format!("geo element must be an array or object: {}", ValueText(value)));
         };
         let (shape, flat) = geojson::shape(geometry)?;
+        if shape.has_strict_winding() {
+            return Err("can't index geometry with strict winding order".to_owned());
+        }
         Ok(Self { flat, sphere: Some(shape) })
     }
 

@@ -1,5 +1,6 @@
 //! Points on the unit sphere, and edges: the shorter arcs of great circles between them.
 
+use crate::edge_walk::{Crossing, EdgeWalk};
 use std::ops::{Add, Mul, Neg, Sub};
 
 /// How far two points may be apart to be taken for one, in radians: about 6 mm on the ground, the size of the smallest
@@ -90,8 +91,13 @@ impl Neg for Vector {
     }
 }
 
+/// Whether rounding does not tell which way three points turn.
+pub(crate) fn are_in_line(a: Vector, b: Vector, c: Vector) -> bool {
+    clear_turn(a, b, c) == 0
+}
+
 /// Which way the triangle turns: 1 counterclockwise, -1 clockwise, 0 where rounding does not tell.
-pub(crate) fn turn(a: Vector, b: Vector, c: Vector) -> i8 {
+fn clear_turn(a: Vector, b: Vector, c: Vector) -> i8 {
     const ROUNDING: f64 = 1e-15;
     let (ab, ac) = (b - a, c - a);
     let volume = ab.cross(ac).dot(a);
@@ -113,20 +119,16 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    /// Whether two edges cross at a point that is an end of neither.
-    pub fn crosses(self, other: Self) -> bool {
-        let (a, b, c, d) = (self.from, self.to, other.from, other.to);
-        let first = turn(a, c, b);
-        first != 0 && first == turn(b, d, a) && first == turn(c, b, d) && first == turn(d, a, c)
+    /// What the two have in common.
+    pub fn crossing(self, other: Self) -> Crossing {
+        EdgeWalk::new(self, other.from).step(other.to)
     }
 
-    /// Whether two edges share a point.
-    pub fn touches(self, other: Self) -> bool {
-        self.crosses(other)
-            || self.distance(other.from) <= SAME_RADIANS
-            || self.distance(other.to) <= SAME_RADIANS
-            || other.distance(self.from) <= SAME_RADIANS
-            || other.distance(self.to) <= SAME_RADIANS
+    /// Whether two edges clearly cross at a point that is an end of neither: an edge along the other does not.
+    pub fn crosses(self, other: Self) -> bool {
+        let (a, b, c, d) = (self.from, self.to, other.from, other.to);
+        let first = clear_turn(a, c, b);
+        first != 0 && first == clear_turn(b, d, a) && first == clear_turn(c, b, d) && first == clear_turn(d, a, c)
     }
 
     /// The angle between a point and the nearest point of the edge, in radians.
@@ -145,10 +147,5 @@ impl Edge {
     /// The point at a fraction of the chord.
     pub fn at(self, fraction: f64) -> Vector {
         (self.from * (1.0 - fraction) + self.to * fraction).unit()
-    }
-
-    /// The direction to the left of the edge.
-    pub fn left(self) -> Vector {
-        self.from.cross(self.to).unit()
     }
 }

@@ -35,6 +35,18 @@ pub struct QueryScope {
     pub scripts: Arc<Scripts>,
     /// What an operator set for commands like this one.
     pub settings: Option<Arc<QuerySettings>>,
+    /// Whether conditions may be looked for in all documents.
+    pub scans: CollectionScans,
+}
+
+/// Whether a query with conditions may read all documents of a user's collection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum CollectionScans {
+    #[default]
+    Allowed,
+    /// As parameter `notablescan` asks.
+    Refused,
 }
 
 impl QueryScope {
@@ -47,6 +59,7 @@ impl QueryScope {
             operation,
             strings: StringOrder::default(),
             constant_failure: Arc::default(),
+            scans: CollectionScans::default(),
             builtins: Builtins::Available,
             offered: Offered::NONE,
             at_hand: Arc::default(),
@@ -140,7 +153,7 @@ struct Predicate {
 
 impl ExprCompiler for ExprInFilter {
     fn compile(&self, expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>> {
-        let expression = Expression::parse(expression, &self.scope.parse_scope())?;
+        let expression = Expression::parse(expression, &self.scope.parse_scope())?.in_filter();
         Ok(Arc::new(Predicate { expression, scope: Arc::clone(&self.scope) }))
     }
 

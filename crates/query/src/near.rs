@@ -96,14 +96,15 @@ impl NearSearch {
             .min_by(|a, b| a.0.total_cmp(&b.0));
         match effort.failure {
             Some(failure) => Err(failure),
-            None => Ok(nearest.filter(|(distance, _)| self.near.min <= *distance && *distance <= self.near.max)),
+            None => Ok(nearest.filter(|(distance, _)| self.near.holds(*distance))),
         }
     }
 
     fn distance(&self, stored: &Stored, effort: &mut Counted<'_>) -> Option<f64> {
         match (self.measure, self.near.centre, stored.flat()) {
             (Measure::Chord, Centre::Sphere(centre), Some(point)) if point.is_on_sphere() => {
-                Some(Vector::at(point.x, point.y).angle_by_chord(centre))
+                let distance = Vector::at(point.x, point.y).angle_by_chord(centre);
+                self.near.is_reached_in_plane(point, distance).then_some(distance)
             }
             _ => stored.distance(self.near.centre, effort),
         }

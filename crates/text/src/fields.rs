@@ -22,6 +22,8 @@ pub struct TextFields {
     language_field: String,
     /// The rules of its terms.
     pub version: TextVersion,
+    /// The version's number.
+    number: i64,
 }
 
 /// One text of a document.
@@ -38,12 +40,14 @@ impl TextFields {
         for weight in spec.get("weights")?.as_document()? {
             weights.insert(weight.name.to_owned(), number::as_f64(weight.value)?);
         }
+        let number = number::as_i64_exact(spec.get("textIndexVersion")?)?;
         Some(Self {
             others: weights.remove(ALL_FIELDS),
             weights,
-            language: Language::named(spec.get("default_language")?.as_str()?)?,
+            language: Language::of_index(spec.get("default_language")?.as_str()?, number)?,
+            number,
             language_field: spec.get("language_override")?.as_str()?.to_owned(),
-            version: TextVersion::numbered(number::as_i64_exact(spec.get("textIndexVersion")?)?)?,
+            version: TextVersion::numbered(number)?,
         })
     }
 
@@ -95,10 +99,20 @@ impl TextFields {
         }
     }
 
+    /// The language of that name, if the index has one.
+    pub fn language_named(&self, name: &str) -> Option<Language> {
+        Language::of_index(name, self.number)
+    }
+
+    /// The version as specifications have it.
+    pub fn number(&self) -> i64 {
+        self.number
+    }
+
     fn language_of(&self, document: DocumentRef<'_>) -> Result<Option<Language>> {
         match document.get(&self.language_field) {
             None => Ok(None),
-            Some(ValueRef::String(name)) => match Language::named(name) {
+            Some(ValueRef::String(name)) => match self.language_named(name) {
                 Some(language) => Ok(Some(language)),
                 None => Err(Failure::new(ErrorCode(17262), format!("language override unsupported: {name}"))),
             },

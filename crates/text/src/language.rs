@@ -81,7 +81,45 @@ const LANGUAGES: &[Entry] = &[
     language!(Turkish, "turkish", "tr"),
 ];
 
+/// Names that only text indexes of version 1 have: the stemming library's.
+/// Source: Snowball project, `libstemmer`, `modules.txt`.
+const SHORT_NAMES: &[(&str, Language)] = &[
+    ("dan", Language::Danish),
+    ("deu", Language::German),
+    ("dut", Language::Dutch),
+    ("eng", Language::English),
+    ("esl", Language::Spanish),
+    ("fin", Language::Finnish),
+    ("fra", Language::French),
+    ("fre", Language::French),
+    ("ger", Language::German),
+    ("hun", Language::Hungarian),
+    ("ita", Language::Italian),
+    ("nld", Language::Dutch),
+    ("no", Language::Norwegian),
+    ("nor", Language::Norwegian),
+    ("por", Language::Portuguese),
+    ("porter", Language::English),
+    ("ron", Language::Romanian),
+    ("rum", Language::Romanian),
+    ("rus", Language::Russian),
+    ("spa", Language::Spanish),
+    ("swe", Language::Swedish),
+    ("tur", Language::Turkish),
+];
+
 impl Language {
+    /// By its name or its two letters, in capitals or not, for text indexes of that version. Version 1 has also other short
+    /// names, takes them as they are written, and takes every other name for [`Self::None`].
+    pub fn of_index(name: &str, version: i64) -> Option<Self> {
+        if version > 1 {
+            return Self::named(name);
+        }
+        let is_called = |entry: &&Entry| entry.names.contains(&name);
+        let short = || SHORT_NAMES.iter().find(|(short, _)| *short == name).map(|(_, language)| *language);
+        Some(LANGUAGES.iter().find(is_called).map(|entry| entry.language).or_else(short).unwrap_or(Self::None))
+    }
+
     /// By its name or its two letters, in capitals or not.
     pub fn named(name: &str) -> Option<Self> {
         let is_called = |entry: &&Entry| entry.names.iter().any(|own| own.eq_ignore_ascii_case(name));
@@ -121,6 +159,16 @@ mod tests {
         for (position, entry) in LANGUAGES.iter().enumerate() {
             assert_eq!(entry.language as usize, position);
         }
+    }
+
+    #[test]
+    fn the_first_version_has_more_names_and_refuses_none() {
+        assert_eq!(Language::of_index("eng", 1), Some(Language::English));
+        assert_eq!(Language::of_index("english", 1), Some(Language::English));
+        assert_eq!(Language::of_index("ENGLISH", 1), Some(Language::None));
+        assert_eq!(Language::of_index("klingon", 1), Some(Language::None));
+        assert_eq!(Language::of_index("ENGLISH", 2), Some(Language::English));
+        assert_eq!(Language::of_index("eng", 3), None);
     }
 
     #[test]

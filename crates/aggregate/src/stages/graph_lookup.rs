@@ -44,7 +44,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     };
     // MongoDB looks which collections a pipeline reads before it reads the rest.
     let source = parse_source(specification)?;
-    environment.sources.note(&source)?;
+    environment.sources.note(&source, &environment.scope.strings)?;
     let (mut start_with, mut connect_from, mut connect_to, mut as_path) = (None, "", "", "");
     let (mut depth_max, mut depth_path, mut restriction) = (u64::MAX, None, ArrayBuf::new());
     for element in specification {

@@ -51,7 +51,7 @@ fn parse(name: &'static str, asked: Asked, value: ValueRef<'_>, environment: &En
         }
     }
     if let Some(over) = &environment.over {
-        environment.sources.note(over)?;
+        environment.sources.note(over, &environment.scope.strings)?;
     }
     Ok(vec![Box::new(Searching { name, asked, specification: specification.to_owned() })])
 }

@@ -169,6 +169,12 @@ impl Options {
         if self.is_sparse && self.partial_filter.is_some() {
             return Err(cannot_create("cannot mix \"partialFilterExpression\" and \"sparse\" options".to_owned()));
         }
+        if self.is_unique && self.prepares_unique {
+            return Err(cannot_create(format!(
+                "an index that is unique cannot prepare to become so: 'unique' and 'prepareUnique' are both set in {}",
+                ValueText(ValueRef::Document(spec))
+            )));
+        }
         if self.version == Some(1) && self.strings.is_some() {
             return Err(cannot_create(format!(
                 "Invalid index specification {}; cannot create an index with the 'collation' option and v=1",
@@ -208,7 +214,7 @@ pub(super) fn is_option(name: &str) -> bool {
     OPTIONS.contains(&name) || KINDS.iter().any(|kind| kind.options.contains(&name))
 }
 
-pub(super) fn check_id_options(spec: DocumentRef<'_>) -> Result<Option<StringOrder>> {
+pub(super) fn check_id_options(spec: DocumentRef<'_>) -> Result<Options> {
     if let Some(element) = spec.iter().find(|element| !ID_OPTIONS.contains(&element.name)) {
         return Err(Failure::new(
             ErrorCode::INVALID_INDEX_SPECIFICATION_OPTION,
@@ -221,7 +227,7 @@ pub(super) fn check_id_options(spec: DocumentRef<'_>) -> Result<Option<StringOrd
     }
     let mut options = Options::default();
     spec.iter().try_for_each(|element| options.read(spec, element.name, element.value, &[]))?;
-    Ok(options.strings)
+    Ok(options)
 }
 
 fn collation(value: ValueRef<'_>) -> Result<StringOrder> {

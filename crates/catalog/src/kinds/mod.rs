@@ -11,8 +11,8 @@ mod sphere_bucket;
 mod text;
 mod wildcard;
 
-pub(crate) use text::SCORES as TEXT_SCORES;
 pub use text::TextIndex;
+pub(crate) use text::{NAME as TEXT_INDEX, SCORES as TEXT_SCORES, TERMS as TEXT_TERMS};
 
 use crate::index_keys::KeySet;
 use crate::{IndexField, IndexSpec, Multikey};
@@ -44,6 +44,11 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
 
     /// Whether documents have keys of that path, where the index answers by path.
     fn covers(&self, _path: &str) -> bool {
+        false
+    }
+
+    /// Whether documents have keys of that path and of all paths below it.
+    fn covers_below(&self, _path: &str) -> bool {
         false
     }
 

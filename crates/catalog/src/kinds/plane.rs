@@ -88,7 +88,7 @@ impl IndexKind for Plane {
 }
 
 impl Plane {
-    /// Adds the square of a pair, or those of the pairs in an array.
+    /// Adds the square of a pair, or those of the pairs in an array; empty pairs have none.
     fn add_squares(&self, value: ValueRef<'_>, squares: &mut Vec<Value>) -> Result<()> {
         let fields = match value {
             ValueRef::Array(array) => array.as_document(),
@@ -111,7 +111,9 @@ impl Plane {
                             return Err(Failure::new(ErrorCode(16804), message));
                         }
                     };
-                    squares.push(Value::Int64(self.square(pair)?));
+                    if !pair.is_empty() {
+                        squares.push(Value::Int64(self.square(pair)?));
+                    }
                 }
                 Ok(())
             }

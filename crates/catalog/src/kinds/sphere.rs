@@ -6,7 +6,7 @@ use crate::index_keys::KeySet;
 use crate::key_pattern::{cannot_create, read_fields};
 use crate::{IndexSpec, Multikey};
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, number};
+use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, number, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_geometry::{Cell, Stored, covering_of_shape, values_at};
 use std::sync::Arc;
@@ -31,10 +31,20 @@ struct Sphere {
     /// Which fields are geospatial ones.
     is_geo: Vec<bool>,
     cells: CellsOf,
+    version: Version,
+}
+
+/// How an index keeps documents without a shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    /// A null, for a missing shape: version 1, to which null is a malformed shape.
+    Full,
+    /// Nothing: versions 2 and 3.
+    Sparse,
 }
 
 /// The numbers of the cells of what a document has at a path.
-pub(super) type CellsOf = fn(DocumentRef<'_>, &str) -> Result<Vec<Value>>;
+pub(super) type CellsOf = fn(DocumentRef<'_>, &str, Version) -> Result<Vec<Value>>;
 
 fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
     read_named(NAME, cells, key, spec)
@@ -49,8 +59,10 @@ pub(super) fn read_named(
 ) -> Result<ReadKind> {
     let options = read_options(spec)?;
     let is_geo = key.iter().map(|field| field.value.as_str() == Some(name)).collect();
+    let is_first = matches!(options.as_ref().get(VERSION), Some(ValueRef::Int32(1)));
+    let version = if is_first { Version::Full } else { Version::Sparse };
     let fields = read_fields(key)?;
-    Ok(ReadKind { kind: Arc::new(Sphere { name, is_geo, cells }), fields, key: None, options })
+    Ok(ReadKind { kind: Arc::new(Sphere { name, is_geo, cells, version }), fields, key: None, options })
 }
 
 /// The options, as they are shown.
@@ -103,10 +115,10 @@ impl IndexKind for Sphere {
 
     fn keys(&self, index: &IndexSpec, document: DocumentRef<'_>, keys: &mut KeySet<'_>) -> Result<Multikey> {
         let mut parts = Vec::with_capacity(index.fields.len());
-        let mut is_indexed = false;
+        let mut is_indexed = self.version == Version::Full;
         for (field, is_geo) in index.fields.iter().zip(&self.is_geo) {
             let values = if *is_geo {
-                let cells = (self.cells)(document, &field.path)?;
+                let cells = (self.cells)(document, &field.path, self.version)?;
                 is_indexed |= !cells.is_empty();
                 cells
             } else {
@@ -114,7 +126,7 @@ impl IndexKind for Sphere {
             };
             parts.push(if values.is_empty() { vec![Value::Null] } else { values });
         }
-        // A document without any of the shapes has no keys.
+        // Since version 2 a document without any of the shapes has no keys.
         if is_indexed {
             super::add_combinations(index, &parts, keys)?;
         }
@@ -127,24 +139,37 @@ impl IndexKind for Sphere {
 }
 
 /// The numbers of the cells that cover the shapes at a path.
-fn cells(document: DocumentRef<'_>, path: &str) -> Result<Vec<Value>> {
+fn cells(document: DocumentRef<'_>, path: &str, version: Version) -> Result<Vec<Value>> {
+    let values = values_at(document, path);
+    if version == Version::Sparse && are_no_shape(&values) {
+        return Ok(Vec::new());
+    }
     let mut numbers = Vec::new();
-    for value in values_at(document, path) {
-        if value.is_nullish() {
-            continue;
-        }
+    for value in values {
         let stored = Stored::parse(value).map_err(|reason| no_keys(document, &reason))?;
         let Some(shape) = stored.sphere() else {
             return Err(no_keys(document, "longitude/latitude is out of bounds"));
         };
-        if shape.has_strict_winding() {
-            return Err(no_keys(document, "big polygons cannot be indexed"));
+        if version == Version::Full && !shape.is_single() {
+            return Err(no_keys(document, "given geometry can't be indexed in the old index format"));
         }
         numbers.extend(covering_of_shape(shape).into_iter().map(Cell::number));
     }
     numbers.sort_unstable();
     numbers.dedup();
     Ok(numbers.into_iter().map(Value::Int64).collect())
+}
+
+/// Whether the values are one null, empty document or empty array, alone or several times. Beside another value it is a
+/// malformed shape.
+fn are_no_shape(values: &[ValueRef<'_>]) -> bool {
+    let Some((first, others)) = values.split_first() else { return true };
+    let is_no_shape = match first {
+        ValueRef::Document(document) => document.is_empty(),
+        ValueRef::Array(array) => array.is_empty(),
+        other => other.is_nullish(),
+    };
+    is_no_shape && others.iter().all(|other| order::compare(*first, *other).is_eq())
 }
 
 /// The values of a field that is not geospatial.

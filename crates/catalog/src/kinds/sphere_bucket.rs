@@ -1,7 +1,7 @@
 //! Places of the measurements in a bucket of a time series, by the cells that have them: `{'data.a': '2dsphere_bucket', meta: 1}`.
 //! An index of measurements `{a: '2dsphere'}` is one of these.
 
-use super::sphere::read_named;
+use super::sphere::{Version, read_named};
 use super::{KindEntry, ReadKind};
 use bunko_bson::{DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -20,7 +20,7 @@ fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
 /// The numbers of the cells that have the points of a column, or of a path into its values.
 /// # Errors
 /// 183934 for what is no place, 183493 for one that is no point.
-fn cells(bucket: DocumentRef<'_>, path: &str) -> Result<Vec<Value>> {
+fn cells(bucket: DocumentRef<'_>, path: &str, _version: Version) -> Result<Vec<Value>> {
     let path = path.strip_prefix(COLUMNS).and_then(|path| path.strip_prefix('.')).unwrap_or(path);
     let (column, rest) = path.split_once('.').map_or((path, None), |(column, rest)| (column, Some(rest)));
     let columns = bucket.get(COLUMNS).and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);

@@ -21,13 +21,13 @@ use std::sync::Arc;
 
 pub(super) const ENTRY: KindEntry = KindEntry { name: NAME, options: &[WEIGHTS, LANGUAGE, OVERRIDE, VERSION], read };
 
-pub(super) const NAME: &str = "text";
+pub(crate) const NAME: &str = "text";
 const WEIGHTS: &str = "weights";
 const LANGUAGE: &str = "default_language";
 const OVERRIDE: &str = "language_override";
 const VERSION: &str = "textIndexVersion";
 /// What stands in a shown key pattern for the terms, and for the scores.
-const TERMS: &str = "_fts";
+pub(crate) const TERMS: &str = "_fts";
 pub(crate) const SCORES: &str = "_ftsx";
 const ALL_FIELDS: &str = "$**";
 /// Weights are below this. Source: MongoDB, text indexes.
@@ -176,7 +176,7 @@ fn version(value: Option<ValueRef<'_>>) -> Result<i64> {
 fn language(value: Option<ValueRef<'_>>, version: i64) -> Result<&str> {
     match value {
         None => Ok(Language::English.name()),
-        Some(ValueRef::String(name)) if Language::named(name).is_some() => Ok(name),
+        Some(ValueRef::String(name)) if Language::of_index(name, version).is_some() => Ok(name),
         Some(ValueRef::String(name)) => {
             Err(cannot_create(format!("unsupported language: \"{name}\" for text index version {version}")))
         }

@@ -298,6 +298,11 @@ impl IndexKind for Wildcard {
     fn covers(&self, path: &str) -> bool {
         self.paths.has(path)
     }
+
+    fn covers_below(&self, path: &str) -> bool {
+        let is_cut = |excluded: &[String]| excluded.iter().any(|other| is_within(other, path));
+        self.paths.has(path) && !matches!(&self.paths, Paths::Without(excluded) if is_cut(excluded))
+    }
 }
 
 /// The parts of keys that some fields of an index make up: each combination of their values.

@@ -86,14 +86,18 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
     check_dependent_options(invocation, clustered.as_ref())?;
     let expiry = Expiry::parse(invocation)?;
     let strings = collation_option::of_collection(invocation)?;
-    id_index_option::check(invocation, &namespace, &strings)?;
+    let id_version = id_index_option::check(invocation, &namespace, &strings)?;
     let validation = ValidationOptions::parse(invocation)?;
     validation.check(invocation, &namespace)?;
     let images = pre_and_post_images(invocation)?;
     storage_engine_option::check_of_indexes(invocation)?;
     let encrypted = encrypted_fields::of_collection(invocation, &namespace, &validation)?;
-    let mut create =
-        CreateOptions { engine: storage_engine_option::parse(invocation)?, uuid, ..CreateOptions::default() };
+    let mut create = CreateOptions {
+        engine: storage_engine_option::parse(invocation)?,
+        uuid,
+        id_version,
+        ..CreateOptions::default()
+    };
     if create.engine.is_some()
         && let Some(given) = invocation.field("storageEngine")
     {

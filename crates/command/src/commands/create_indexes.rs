@@ -12,8 +12,9 @@ use crate::time_series::{self, Series};
 use bunko_access::Action;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
-use bunko_catalog::{Collection, CreateOptions, IndexSpec, Namespace};
+use bunko_catalog::{Collection, CreateOptions, Index, IndexSpec, Namespace};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_timeseries::BUCKETS_PREFIX;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
@@ -32,12 +33,19 @@ const BYTES_SHORT_MAX: u64 = 64 << 10;
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    check_creatable(&namespace)?;
+    // Buckets that are there may have indexes of their own.
+    let are_buckets = namespace.collection().starts_with(BUCKETS_PREFIX);
+    if !are_buckets || invocation.collection(&namespace).is_none() {
+        check_creatable(&namespace)?;
+    }
     if let Some(quorum) = invocation.field("commitQuorum") {
         commit_quorum::check(invocation.service.deployment(), quorum)?;
     }
     let series = time_series::find(&invocation.service.catalog, &namespace)?;
     let specs = parse_specs(invocation, series.as_ref())?;
+    if namespace.is_of_system() && specs.iter().any(|spec| spec.is_hidden) {
+        return Err(Failure::bad_value("can't hide index on system collection").into());
+    }
     // The buckets' own index on `_id` is none of the measurements.
     let hidden = usize::from(series.is_some());
     collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
@@ -58,6 +66,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     let created = invocation.service.catalog.create_indexes(&collection, &specs, invocation)?;
     invocation.note_written(created.lsn);
+    if created.lsn.is_some() {
+        let now_ms = invocation.service.world.now_ms();
+        let indexes = collection.indexes();
+        let is_new = |index: &&Arc<Index>| specs.iter().any(|spec| spec.name == index.name) && index.uses() == 0;
+        indexes.iter().filter(is_new).for_each(|index| index.note_counted_since(now_ms));
+    }
     reply
         .append("numIndexesBefore", (created.before - hidden) as i32)
         .append("numIndexesAfter", (created.after - hidden) as i32);

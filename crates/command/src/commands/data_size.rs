@@ -4,8 +4,8 @@ use crate::authorization::{Privileges, collections};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::made_while_read;
-use bunko_bson::{DocumentRef, ValueRef, Writer};
-use bunko_catalog::{Collection, Namespace};
+use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef, Writer, order};
+use bunko_catalog::{Answers, Collection, Index, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_query::{FindQuery, Hint, plan};
 use std::sync::Arc;
@@ -111,8 +111,9 @@ fn measure(
 ) -> Result<Measured, Failure> {
     let mut query = FindQuery::new(DocumentRef::EMPTY, invocation.scope())?;
     if let Some(part) = part {
-        query.hint = hint_of(collection, part)?;
-        query.set_key_bounds(part.min, part.max);
+        let index = index_of(collection, part.key_pattern)?;
+        query.hint = Some(Hint::Name(index.name.clone()));
+        query.set_key_bounds(extended(part.min, &index).as_ref(), extended(part.max, &index).as_ref());
     }
     let plan = match plan(collection, Arc::new(query)) {
         Ok(plan) => plan,
@@ -133,13 +134,37 @@ fn measure(
     Ok(measured)
 }
 
-fn hint_of(collection: &Collection, part: &Part<'_>) -> Result<Option<Hint>, Failure> {
-    let has_index = collection.ready_indexes().iter().any(|index| {
-        let key = index.document.as_ref().get("key").and_then(ValueRef::as_document);
-        key.is_some_and(|key| key.as_bytes() == part.key_pattern.as_bytes())
-    });
-    if !has_index {
-        return Err(no_index());
+/// The index whose pattern begins with the one that is asked for: of several the shortest.
+/// # Errors
+/// `OperationFailed` if there is none; indexes that leave documents out or have several keys for one do not count.
+fn index_of(collection: &Collection, pattern: DocumentRef<'_>) -> Result<Arc<Index>, Failure> {
+    let length = pattern.iter().count();
+    let begins = |index: &Arc<Index>| {
+        let beginning: DocumentBuf = fields(index.key_pattern().iter().take(length));
+        index.kind.answers() == Answers::ByField
+            && !index.is_sparse
+            && index.partial_filter.is_none()
+            && index.key_pattern().iter().count() >= length
+            && order::compare_documents(beginning.as_ref(), pattern).is_eq()
+    };
+    let found = collection.ready_indexes().into_iter().filter(begins);
+    found.min_by_key(|index| index.key_pattern().iter().count()).ok_or_else(no_index)
+}
+
+/// A bound of a part of an index's fields, with the smallest value for the others.
+fn extended(bound: DocumentRef<'_>, index: &Index) -> DocumentBuf {
+    let given = bound.iter().count();
+    let mut extended = bound.to_owned();
+    for field in index.key_pattern().iter().skip(given) {
+        extended.append(field.name, ValueRef::MinKey);
     }
-    Hint::parse(ValueRef::Document(part.key_pattern))
+    extended
+}
+
+fn fields<'a>(elements: impl Iterator<Item = Element<'a>>) -> DocumentBuf {
+    let mut document = DocumentBuf::new();
+    for element in elements {
+        document.append(element.name, element.value);
+    }
+    document
 }

@@ -85,6 +85,11 @@ fn describe(collection: &Collection, detail: Detail) -> DocumentBuf {
     }
     let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid };
     let info = DocumentBuf::new().with("readOnly", false).with("uuid", uuid);
-    let document = document.with("options", &*collection.options()).with("info", &info);
-    if collection.is_clustered() { document } else { document.with("idIndex", &collection.id_index().document) }
+    let options = time_series::shown_options(collection);
+    let document = document.with("options", &options).with("info", &info);
+    if collection.is_clustered() || options.as_ref().get("clusteredIndex").is_some() {
+        document
+    } else {
+        document.with("idIndex", &collection.id_index().document)
+    }
 }

@@ -41,7 +41,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let collection = invocation
         .collection_not_view(&namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")))?;
-    let specs = collection.indexes().iter().map(|index| form.of(index, listed(index.document.as_ref()))).collect();
+    let shown = |index: &Index| time_series::shown_index(&collection, listed(index.document.as_ref()).as_ref());
+    let specs = collection.indexes().iter().map(|index| form.of(index, shown(index))).collect();
     Ok(write_document_list(invocation, reply, &namespace, specs)?)
 }
 

@@ -21,8 +21,8 @@ fn check(specification: ValueRef<'_>) -> Result<()> {
 fn documents(surroundings: &Surroundings, namespace: &Namespace, _: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
     // Of a view those of the collection below it.
     let Some(noted) = resolve(&surroundings.catalog, namespace)?.collection else { return Ok(Vec::new()) };
-    let since = ValueRef::DateTime(surroundings.started_at_ms);
     let describe = |index: &bunko_catalog::Index| {
+        let since = ValueRef::DateTime(index.counted_since_ms().unwrap_or(surroundings.started_at_ms));
         let accesses = DocumentBuf::new().with("ops", index.uses() as i64).with("since", since);
         let mut described = DocumentBuf::new()
             .with("name", &index.name)

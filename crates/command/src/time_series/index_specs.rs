@@ -7,7 +7,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_timeseries::{TimeSeries, bucket_filter};
 
 /// The option of an index of buckets that keeps what was asked of measurements, as MongoDB's indexes of buckets do.
-const ORIGINAL: &str = "originalSpec";
+pub(super) const ORIGINAL: &str = "originalSpec";
 
 /// What an index of places is of measurements, and of buckets.
 const SPHERE: &str = "2dsphere";

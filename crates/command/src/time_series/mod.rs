@@ -21,7 +21,7 @@ pub(crate) use open_buckets::OpenBuckets;
 pub(crate) use update::update_instead;
 
 use crate::invocation::Invocation;
-use bunko_bson::ValueRef;
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Catalog, Collection, Namespace};
 use bunko_errors::Result;
 use bunko_timeseries::{BUCKETS_PREFIX, TimeSeries};
@@ -66,4 +66,40 @@ pub(crate) fn find(catalog: &Catalog, namespace: &Namespace) -> Result<Option<Se
     let options = buckets.options();
     let options = options.as_ref().as_ref().get("timeseries").and_then(ValueRef::as_document);
     Ok(options.map(TimeSeries::of_document).map(|options| Series { options, buckets }))
+}
+
+/// A collection's options as they are listed. Buckets are in the order of their `_id`, as those of a clustered collection.
+pub(crate) fn shown_options(collection: &Collection) -> DocumentBuf {
+    let options = collection.options();
+    let options = (*options).as_ref();
+    if options.get("timeseries").is_none() {
+        return options.to_owned();
+    }
+    let mut shown = DocumentBuf::new().with("clusteredIndex", true);
+    for element in options.iter().filter(|element| element.name != "clusteredIndex") {
+        shown.append(element.name, element.value);
+    }
+    shown
+}
+
+/// The specification of an index as it is listed where the collection itself is asked: an index of buckets by the fields of
+/// measurements also says what it was asked for as.
+pub(crate) fn shown_index(collection: &Collection, spec: DocumentRef<'_>) -> DocumentBuf {
+    let options = collection.options();
+    let series = (*options).as_ref().get("timeseries").and_then(ValueRef::as_document).map(TimeSeries::of_document);
+    let key = spec.get("key").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+    let column = |path: &'_ str| {
+        let prefixes = ["control.min.", "control.max.", "data."];
+        prefixes.iter().find_map(|prefix| path.strip_prefix(prefix)).map(str::to_owned)
+    };
+    let has_fields_of = |series: &TimeSeries| {
+        key.iter().filter_map(|field| column(field.name)).any(|column| column != series.time_field)
+    };
+    match series {
+        Some(series) if has_fields_of(&series) && spec.get(index_specs::ORIGINAL).is_none() => {
+            let original = of_measurements(spec, &series);
+            spec.to_owned().with(index_specs::ORIGINAL, &original)
+        }
+        _ => spec.to_owned(),
+    }
 }

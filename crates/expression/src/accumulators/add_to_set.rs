@@ -1,13 +1,14 @@
 //! `$addToSet`: the distinct values in an array, in the order of their arrival.
 
-use super::{Accumulator, Form, Kind, check_gathered};
+use super::{Accumulator, Form, Kind, Strings, check_gathered};
 use crate::Evaluated;
 use bunko_bson::key_string::Direction;
 use bunko_bson::{ArrayBuf, StringOrder, Value};
 use bunko_errors::Result;
 use foldhash::HashSet;
 
-pub(super) const KIND: Kind = Kind { name: "$addToSet", form: Form::Expression, make: |_| make() };
+pub(super) const KIND: Kind =
+    Kind { name: "$addToSet", strings: Strings::Collated, form: Form::Expression, make: |_| make() };
 
 /// A new one.
 pub(crate) fn make() -> Box<dyn Accumulator> {

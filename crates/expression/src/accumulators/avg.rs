@@ -1,13 +1,14 @@
 //! `$avg`: the mean of numbers; null of none.
 
-use super::{Accumulator, Form, Kind, Removal};
+use super::{Accumulator, Form, Kind, Removal, Strings};
 use crate::Evaluated;
 use crate::number::Number;
 use crate::summation::Sum;
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::Result;
 
-pub(super) const KIND: Kind = Kind { name: "$avg", form: Form::Expression, make: |_| make() };
+pub(super) const KIND: Kind =
+    Kind { name: "$avg", strings: Strings::AsBytes, form: Form::Expression, make: |_| make() };
 
 /// A new one.
 pub(crate) fn make() -> Box<dyn Accumulator> {

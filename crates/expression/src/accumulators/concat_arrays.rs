@@ -1,12 +1,16 @@
 //! `$concatArrays`: the elements of all arrays, one behind the other; missing values are passed over.
 
-use super::{Accumulator, Form, Kind, array_input, check_gathered};
+use super::{Accumulator, Form, Kind, Strings, array_input, check_gathered};
 use crate::Evaluated;
 use bunko_bson::{ArrayBuf, Value};
 use bunko_errors::Result;
 
-pub(super) const KIND: Kind =
-    Kind { name: "$concatArrays", form: Form::Expression, make: |_| Box::<Elements>::default() };
+pub(super) const KIND: Kind = Kind {
+    name: "$concatArrays",
+    strings: Strings::AsBytes,
+    form: Form::Expression,
+    make: |_| Box::<Elements>::default(),
+};
 
 #[derive(Default)]
 struct Elements(ArrayBuf);

@@ -1,11 +1,11 @@
 //! `$count`: how many documents.
 
-use super::{Accumulator, Form, Kind, Removal};
+use super::{Accumulator, Form, Kind, Removal, Strings};
 use crate::Evaluated;
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::Result;
 
-pub(super) const KIND: Kind = Kind { name: "$count", form: Form::Empty, make: |_| make() };
+pub(super) const KIND: Kind = Kind { name: "$count", strings: Strings::AsBytes, form: Form::Empty, make: |_| make() };
 
 /// A new one.
 pub(crate) fn make() -> Box<dyn Accumulator> {

@@ -1,6 +1,6 @@
 //! `$accumulator`: what a group keeps is the scripts' affair. And the reduction that `mapReduce` becomes a pipeline of.
 
-use super::{Accumulator, Form, Kind, Settings, value_bytes};
+use super::{Accumulator, Form, Kind, Settings, Strings, value_bytes};
 use crate::script::{self, Refusals};
 use crate::{Evaluated, EvaluationContext, Expression, ParseScope, made};
 use bunko_bson::{ArrayBuf, Value, ValueRef};
@@ -8,8 +8,9 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_javascript::Function;
 use std::sync::Arc;
 
-pub(super) const ACCUMULATOR: Kind = Kind { name: "$accumulator", form: Form::Custom, make };
-pub(super) const REDUCE: Kind = Kind { name: "$_internalJsReduce", form: Form::Reduce, make };
+pub(super) const ACCUMULATOR: Kind = Kind { name: "$accumulator", strings: Strings::AsBytes, form: Form::Custom, make };
+pub(super) const REDUCE: Kind =
+    Kind { name: "$_internalJsReduce", strings: Strings::AsBytes, form: Form::Reduce, make };
 
 /// Bytes of values that a group keeps before they are reduced.
 const VALUES_BYTES_MAX: usize = 4 * 1024 * 1024;

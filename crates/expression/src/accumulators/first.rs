@@ -1,11 +1,12 @@
 //! `$first`: the value of the first document.
 
-use super::{Accumulator, Form, Kind, value_bytes};
+use super::{Accumulator, Form, Kind, Strings, value_bytes};
 use crate::Evaluated;
 use bunko_bson::Value;
 use bunko_errors::Result;
 
-pub(super) const KIND: Kind = Kind { name: "$first", form: Form::Expression, make: |_| make() };
+pub(super) const KIND: Kind =
+    Kind { name: "$first", strings: Strings::AsBytes, form: Form::Expression, make: |_| make() };
 
 /// A new one.
 pub(crate) fn make() -> Box<dyn Accumulator> {

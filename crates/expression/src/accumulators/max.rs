@@ -1,10 +1,11 @@
 //! `$max`: the greatest value; null of none but null and missing.
 
 use super::extreme::Extreme;
-use super::{Accumulator, Form, Kind};
+use super::{Accumulator, Form, Kind, Strings};
 use std::cmp::Ordering;
 
-pub(super) const KIND: Kind = Kind { name: "$max", form: Form::Expression, make: |_| make() };
+pub(super) const KIND: Kind =
+    Kind { name: "$max", strings: Strings::Collated, form: Form::Expression, make: |_| make() };
 
 /// A new one.
 pub(crate) fn make() -> Box<dyn Accumulator> {

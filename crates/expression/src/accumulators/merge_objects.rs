@@ -1,14 +1,18 @@
 //! `$mergeObjects`: the fields of documents, a later one's value for a name winning.
 
-use super::{Accumulator, Form, Kind};
+use super::{Accumulator, Form, Kind, Strings};
 use crate::printed::printed;
 use crate::{Engine, Evaluated};
 use bunko_bson::{DocumentBuf, DocumentRef, Element, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use std::collections::BTreeMap;
 
-pub(super) const KIND: Kind =
-    Kind { name: "$mergeObjects", form: Form::Expression, make: |settings| make(settings.engine) };
+pub(super) const KIND: Kind = Kind {
+    name: "$mergeObjects",
+    strings: Strings::AsBytes,
+    form: Form::Expression,
+    make: |settings| make(settings.engine),
+};
 
 /// So many bytes of fields are not tidied up before the end.
 const UNTIDY_BYTES: usize = 4096;

@@ -26,6 +26,7 @@ pub(crate) mod std_dev_samp;
 pub(crate) mod sum;
 mod top_bottom;
 
+pub(crate) use crate::call::Strings;
 use crate::call::{Refusal, refuse};
 use crate::number::Operand;
 use crate::summation::Total;
@@ -66,6 +67,12 @@ static KINDS: &[Kind] = &[
     top_bottom::TOP,
     top_bottom::TOP_N,
 ];
+
+/// What each accumulator says of collations.
+#[cfg(test)]
+pub(crate) fn uses_of_collation() -> impl Iterator<Item = (&'static str, Strings)> {
+    KINDS.iter().map(|kind| (kind.name, kind.strings))
+}
 
 /// What a group keeps of its documents.
 pub trait Accumulator: Send {
@@ -135,6 +142,8 @@ pub(crate) struct Settings {
 struct Kind {
     /// With its `$`.
     name: &'static str,
+    /// Whether it compares strings, and so listens to [`Accumulator::collate`].
+    strings: Strings,
     form: Form,
     /// Makes one for a new group.
     make: fn(&Settings) -> Box<dyn Accumulator>,
@@ -240,7 +249,9 @@ impl AccumulatorExpression {
             initial,
         };
         let mut accumulator = (self.kind.make)(&settings);
-        accumulator.collate(group.strings());
+        if self.kind.strings == Strings::Collated {
+            accumulator.collate(group.strings());
+        }
         Ok(accumulator)
     }
 

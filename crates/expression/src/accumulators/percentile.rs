@@ -1,6 +1,6 @@
 //! `$percentile` and `$median`: of the group's numbers.
 
-use super::{Accumulator, Form, Kind};
+use super::{Accumulator, Form, Kind, Strings};
 use crate::Evaluated;
 use crate::percentiles::Digest;
 use bunko_bson::Value;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 pub(super) const PERCENTILE: Kind = Kind {
     name: "$percentile",
+    strings: Strings::AsBytes,
     form: Form::Percentiles,
     make: |settings| {
         Box::new(Percentiles { digest: Digest::default(), wanted: Wanted::List(Arc::clone(&settings.percentiles)) })
@@ -16,6 +17,7 @@ pub(super) const PERCENTILE: Kind = Kind {
 };
 pub(super) const MEDIAN: Kind = Kind {
     name: "$median",
+    strings: Strings::AsBytes,
     form: Form::Median,
     make: |_| Box::new(Percentiles { digest: Digest::default(), wanted: Wanted::Median }),
 };

@@ -1,11 +1,12 @@
 //! `$push`: all values in an array.
 
-use super::{Accumulator, Form, Kind, check_gathered};
+use super::{Accumulator, Form, Kind, Strings, check_gathered};
 use crate::Evaluated;
 use bunko_bson::{ArrayBuf, Value};
 use bunko_errors::Result;
 
-pub(super) const KIND: Kind = Kind { name: "$push", form: Form::Expression, make: |_| make() };
+pub(super) const KIND: Kind =
+    Kind { name: "$push", strings: Strings::AsBytes, form: Form::Expression, make: |_| make() };
 
 /// A new one.
 pub(crate) fn make() -> Box<dyn Accumulator> {

@@ -1,9 +1,10 @@
 //! `$stdDevPop`: the standard deviation of a population; null of fewer than 1 number.
 
 use super::deviation::Deviation;
-use super::{Accumulator, Form, Kind};
+use super::{Accumulator, Form, Kind, Strings};
 
-pub(super) const KIND: Kind = Kind { name: "$stdDevPop", form: Form::Expression, make: |_| make() };
+pub(super) const KIND: Kind =
+    Kind { name: "$stdDevPop", strings: Strings::AsBytes, form: Form::Expression, make: |_| make() };
 
 /// A new one.
 pub(crate) fn make() -> Box<dyn Accumulator> {

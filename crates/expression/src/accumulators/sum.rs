@@ -1,13 +1,14 @@
 //! `$sum`: the sum of numbers; other types are ignored.
 
-use super::{Accumulator, Form, Kind, Removal};
+use super::{Accumulator, Form, Kind, Removal, Strings};
 use crate::Evaluated;
 use crate::number::Number;
 use crate::summation::Sum;
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::Result;
 
-pub(super) const KIND: Kind = Kind { name: "$sum", form: Form::Expression, make: |_| make() };
+pub(super) const KIND: Kind =
+    Kind { name: "$sum", strings: Strings::AsBytes, form: Form::Expression, make: |_| make() };
 
 /// A new one.
 pub(crate) fn make() -> Box<dyn Accumulator> {

@@ -1,18 +1,27 @@
 //! `$top`, `$bottom`, `$topN`, `$bottomN`: what the first or last documents of an order of their own yield.
 
-use super::{Accumulator, Form, Kind, Settings, value_bytes};
+use super::{Accumulator, Form, Kind, Settings, Strings, value_bytes};
 use crate::Evaluated;
 use bunko_bson::{ArrayBuf, Value};
 use bunko_errors::Result;
 use std::collections::BTreeMap;
 
-pub(super) const TOP: Kind =
-    Kind { name: "$top", form: Form::Ordered, make: |_| Ranking::make(End::First, Answer::Value, 1) };
-pub(super) const BOTTOM: Kind =
-    Kind { name: "$bottom", form: Form::Ordered, make: |_| Ranking::make(End::Last, Answer::Value, 1) };
-pub(super) const TOP_N: Kind = Kind { name: "$topN", form: Form::OrderedAndCount, make: |s| several(End::First, s) };
+pub(super) const TOP: Kind = Kind {
+    name: "$top",
+    strings: Strings::Collated,
+    form: Form::Ordered,
+    make: |_| Ranking::make(End::First, Answer::Value, 1),
+};
+pub(super) const BOTTOM: Kind = Kind {
+    name: "$bottom",
+    strings: Strings::Collated,
+    form: Form::Ordered,
+    make: |_| Ranking::make(End::Last, Answer::Value, 1),
+};
+pub(super) const TOP_N: Kind =
+    Kind { name: "$topN", strings: Strings::Collated, form: Form::OrderedAndCount, make: |s| several(End::First, s) };
 pub(super) const BOTTOM_N: Kind =
-    Kind { name: "$bottomN", form: Form::OrderedAndCount, make: |s| several(End::Last, s) };
+    Kind { name: "$bottomN", strings: Strings::Collated, form: Form::OrderedAndCount, make: |s| several(End::Last, s) };
 
 fn several(end: End, settings: &Settings) -> Box<dyn Accumulator> {
     Ranking::make(end, Answer::Array, settings.count)

@@ -1,10 +1,11 @@
 //! `$abs`: the absolute value.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::number::{Number, single};
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const OPERATOR: Operator = Operator { name: "$abs", form: Form::Positional(Arity::Exactly(1)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$abs", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };

@@ -1,11 +1,12 @@
 //! `$add`: the sum of numbers, or a date and numbers of milliseconds.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::number::{Number, Operand};
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const OPERATOR: Operator = Operator { name: "$add", form: Form::Positional(Arity::Any), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$add", strings: Strings::AsBytes, form: Form::Positional(Arity::Any), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let mut sum = Number::Int32(0);

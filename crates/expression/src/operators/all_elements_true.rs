@@ -1,10 +1,14 @@
 //! `$allElementsTrue`: whether all elements of an array are true.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use bunko_bson::ValueRef;
 
-pub(super) const OPERATOR: Operator =
-    Operator { name: "$allElementsTrue", form: Form::Positional(Arity::Exactly(1)), evaluate };
+pub(super) const OPERATOR: Operator = Operator {
+    name: "$allElementsTrue",
+    strings: Strings::AsBytes,
+    form: Form::Positional(Arity::Exactly(1)),
+    evaluate,
+};
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let value = call.argument(0, context)?;

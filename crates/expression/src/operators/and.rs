@@ -1,8 +1,9 @@
 //! `$and`: whether all are true; the rest after a false one is not evaluated.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 
-pub(super) const OPERATOR: Operator = Operator { name: "$and", form: Form::Positional(Arity::Any), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$and", strings: Strings::AsBytes, form: Form::Positional(Arity::Any), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     for index in 0..call.arguments.len() {

@@ -1,10 +1,14 @@
 //! `$anyElementTrue`: whether an array holds a true element.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use bunko_bson::ValueRef;
 
-pub(super) const OPERATOR: Operator =
-    Operator { name: "$anyElementTrue", form: Form::Positional(Arity::Exactly(1)), evaluate };
+pub(super) const OPERATOR: Operator = Operator {
+    name: "$anyElementTrue",
+    strings: Strings::AsBytes,
+    form: Form::Positional(Arity::Exactly(1)),
+    evaluate,
+};
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let value = call.argument(0, context)?;

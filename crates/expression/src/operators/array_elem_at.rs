@@ -1,6 +1,6 @@
 //! `$arrayElemAt`: the element at a position; from the end where negative; missing outside.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::array::element_at;
 use crate::number::as_i32;
 use crate::printed::printed_value;
@@ -9,7 +9,7 @@ use bunko_bson::ValueRef;
 const NOT_AN_ARRAY: &str = "'s first argument must be an array, but is ";
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$arrayElemAt", form: Form::Positional(Arity::Exactly(2)), evaluate };
+    Operator { name: "$arrayElemAt", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(2)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (array, position) = (call.argument(0, context)?, call.argument(1, context)?);

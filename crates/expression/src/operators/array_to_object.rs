@@ -1,6 +1,6 @@
 //! `$arrayToObject`: a document from pairs, `[name, value]` or `{k, v}`; a later pair of the same name wins.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, refuse};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, Strings, refuse};
 use crate::made::MadeDocument;
 use crate::printed::printed_value;
 use bunko_bson::{ArrayRef, DocumentRef, Type, ValueRef};
@@ -16,7 +16,7 @@ const NOT_ALL_DOCUMENTS: Refusal = (
 );
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$arrayToObject", form: Form::Positional(Arity::Exactly(1)), evaluate };
+    Operator { name: "$arrayToObject", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };

@@ -1,26 +1,33 @@
 //! `$bitAnd`, `$bitOr`, `$bitXor` of any number of integers, and `$bitNot` of one.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::number::{Number, integer_like, single};
 use bunko_errors::Failure;
 
 pub(super) const BIT_AND: Operator = Operator {
     name: "$bitAnd",
+    strings: Strings::AsBytes,
     form: Form::Positional(Arity::Any),
     evaluate: |call, context| fold(call, context, -1, |a, b| a & b),
 };
 pub(super) const BIT_OR: Operator = Operator {
     name: "$bitOr",
+    strings: Strings::AsBytes,
     form: Form::Positional(Arity::Any),
     evaluate: |call, context| fold(call, context, 0, |a, b| a | b),
 };
 pub(super) const BIT_XOR: Operator = Operator {
     name: "$bitXor",
+    strings: Strings::AsBytes,
     form: Form::Positional(Arity::Any),
     evaluate: |call, context| fold(call, context, 0, |a, b| a ^ b),
 };
-pub(super) const BIT_NOT: Operator =
-    Operator { name: "$bitNot", form: Form::Positional(Arity::Exactly(1)), evaluate: bit_not };
+pub(super) const BIT_NOT: Operator = Operator {
+    name: "$bitNot",
+    strings: Strings::AsBytes,
+    form: Form::Positional(Arity::Exactly(1)),
+    evaluate: bit_not,
+};
 
 /// An int where all operands are, else a long; null at the first operand that is null.
 fn fold<'a>(

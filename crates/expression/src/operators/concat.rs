@@ -1,10 +1,11 @@
 //! `$concat`: strings one after the other; null with a null.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::made;
 use bunko_bson::ValueRef;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$concat", form: Form::Positional(Arity::Any), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$concat", strings: Strings::AsBytes, form: Form::Positional(Arity::Any), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let mut whole = String::new();

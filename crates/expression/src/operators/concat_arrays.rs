@@ -1,10 +1,11 @@
 //! `$concatArrays`: all elements of arrays, one after the other.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::made::MadeArray;
 use bunko_bson::ValueRef;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$concatArrays", form: Form::Positional(Arity::Any), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$concatArrays", strings: Strings::AsBytes, form: Form::Positional(Arity::Any), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let mut all = MadeArray::new(call.name(), context);

@@ -1,6 +1,6 @@
 //! `$cond`: the second or the third, as the first is true or not.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, positional};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings, positional};
 use crate::{Expression, ParseScope};
 use bunko_bson::ValueRef;
 
@@ -14,7 +14,8 @@ const PARAMETERS: Parameters = Parameters {
     ],
 };
 
-pub(super) const OPERATOR: Operator = Operator { name: "$cond", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$cond", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     chosen(call, context)?.evaluate(context)

@@ -1,6 +1,6 @@
 //! `$convert`: converts to a type, with values for failure and for null.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Refusal, Result, refuse};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Refusal, Result, Strings, refuse};
 use crate::binary_number::{self, ByteOrder};
 use crate::binary_text::{self, Format};
 use crate::conversion;
@@ -26,7 +26,8 @@ const PARAMETERS: Parameters = Parameters {
 /// MongoDB's message has this word.
 const NO_FORMAT: Refusal = (4_341_115, "Format must be speficied when converting {}");
 
-pub(super) const OPERATOR: Operator = Operator { name: "$convert", form: Form::Named(&PARAMETERS), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$convert", strings: Strings::AsBytes, form: Form::Named(&PARAMETERS), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let value = call.argument(0, context)?;

@@ -1,6 +1,6 @@
 //! `$dateDiff`: how often a unit of a clock begins between two dates.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings};
 use crate::calendar::{Civil, MS_PER_DAY};
 use crate::date_part::{self, Unit};
 use crate::time_zone::Zone;
@@ -19,7 +19,8 @@ const PARAMETERS: Parameters = Parameters {
 /// Sunday.
 const START_OF_WEEK: i64 = 7;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$dateDiff", form: Form::Named(&PARAMETERS), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$dateDiff", strings: Strings::AsBytes, form: Form::Named(&PARAMETERS), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (start, end, unit) = (call.argument(0, context)?, call.argument(1, context)?, call.argument(2, context)?);

@@ -1,6 +1,6 @@
 //! `$dateFromParts`: a date from its year, month and so on, or from its ISO week; parts out of their range carry over.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings, refuse};
 use crate::calendar::{Civil, MS_PER_DAY};
 use crate::printed::printed;
 use crate::{Expression, ParseScope, date_part};
@@ -39,7 +39,8 @@ const YEARS: RangeInclusive<i64> = 1..=9999;
 /// What a month, a day, a week, an hour and a minute may be.
 const SMALL_PARTS: RangeInclusive<i64> = -32_768..=32_767;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$dateFromParts", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$dateFromParts", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
     let arguments = PARAMETERS.parse(value, scope)?;

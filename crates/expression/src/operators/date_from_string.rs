@@ -1,6 +1,6 @@
 //! `$dateFromString`: a date from text, in a format or as people write dates.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings};
 use crate::date_part;
 use crate::formatted_date;
 use crate::made;
@@ -22,7 +22,8 @@ const PARAMETERS: Parameters = Parameters {
     ],
 };
 
-pub(super) const OPERATOR: Operator = Operator { name: "$dateFromString", form: Form::Named(&PARAMETERS), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$dateFromString", strings: Strings::AsBytes, form: Form::Named(&PARAMETERS), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let text = call.argument(0, context)?;

@@ -1,6 +1,6 @@
 //! `$dateToParts`: a date taken apart, as a clock of the zone shows it.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings};
 use crate::calendar::Civil;
 use crate::date_part;
 use bunko_bson::{DocumentBuf, Value, ValueRef};
@@ -12,7 +12,8 @@ const PARAMETERS: Parameters = Parameters {
     names: &[("date", Some((40522, "Missing 'date' argument to $dateToParts"))), ("timezone", None), ("iso8601", None)],
 };
 
-pub(super) const OPERATOR: Operator = Operator { name: "$dateToParts", form: Form::Named(&PARAMETERS), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$dateToParts", strings: Strings::AsBytes, form: Form::Named(&PARAMETERS), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let date = call.argument(0, context)?;

@@ -1,6 +1,6 @@
 //! `$dateToString`: a date in a format.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings};
 use crate::calendar;
 use crate::calendar::Civil;
 use crate::date_part;
@@ -22,7 +22,8 @@ const PARAMETERS: Parameters = Parameters {
 };
 /// What may stand behind `%`: those of [`field`].
 const SPECIFIERS: &str = "%YmdHMSLjwuUVGBbZz";
-pub(super) const OPERATOR: Operator = Operator { name: "$dateToString", form: Form::Named(&PARAMETERS), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$dateToString", strings: Strings::AsBytes, form: Form::Named(&PARAMETERS), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let date = call.argument(0, context)?;

@@ -1,7 +1,7 @@
 //! `$dateTrunc`: the beginning of the unit, or of the bin of several, that a date falls into. Bins are counted from
 //! 1 January 2000, those of weeks from the first beginning of a week after it.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings, refuse};
 use crate::calendar::{Civil, MS_PER_DAY, days_from_civil};
 use crate::date_part::{self, Unit};
 use crate::time_zone::Zone;
@@ -26,7 +26,8 @@ const REFERENCE_YEAR: i64 = 2000;
 const CALENDAR_BIN_MAX: i64 = 100_000_000_000;
 const TOO_LARGE: &str = " requires a 'binSize' that fits into the range of dates";
 
-pub(super) const OPERATOR: Operator = Operator { name: "$dateTrunc", form: Form::Named(&PARAMETERS), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$dateTrunc", strings: Strings::AsBytes, form: Form::Named(&PARAMETERS), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (date, unit) = (call.argument(0, context)?, call.argument(1, context)?);

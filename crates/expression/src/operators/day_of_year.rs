@@ -1,9 +1,10 @@
 //! `$dayOfYear`: the day of the year of a date.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::date_part;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$dayOfYear", form: Form::Special(date_part::parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$dayOfYear", strings: Strings::AsBytes, form: Form::Special(date_part::parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     Ok(date_part::civil(call, context)?.map_or(Evaluated::null(), |civil| (civil.day_of_year() as i32).into()))

@@ -1,10 +1,11 @@
 //! `$divide`: the quotient, never an integer type.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::number::Number;
 use bunko_errors::Failure;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$divide", form: Form::Positional(Arity::Exactly(2)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$divide", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(2)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (left, right) = (call.argument(0, context)?, call.argument(1, context)?);

@@ -1,10 +1,11 @@
 //! `$exp`: e to a power.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::decimal_powers;
 use crate::number::{Number, single};
 
-pub(super) const OPERATOR: Operator = Operator { name: "$exp", form: Form::Positional(Arity::Exactly(1)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$exp", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };

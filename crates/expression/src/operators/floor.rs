@@ -1,11 +1,12 @@
 //! `$floor`: the largest integer not above.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::decimal;
 use crate::number::{Number, single};
 use bunko_bson::Rounding;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$floor", form: Form::Positional(Arity::Exactly(1)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$floor", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };

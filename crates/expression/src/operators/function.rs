@@ -1,6 +1,6 @@
 //! `$function`: the answer of a script; and what `map` of `mapReduce` emits.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::call::Prepared;
 use crate::script::{self, Refusals};
 use crate::{Expression, ParseScope};
@@ -8,10 +8,15 @@ use bunko_bson::{Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_javascript::Function;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$function", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$function", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 /// What `mapReduce` becomes a pipeline of.
-pub(super) const EMIT: Operator =
-    Operator { name: "$_internalJsEmit", form: Form::Special(parse_emit), evaluate: evaluate_emit };
+pub(super) const EMIT: Operator = Operator {
+    name: "$_internalJsEmit",
+    strings: Strings::AsBytes,
+    form: Form::Special(parse_emit),
+    evaluate: evaluate_emit,
+};
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let arguments = call.argument(0, context)?;

@@ -1,6 +1,6 @@
 //! `$getField`: a field by its plain name, dots and dollars included.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings};
 use crate::made;
 use crate::{Expression, ParseScope};
 use bunko_bson::{Value, ValueRef};
@@ -14,7 +14,8 @@ const PARAMETERS: Parameters = Parameters {
     ],
 };
 
-pub(super) const OPERATOR: Operator = Operator { name: "$getField", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$getField", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (name, input) = (call.argument(0, context)?, call.argument(1, context)?);

@@ -1,10 +1,11 @@
 //! `$ifNull`: the first that is neither null nor missing, else the last.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, positional, refuse};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings, positional, refuse};
 use crate::{Expression, ParseScope};
 use bunko_bson::ValueRef;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$ifNull", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$ifNull", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let last = call.arguments.len() - 1;

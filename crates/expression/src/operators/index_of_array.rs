@@ -1,14 +1,18 @@
 //! `$indexOfArray`: the position of the first equal element, or -1.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::array::{self, RangeCodes, search_range};
 use crate::made;
 use bunko_bson::ValueRef;
 
 const RANGE: RangeCodes = RangeCodes { not_integral: 9_711_600, negative: 9_711_601 };
 
-pub(super) const OPERATOR: Operator =
-    Operator { name: "$indexOfArray", form: Form::Positional(Arity::Between(2, 4)), evaluate };
+pub(super) const OPERATOR: Operator = Operator {
+    name: "$indexOfArray",
+    strings: Strings::Collated,
+    form: Form::Positional(Arity::Between(2, 4)),
+    evaluate,
+};
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (input, wanted) = (call.argument(0, context)?, call.argument(1, context)?);

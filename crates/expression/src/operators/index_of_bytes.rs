@@ -1,12 +1,16 @@
 //! `$indexOfBytes`: where a string first occurs in another, by bytes, or -1.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::array::{STRING_RANGE, search_range};
 use crate::made;
 use crate::string_arguments::searched;
 
-pub(super) const OPERATOR: Operator =
-    Operator { name: "$indexOfBytes", form: Form::Positional(Arity::Between(2, 4)), evaluate };
+pub(super) const OPERATOR: Operator = Operator {
+    name: "$indexOfBytes",
+    strings: Strings::AsBytes,
+    form: Form::Positional(Arity::Between(2, 4)),
+    evaluate,
+};
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (text, wanted) = (call.argument(0, context)?, call.argument(1, context)?);

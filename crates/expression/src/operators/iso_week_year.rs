@@ -1,10 +1,10 @@
 //! `$isoWeekYear`: the year by ISO 8601 weeks of a date.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::date_part;
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$isoWeekYear", form: Form::Special(date_part::parse), evaluate };
+    Operator { name: "$isoWeekYear", strings: Strings::AsBytes, form: Form::Special(date_part::parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     Ok(date_part::civil(call, context)?.map_or(Evaluated::null(), |civil| civil.iso_week().0.into()))

@@ -1,6 +1,6 @@
 //! `$let`: evaluates an expression with variables bound.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings, refuse};
 use crate::made;
 use crate::variables::check_defined_name;
 use crate::{Expression, ParseScope};
@@ -15,7 +15,8 @@ const PARAMETERS: Parameters = Parameters {
     ],
 };
 
-pub(super) const OPERATOR: Operator = Operator { name: "$let", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$let", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let last = call.arguments.len() - 1;

@@ -1,12 +1,13 @@
 //! `$ln`: the natural logarithm.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::decimal_powers;
 use crate::number::{Number, single};
 use crate::printed::printed;
 use std::cmp::Ordering;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$ln", form: Form::Positional(Arity::Exactly(1)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$ln", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };

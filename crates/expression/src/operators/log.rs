@@ -1,12 +1,13 @@
 //! `$log`: the logarithm to a base.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::decimal_powers;
 use crate::number::Number;
 use crate::printed::printed;
 use std::cmp::Ordering;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$log", form: Form::Positional(Arity::Exactly(2)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$log", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(2)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (argument, base) = (call.argument(0, context)?, call.argument(1, context)?);

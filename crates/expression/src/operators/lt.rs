@@ -1,8 +1,9 @@
 //! `$lt`: whether the first value sorts below the second.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, compared};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings, compared};
 
-pub(super) const OPERATOR: Operator = Operator { name: "$lt", form: Form::Positional(Arity::Exactly(2)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$lt", strings: Strings::Collated, form: Form::Positional(Arity::Exactly(2)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     Ok(compared(call, context)?.is_lt().into())

@@ -1,6 +1,6 @@
 //! `$map`: an expression's value for each element.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings, refuse};
 use crate::array::element_name;
 use crate::made::MadeArray;
 use crate::{Expression, ParseScope};
@@ -16,7 +16,8 @@ const PARAMETERS: Parameters = Parameters {
     ],
 };
 
-pub(super) const OPERATOR: Operator = Operator { name: "$map", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$map", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(input) = call.not_null(context)? else { return Ok(Evaluated::null()) };

@@ -1,10 +1,11 @@
 //! `$mergeObjects`: the fields of documents, a later one's value for a name winning.
 
 use super::accumulate;
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::accumulators;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$mergeObjects", form: Form::Positional(Arity::Any), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$mergeObjects", strings: Strings::AsBytes, form: Form::Positional(Arity::Any), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     accumulate(call, context, accumulators::merge_objects::make(context.engine()))

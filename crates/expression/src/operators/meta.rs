@@ -1,11 +1,12 @@
 //! `$meta`: what is known of the document beside its fields.
 
-use super::{Call, Evaluated, EvaluationContext, Expression, Form, Operator, Result};
+use super::{Call, Evaluated, EvaluationContext, Expression, Form, Operator, Result, Strings};
 use crate::metadata::Offered;
 use crate::{ParseScope, meta};
 use bunko_bson::{Value, ValueRef};
 
-pub(super) const OPERATOR: Operator = Operator { name: "$meta", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$meta", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
 /// The argument is the name under which the value is kept.
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {

@@ -1,10 +1,10 @@
 //! `$millisecond`: the millisecond of a date.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::date_part;
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$millisecond", form: Form::Special(date_part::parse), evaluate };
+    Operator { name: "$millisecond", strings: Strings::AsBytes, form: Form::Special(date_part::parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     Ok(date_part::civil(call, context)?.map_or(Evaluated::null(), |civil| (civil.millisecond as i32).into()))

@@ -1,10 +1,11 @@
 //! `$min`: the least of arguments or of an array.
 
 use super::accumulate;
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::accumulators;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$min", form: Form::Positional(Arity::Any), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$min", strings: Strings::Collated, form: Form::Positional(Arity::Any), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     accumulate(call, context, accumulators::min::make())

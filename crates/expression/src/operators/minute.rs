@@ -1,9 +1,10 @@
 //! `$minute`: the minute of a date.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::date_part;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$minute", form: Form::Special(date_part::parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$minute", strings: Strings::AsBytes, form: Form::Special(date_part::parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     Ok(date_part::civil(call, context)?.map_or(Evaluated::null(), |civil| (civil.minute as i32).into()))

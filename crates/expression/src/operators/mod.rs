@@ -134,13 +134,14 @@ mod year;
 mod zip;
 
 use crate::accumulators::Accumulator;
-pub(crate) use crate::call::{Arity, Call, Form, Operator, Parameters, Refusal, positional, refuse};
+pub(crate) use crate::call::{Arity, Call, Form, Operator, Parameters, Refusal, Strings, positional, refuse};
 pub(crate) use crate::variables::EvaluationContext;
 pub(crate) use crate::{Evaluated, Expression, ParseScope};
 use crate::{folding, made};
 use bunko_bson::ValueRef;
 pub(crate) use bunko_errors::Result;
 use bunko_errors::{ErrorCode, Failure};
+pub(crate) use in_array::by_bytes_in_filters;
 pub(crate) use meta::of_search;
 pub(crate) use sort_array::ElementOrder;
 use std::cmp::Ordering;
@@ -302,6 +303,12 @@ static OPERATORS: &[Operator] = &[
     year::OPERATOR,
     zip::OPERATOR,
 ];
+
+/// What each operator says of collations.
+#[cfg(test)]
+pub(crate) fn uses_of_collation() -> impl Iterator<Item = (&'static str, Strings)> {
+    OPERATORS.iter().map(|operator| (operator.name, operator.strings))
+}
 
 /// Whether there is an operator of that name.
 pub(crate) fn exists(name: &str) -> bool {

@@ -1,10 +1,11 @@
 //! `$mod`: the remainder of truncated division, with the sign of the dividend.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::number::{Number, integer_like};
 use bunko_errors::Failure;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$mod", form: Form::Positional(Arity::Exactly(2)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$mod", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(2)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (left, right) = (call.argument(0, context)?, call.argument(1, context)?);

@@ -1,10 +1,11 @@
 //! `$multiply`: the product of numbers.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::number::{Number, Operand};
 use bunko_errors::Failure;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$multiply", form: Form::Positional(Arity::Any), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$multiply", strings: Strings::AsBytes, form: Form::Positional(Arity::Any), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let mut product = Number::Int32(1);

@@ -1,11 +1,11 @@
 //! `$objectToArray`: a document's fields as `{k, v}`.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::made::{MadeArray, check_depth};
 use bunko_bson::{DocumentBuf, ValueRef};
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$objectToArray", form: Form::Positional(Arity::Exactly(1)), evaluate };
+    Operator { name: "$objectToArray", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };

@@ -1,14 +1,19 @@
 //! `$percentile` and `$median` of numbers: the elements of an array, or what several expressions yield.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::call::Prepared;
 use crate::percentiles::{self, Digest, Place};
 use crate::{Expression, ParseScope};
 use bunko_bson::ValueRef;
 
-pub(super) const PERCENTILE: Operator =
-    Operator { name: "$percentile", form: Form::Special(parse_percentile), evaluate: percentile };
-pub(super) const MEDIAN: Operator = Operator { name: "$median", form: Form::Special(parse_median), evaluate: median };
+pub(super) const PERCENTILE: Operator = Operator {
+    name: "$percentile",
+    strings: Strings::AsBytes,
+    form: Form::Special(parse_percentile),
+    evaluate: percentile,
+};
+pub(super) const MEDIAN: Operator =
+    Operator { name: "$median", strings: Strings::AsBytes, form: Form::Special(parse_median), evaluate: median };
 
 fn percentile<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Prepared::Percentiles(wanted) = &call.prepared else { return Ok(Evaluated::null()) };

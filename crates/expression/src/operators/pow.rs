@@ -1,11 +1,12 @@
 //! `$pow`: a number to a power; integers stay integers where the result is one that fits.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::decimal;
 use crate::number::{Number, integer_like};
 use std::cmp::Ordering;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$pow", form: Form::Positional(Arity::Exactly(2)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$pow", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(2)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (base, exponent) = (call.argument(0, context)?, call.argument(1, context)?);

@@ -1,11 +1,12 @@
 //! `$rand`: a number from 0 up to 1, another one each time.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::ParseScope;
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const OPERATOR: Operator = Operator { name: "$rand", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$rand", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(_: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let operation = context.operation();

@@ -1,6 +1,6 @@
 //! `$range`: integers from a start to before an end.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, refuse};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, Strings, refuse};
 use crate::made::MadeArray;
 use crate::number::as_i32;
 use crate::printed::printed_value;
@@ -20,7 +20,7 @@ const STEP: [Refusal; 2] = [
 ];
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$range", form: Form::Positional(Arity::Between(2, 3)), evaluate };
+    Operator { name: "$range", strings: Strings::AsBytes, form: Form::Positional(Arity::Between(2, 3)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let argument = |index: usize, refusals: [Refusal; 2]| -> Result<i64> {

@@ -1,6 +1,6 @@
 //! `$reduce`: folds an array: `$$value` so far, `$$this` element.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, cond, refuse};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings, cond, refuse};
 use crate::expression::Node;
 use crate::gathering::{self, Gathered};
 use crate::made::{self, MadeArray};
@@ -19,7 +19,8 @@ const PARAMETERS: Parameters = Parameters {
     ],
 };
 
-pub(super) const OPERATOR: Operator = Operator { name: "$reduce", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$reduce", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(input) = call.not_null(context)? else { return Ok(Evaluated::null()) };

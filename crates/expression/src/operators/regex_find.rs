@@ -1,6 +1,6 @@
 //! `$regexFind`: the first match of a regular expression: `match`, `idx` in characters, `captures`.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings};
 use crate::ParseScope;
 use crate::regular_expression::{Search, parse_search};
 use bunko_bson::{Value, ValueRef};
@@ -15,7 +15,8 @@ const PARAMETERS: Parameters = Parameters {
     ],
 };
 
-pub(super) const OPERATOR: Operator = Operator { name: "$regexFind", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$regexFind", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(search) = Search::of(call, context)? else { return Ok(Evaluated::null()) };

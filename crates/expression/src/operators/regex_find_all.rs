@@ -1,6 +1,6 @@
 //! `$regexFindAll`: all matches of a regular expression, one after the other.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings};
 use crate::ParseScope;
 use crate::made::MadeArray;
 use crate::regular_expression::{Search, parse_search};
@@ -16,7 +16,8 @@ const PARAMETERS: Parameters = Parameters {
     ],
 };
 
-pub(super) const OPERATOR: Operator = Operator { name: "$regexFindAll", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$regexFindAll", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let mut all = MadeArray::new(call.name(), context);

@@ -1,6 +1,6 @@
 //! `$regexMatch`: whether a regular expression matches a string.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings};
 use crate::ParseScope;
 use crate::regular_expression::{Search, parse_search};
 use bunko_bson::ValueRef;
@@ -15,7 +15,8 @@ const PARAMETERS: Parameters = Parameters {
     ],
 };
 
-pub(super) const OPERATOR: Operator = Operator { name: "$regexMatch", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$regexMatch", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(search) = Search::of(call, context)? else { return Ok(false.into()) };

@@ -1,12 +1,12 @@
 //! `$reverseArray`: the elements from last to first.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, refuse};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings, refuse};
 use crate::array::elements;
 use crate::made::MadeArray;
 use bunko_bson::ValueRef;
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$reverseArray", form: Form::Positional(Arity::Exactly(1)), evaluate };
+    Operator { name: "$reverseArray", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };

@@ -1,6 +1,6 @@
 //! `$setDifference`: the distinct elements of the first array that the second lacks, as they come.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, refuse};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, Strings, refuse};
 use crate::array::{contains, distinct, elements};
 use crate::made::MadeArray;
 use bunko_bson::ValueRef;
@@ -8,8 +8,12 @@ use bunko_bson::ValueRef;
 const FIRST: Refusal = (17048, "both operands of $setDifference must be arrays. First argument is of type: {}");
 const SECOND: Refusal = (17049, "both operands of $setDifference must be arrays. Second argument is of type: {}");
 
-pub(super) const OPERATOR: Operator =
-    Operator { name: "$setDifference", form: Form::Positional(Arity::Exactly(2)), evaluate };
+pub(super) const OPERATOR: Operator = Operator {
+    name: "$setDifference",
+    strings: Strings::Collated,
+    form: Form::Positional(Arity::Exactly(2)),
+    evaluate,
+};
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (left, right) = (call.argument(0, context)?, call.argument(1, context)?);

@@ -1,12 +1,13 @@
 //! `$setEquals`: whether arrays hold the same elements, however often.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, positional, refuse};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings, positional, refuse};
 use crate::array::{distinct, elements};
 use crate::{Expression, ParseScope};
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
 
-pub(super) const OPERATOR: Operator = Operator { name: "$setEquals", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$setEquals", strings: Strings::Collated, form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let mut first: Option<Vec<Value>> = None;

@@ -1,6 +1,6 @@
 //! `$setField`: a document with one field, by its plain name, set or (where missing) removed.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, ParseScope, Result, refuse};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, ParseScope, Result, Strings, refuse};
 use crate::made::MadeDocument;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
@@ -15,7 +15,8 @@ const PARAMETERS: Parameters = Parameters {
     ],
 };
 
-pub(super) const OPERATOR: Operator = Operator { name: "$setField", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$setField", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     with_field(call, context)

@@ -1,12 +1,12 @@
 //! `$setIntersection`: the distinct elements that all arrays hold, in order.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, refuse};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings, refuse};
 use crate::array::{contains, distinct, elements};
 use crate::made::MadeArray;
 use bunko_bson::ValueRef;
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$setIntersection", form: Form::Positional(Arity::Any), evaluate };
+    Operator { name: "$setIntersection", strings: Strings::Collated, form: Form::Positional(Arity::Any), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let values = (0..call.arguments.len()).map(|index| call.argument(index, context)).collect::<Result<Vec<_>>>()?;

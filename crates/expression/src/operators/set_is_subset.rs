@@ -1,11 +1,11 @@
 //! `$setIsSubset`: whether the second array holds all elements of the first.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, refuse};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings, refuse};
 use crate::array::{contains, distinct, elements};
 use bunko_bson::ValueRef;
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$setIsSubset", form: Form::Positional(Arity::Exactly(2)), evaluate };
+    Operator { name: "$setIsSubset", strings: Strings::Collated, form: Form::Positional(Arity::Exactly(2)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (left, right) = (call.argument(0, context)?, call.argument(1, context)?);

@@ -1,11 +1,12 @@
 //! `$setUnion`: the distinct elements of all arrays, in order.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, refuse};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings, refuse};
 use crate::array::{distinct, elements};
 use crate::made::MadeArray;
 use bunko_bson::ValueRef;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$setUnion", form: Form::Positional(Arity::Any), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$setUnion", strings: Strings::Collated, form: Form::Positional(Arity::Any), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let mut all = Vec::new();

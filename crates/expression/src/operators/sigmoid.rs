@@ -1,10 +1,11 @@
 //! `$sigmoid`: `1 / (1 + e^-x)`, put together of the operators that say so, whose types and errors are its own.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, parse as parse_operator};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings, parse as parse_operator};
 use crate::ParseScope;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 
-pub(super) const OPERATOR: Operator = Operator { name: "$sigmoid", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$sigmoid", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     call.argument(0, context)

@@ -1,10 +1,11 @@
 //! `$size`: the number of elements.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, refuse};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings, refuse};
 use crate::array::steps;
 use bunko_bson::ValueRef;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$size", form: Form::Positional(Arity::Exactly(1)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$size", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let value = call.argument(0, context)?;

@@ -1,12 +1,20 @@
 //! `$binarySize` of a string or binary data, `$bsonSize` of a document: in bytes.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use bunko_bson::ValueRef;
 
-pub(super) const BINARY_SIZE: Operator =
-    Operator { name: "$binarySize", form: Form::Positional(Arity::Exactly(1)), evaluate: binary_size };
-pub(super) const BSON_SIZE: Operator =
-    Operator { name: "$bsonSize", form: Form::Positional(Arity::Exactly(1)), evaluate: bson_size };
+pub(super) const BINARY_SIZE: Operator = Operator {
+    name: "$binarySize",
+    strings: Strings::AsBytes,
+    form: Form::Positional(Arity::Exactly(1)),
+    evaluate: binary_size,
+};
+pub(super) const BSON_SIZE: Operator = Operator {
+    name: "$bsonSize",
+    strings: Strings::AsBytes,
+    form: Form::Positional(Arity::Exactly(1)),
+    evaluate: bson_size,
+};
 
 fn binary_size<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };

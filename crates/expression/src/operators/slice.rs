@@ -1,6 +1,6 @@
 //! `$slice`: a run of elements.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, refuse};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, Strings, refuse};
 use crate::array::steps;
 use crate::made::MadeArray;
 use crate::number::as_i32;
@@ -17,7 +17,7 @@ const THIRD: [Refusal; 2] = [
 ];
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$slice", form: Form::Positional(Arity::Between(2, 3)), evaluate };
+    Operator { name: "$slice", strings: Strings::AsBytes, form: Form::Positional(Arity::Between(2, 3)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (array, first) = (call.argument(0, context)?, call.argument(1, context)?);

@@ -1,6 +1,6 @@
 //! `$sortArray`: the elements in order: `1` or `-1` of the values, or by fields of documents.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, refuse};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, Strings, refuse};
 use crate::array::elements;
 use crate::call::Prepared;
 use crate::element_order::{compare_elements, compare_fields, element_direction};
@@ -19,7 +19,8 @@ const BAD_DIRECTION: Refusal = (2_942_506, "The $sort element value must be eith
 const BAD_ORDER: Refusal =
     (2_942_507, "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields");
 
-pub(super) const OPERATOR: Operator = Operator { name: "$sortArray", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$sortArray", strings: Strings::Collated, form: Form::Special(parse), evaluate };
 
 /// How elements are sorted.
 pub(crate) enum ElementOrder {

@@ -1,10 +1,11 @@
 //! `$split`: the parts of a string between separators.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, refuse};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings, refuse};
 use crate::made::{self, MadeArray};
 use bunko_bson::ValueRef;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$split", form: Form::Positional(Arity::Exactly(2)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$split", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(2)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (text, separator) = (call.argument(0, context)?, call.argument(1, context)?);

@@ -1,11 +1,12 @@
 //! `$sqrt`: the square root.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::decimal;
 use crate::number::{Number, single};
 use std::cmp::Ordering;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$sqrt", form: Form::Positional(Arity::Exactly(1)), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$sqrt", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };

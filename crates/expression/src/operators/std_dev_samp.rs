@@ -1,10 +1,11 @@
 //! `$stdDevSamp`: the sample's standard deviation.
 
 use super::accumulate;
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::accumulators;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$stdDevSamp", form: Form::Positional(Arity::Any), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$stdDevSamp", strings: Strings::AsBytes, form: Form::Positional(Arity::Any), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     accumulate(call, context, accumulators::std_dev_samp::make())

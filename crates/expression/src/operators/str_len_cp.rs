@@ -1,11 +1,11 @@
 //! `$strLenCP`: a string's length in characters.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::made;
 use bunko_bson::ValueRef;
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$strLenCP", form: Form::Positional(Arity::Exactly(1)), evaluate };
+    Operator { name: "$strLenCP", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let value = call.argument(0, context)?;

@@ -1,11 +1,11 @@
 //! `$strcasecmp`: -1, 0 or 1 as one string sorts below, with or above another, ASCII letters in one case.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::made;
 use crate::text::coerced;
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$strcasecmp", form: Form::Positional(Arity::Exactly(2)), evaluate };
+    Operator { name: "$strcasecmp", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(2)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (left, right) = (call.argument(0, context)?, call.argument(1, context)?);

@@ -1,13 +1,13 @@
 //! `$substrBytes`: a part of a string, by bytes.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::made;
 use crate::string_arguments::extent;
 use crate::text::coerced;
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$substrBytes", form: Form::Positional(Arity::Exactly(3)), evaluate };
+    Operator { name: "$substrBytes", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(3)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     by_bytes(call, context)

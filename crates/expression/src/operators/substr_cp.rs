@@ -1,6 +1,6 @@
 //! `$substrCP`: a part of a string, by characters.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::made;
 use crate::number::as_i32;
 use crate::printed::printed;
@@ -8,7 +8,7 @@ use crate::text::coerced;
 use bunko_bson::ValueRef;
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$substrCP", form: Form::Positional(Arity::Exactly(3)), evaluate };
+    Operator { name: "$substrCP", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(3)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (text, start, length) = (call.argument(0, context)?, call.argument(1, context)?, call.argument(2, context)?);

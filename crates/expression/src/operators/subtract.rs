@@ -1,12 +1,12 @@
 //! `$subtract`: the difference of numbers, of a date and milliseconds, or of two dates in milliseconds.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::number::Number;
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$subtract", form: Form::Positional(Arity::Exactly(2)), evaluate };
+    Operator { name: "$subtract", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(2)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let (left, right) = (call.argument(0, context)?, call.argument(1, context)?);

@@ -1,10 +1,11 @@
 //! `$sum`: the sum of arguments or of an array, other types ignored.
 
 use super::accumulate;
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::accumulators;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$sum", form: Form::Positional(Arity::Any), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$sum", strings: Strings::AsBytes, form: Form::Positional(Arity::Any), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     accumulate(call, context, accumulators::sum::make())

@@ -1,6 +1,6 @@
 //! `$switch`: the value beside the first true case.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings, refuse};
 use crate::{Expression, ParseScope};
 use bunko_bson::ValueRef;
 use bunko_errors::Failure;
@@ -20,7 +20,8 @@ const BRANCH: Parameters = Parameters {
     ],
 };
 
-pub(super) const OPERATOR: Operator = Operator { name: "$switch", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$switch", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let default = call.arguments.len() - 1;

@@ -1,16 +1,18 @@
 //! `$tsSecond` and `$tsIncrement`: the two halves of a timestamp, as longs.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use bunko_bson::{Timestamp, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const TS_SECOND: Operator = Operator {
     name: "$tsSecond",
+    strings: Strings::AsBytes,
     form: Form::Positional(Arity::Exactly(1)),
     evaluate: |call, context| half(call, context, |timestamp| timestamp.seconds, 5_687_301),
 };
 pub(super) const TS_INCREMENT: Operator = Operator {
     name: "$tsIncrement",
+    strings: Strings::AsBytes,
     form: Form::Positional(Arity::Exactly(1)),
     evaluate: |call, context| half(call, context, |timestamp| timestamp.increment, 5_687_302),
 };

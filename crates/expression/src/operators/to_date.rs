@@ -1,10 +1,11 @@
 //! `$toDate`: converts to a date; null stays null.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::conversion;
 use bunko_bson::Type;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$toDate", form: Form::Positional(Arity::Conversion), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$toDate", strings: Strings::AsBytes, form: Form::Positional(Arity::Conversion), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };

@@ -1,11 +1,15 @@
 //! `$toHashedIndexKey`: the hash of a value that a hashed index would go by; a missing one is null.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::made;
 use bunko_bson::hashed_key;
 
-pub(super) const OPERATOR: Operator =
-    Operator { name: "$toHashedIndexKey", form: Form::Positional(Arity::Exactly(1)), evaluate };
+pub(super) const OPERATOR: Operator = Operator {
+    name: "$toHashedIndexKey",
+    strings: Strings::AsBytes,
+    form: Form::Positional(Arity::Exactly(1)),
+    evaluate,
+};
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let value = call.argument(0, context)?;

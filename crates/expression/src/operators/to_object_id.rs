@@ -1,11 +1,11 @@
 //! `$toObjectId`: converts to an ObjectId; null stays null.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::conversion;
 use bunko_bson::Type;
 
 pub(super) const OPERATOR: Operator =
-    Operator { name: "$toObjectId", form: Form::Positional(Arity::Conversion), evaluate };
+    Operator { name: "$toObjectId", strings: Strings::AsBytes, form: Form::Positional(Arity::Conversion), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let Some(value) = call.not_null(context)? else { return Ok(Evaluated::null()) };

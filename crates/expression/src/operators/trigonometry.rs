@@ -1,6 +1,6 @@
 //! Trigonometric and hyperbolic functions: of one number all but `$atan2`.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result};
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::decimal_functions as decimals;
 use crate::inverse_hyperbolic;
 use crate::number::{Number, single};
@@ -44,7 +44,12 @@ const FUNCTIONS: [Function; 12] = [
 ];
 
 const fn operator<const FUNCTION: usize>(name: &'static str) -> Operator {
-    Operator { name, form: Form::Positional(Arity::Exactly(1)), evaluate: evaluate::<FUNCTION> }
+    Operator {
+        name,
+        strings: Strings::AsBytes,
+        form: Form::Positional(Arity::Exactly(1)),
+        evaluate: evaluate::<FUNCTION>,
+    }
 }
 
 pub(super) const SIN: Operator = operator::<0>("$sin");
@@ -59,13 +64,25 @@ pub(super) const TANH: Operator = operator::<8>("$tanh");
 pub(super) const ASINH: Operator = operator::<9>("$asinh");
 pub(super) const ACOSH: Operator = operator::<10>("$acosh");
 pub(super) const ATANH: Operator = operator::<11>("$atanh");
-pub(super) const DEGREES_TO_RADIANS: Operator =
-    Operator { name: "$degreesToRadians", form: Form::Positional(Arity::Exactly(1)), evaluate: evaluate_radians };
-pub(super) const RADIANS_TO_DEGREES: Operator =
-    Operator { name: "$radiansToDegrees", form: Form::Positional(Arity::Exactly(1)), evaluate: evaluate_degrees };
+pub(super) const DEGREES_TO_RADIANS: Operator = Operator {
+    name: "$degreesToRadians",
+    strings: Strings::AsBytes,
+    form: Form::Positional(Arity::Exactly(1)),
+    evaluate: evaluate_radians,
+};
+pub(super) const RADIANS_TO_DEGREES: Operator = Operator {
+    name: "$radiansToDegrees",
+    strings: Strings::AsBytes,
+    form: Form::Positional(Arity::Exactly(1)),
+    evaluate: evaluate_degrees,
+};
 
-pub(super) const ATAN2: Operator =
-    Operator { name: "$atan2", form: Form::Positional(Arity::Exactly(2)), evaluate: evaluate_atan2 };
+pub(super) const ATAN2: Operator = Operator {
+    name: "$atan2",
+    strings: Strings::AsBytes,
+    form: Form::Positional(Arity::Exactly(2)),
+    evaluate: evaluate_atan2,
+};
 
 fn evaluate<'a, const FUNCTION: usize>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let function = &FUNCTIONS[FUNCTION];

@@ -1,7 +1,7 @@
 //! `$unsetField`: a document without one field, by its plain name.
 
 use super::set_field::{with_constant_field, with_field};
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, ParseScope, Result};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, ParseScope, Result, Strings};
 use bunko_bson::ValueRef;
 
 const PARAMETERS: Parameters = Parameters {
@@ -13,7 +13,8 @@ const PARAMETERS: Parameters = Parameters {
     ],
 };
 
-pub(super) const OPERATOR: Operator = Operator { name: "$unsetField", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$unsetField", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     with_field(call, context)

@@ -1,6 +1,6 @@
 //! `$zip`: arrays of the elements at equal positions.
 
-use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, refuse};
+use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings, refuse};
 use crate::array::elements;
 use crate::made::MadeArray;
 use crate::printed::printed_value;
@@ -18,7 +18,8 @@ const PARAMETERS: Parameters = Parameters {
 };
 const FIRST_INPUT: usize = 2;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$zip", form: Form::Special(parse), evaluate };
+pub(super) const OPERATOR: Operator =
+    Operator { name: "$zip", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let inputs = (FIRST_INPUT..call.arguments.len()).map(|index| call.argument(index, context));

@@ -3,10 +3,10 @@
 use super::{FieldOperator, elem_match, is_condition};
 use crate::expression::Expression;
 use crate::parse::{self, Operand, Parser};
-use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
+use bunko_bson::{ArrayRef, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 
-pub(crate) const ALL: FieldOperator = FieldOperator { name: "$all", parse };
+pub(crate) const ALL: FieldOperator = FieldOperator { name: "$all", strings: StringUse::Collated, parse };
 
 fn parse(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
     let ValueRef::Array(list) = operand.value else {

@@ -2,13 +2,17 @@
 
 use super::{TopLevelOperator, integer};
 use crate::expression::Expression;
-use bunko_bson::ValueRef;
+use bunko_bson::{StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 
-pub(crate) const ALWAYS_TRUE: TopLevelOperator =
-    TopLevelOperator { name: "$alwaysTrue", parse: |_, value| constant("$alwaysTrue", value, Expression::AlwaysTrue) };
+pub(crate) const ALWAYS_TRUE: TopLevelOperator = TopLevelOperator {
+    name: "$alwaysTrue",
+    strings: StringUse::AsBytes,
+    parse: |_, value| constant("$alwaysTrue", value, Expression::AlwaysTrue),
+};
 pub(crate) const ALWAYS_FALSE: TopLevelOperator = TopLevelOperator {
     name: "$alwaysFalse",
+    strings: StringUse::AsBytes,
     parse: |_, value| constant("$alwaysFalse", value, Expression::AlwaysFalse),
 };
 

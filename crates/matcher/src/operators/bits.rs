@@ -4,17 +4,29 @@ use super::{FieldOperator, integer};
 use crate::expression::Expression;
 use crate::parse::Operand;
 use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayRef, ValueRef, number};
+use bunko_bson::{ArrayRef, StringUse, ValueRef, number};
 use bunko_errors::{Failure, Result};
 
-pub(crate) const ALL_SET: FieldOperator =
-    FieldOperator { name: "$bitsAllSet", parse: |_, operand| parse(operand, BitTest::AllSet) };
-pub(crate) const ALL_CLEAR: FieldOperator =
-    FieldOperator { name: "$bitsAllClear", parse: |_, operand| parse(operand, BitTest::AllClear) };
-pub(crate) const ANY_SET: FieldOperator =
-    FieldOperator { name: "$bitsAnySet", parse: |_, operand| parse(operand, BitTest::AnySet) };
-pub(crate) const ANY_CLEAR: FieldOperator =
-    FieldOperator { name: "$bitsAnyClear", parse: |_, operand| parse(operand, BitTest::AnyClear) };
+pub(crate) const ALL_SET: FieldOperator = FieldOperator {
+    name: "$bitsAllSet",
+    strings: StringUse::AsBytes,
+    parse: |_, operand| parse(operand, BitTest::AllSet),
+};
+pub(crate) const ALL_CLEAR: FieldOperator = FieldOperator {
+    name: "$bitsAllClear",
+    strings: StringUse::AsBytes,
+    parse: |_, operand| parse(operand, BitTest::AllClear),
+};
+pub(crate) const ANY_SET: FieldOperator = FieldOperator {
+    name: "$bitsAnySet",
+    strings: StringUse::AsBytes,
+    parse: |_, operand| parse(operand, BitTest::AnySet),
+};
+pub(crate) const ANY_CLEAR: FieldOperator = FieldOperator {
+    name: "$bitsAnyClear",
+    strings: StringUse::AsBytes,
+    parse: |_, operand| parse(operand, BitTest::AnyClear),
+};
 
 /// How the bits of a mask have to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

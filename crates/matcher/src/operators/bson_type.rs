@@ -4,10 +4,11 @@ use super::FieldOperator;
 use crate::expression::Expression;
 use crate::parse::Operand;
 use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayBuf, Type, ValueRef, number};
+use bunko_bson::{ArrayBuf, StringUse, Type, ValueRef, number};
 use bunko_errors::{Failure, Result};
 
-pub(crate) const TYPE: FieldOperator = FieldOperator { name: "$type", parse: |_, operand| parse(operand) };
+pub(crate) const TYPE: FieldOperator =
+    FieldOperator { name: "$type", strings: StringUse::AsBytes, parse: |_, operand| parse(operand) };
 
 const NUMBERS: [Type; 4] = [Type::Double, Type::Int32, Type::Int64, Type::Decimal128];
 

@@ -6,12 +6,12 @@ use super::geo::{self, Geo};
 use crate::evaluate::Evaluation;
 use crate::expression::Expression;
 use crate::path::Path;
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_geometry::values_at;
 
 pub(crate) const BUCKET_GEO_WITHIN: TopLevelOperator =
-    TopLevelOperator { name: "$_internalBucketGeoWithin", parse: |_, value| parse(value) };
+    TopLevelOperator { name: "$_internalBucketGeoWithin", strings: StringUse::AsBytes, parse: |_, value| parse(value) };
 
 /// Where a bucket has its columns.
 const COLUMNS: &str = "data";

@@ -4,28 +4,41 @@ use super::FieldOperator;
 use crate::expression::{Comparison, Expression};
 use crate::parse::Operand;
 use crate::path::Path;
-use bunko_bson::{StringOrder, ValueRef, order};
+use bunko_bson::{StringOrder, StringUse, ValueRef, order};
 use bunko_errors::{Failure, Result};
 
 pub(crate) const EQ: FieldOperator =
-    FieldOperator { name: "$eq", parse: |_, operand| equal(operand.path, operand.value) };
+    FieldOperator { name: "$eq", strings: StringUse::Collated, parse: |_, operand| equal(operand.path, operand.value) };
 
 pub(crate) const NE: FieldOperator = FieldOperator {
     name: "$ne",
+    strings: StringUse::Collated,
     parse: |_, operand| match operand.value {
         ValueRef::Regex { .. } => Err(Failure::bad_value("Can't have regex as arg to $ne.")),
         value => Ok(Expression::not(equal(operand.path, value)?)),
     },
 };
 
-pub(crate) const GT: FieldOperator =
-    FieldOperator { name: "$gt", parse: |_, operand| inequality(operand, Comparison::Gt) };
-pub(crate) const GTE: FieldOperator =
-    FieldOperator { name: "$gte", parse: |_, operand| inequality(operand, Comparison::Gte) };
-pub(crate) const LT: FieldOperator =
-    FieldOperator { name: "$lt", parse: |_, operand| inequality(operand, Comparison::Lt) };
-pub(crate) const LTE: FieldOperator =
-    FieldOperator { name: "$lte", parse: |_, operand| inequality(operand, Comparison::Lte) };
+pub(crate) const GT: FieldOperator = FieldOperator {
+    name: "$gt",
+    strings: StringUse::Collated,
+    parse: |_, operand| inequality(operand, Comparison::Gt),
+};
+pub(crate) const GTE: FieldOperator = FieldOperator {
+    name: "$gte",
+    strings: StringUse::Collated,
+    parse: |_, operand| inequality(operand, Comparison::Gte),
+};
+pub(crate) const LT: FieldOperator = FieldOperator {
+    name: "$lt",
+    strings: StringUse::Collated,
+    parse: |_, operand| inequality(operand, Comparison::Lt),
+};
+pub(crate) const LTE: FieldOperator = FieldOperator {
+    name: "$lte",
+    strings: StringUse::Collated,
+    parse: |_, operand| inequality(operand, Comparison::Lte),
+};
 
 /// `{path: value}` and `{path: {$eq: value}}`; a regex here is compared as a value.
 pub(crate) fn equal(path: &Path, value: ValueRef<'_>) -> Result<Expression> {

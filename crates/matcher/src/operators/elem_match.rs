@@ -5,11 +5,14 @@ use crate::evaluate::{Evaluation, any_value};
 use crate::expression::Expression;
 use crate::parse::{Parser, is_operator};
 use crate::path::{AsElement, Leaves, Path, Subject};
-use bunko_bson::{DocumentRef, ValueRef};
+use bunko_bson::{DocumentRef, StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 
-pub(crate) const ELEM_MATCH: FieldOperator =
-    FieldOperator { name: "$elemMatch", parse: |parser, operand| parse(parser, operand.path, operand.value) };
+pub(crate) const ELEM_MATCH: FieldOperator = FieldOperator {
+    name: "$elemMatch",
+    strings: StringUse::Collated,
+    parse: |parser, operand| parse(parser, operand.path, operand.value),
+};
 
 /// Either form: operators apply to the element itself, anything else is a filter on its fields.
 pub(crate) fn parse(parser: &Parser<'_>, path: &Path, operand: ValueRef<'_>) -> Result<Expression> {

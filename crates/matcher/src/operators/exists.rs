@@ -2,10 +2,11 @@
 
 use super::FieldOperator;
 use crate::expression::Expression;
-use bunko_bson::{Decimal128, ValueRef};
+use bunko_bson::{Decimal128, StringUse, ValueRef};
 
 pub(crate) const EXISTS: FieldOperator = FieldOperator {
     name: "$exists",
+    strings: StringUse::AsBytes,
     parse: |_, operand| {
         let exists = Expression::Exists { path: operand.path.clone() };
         Ok(if is_true(operand.value) { exists } else { Expression::not(exists) })

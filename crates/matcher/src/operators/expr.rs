@@ -3,10 +3,10 @@
 use super::TopLevelOperator;
 use crate::expression::{Expr, Expression};
 use crate::parse::{Level, Parser};
-use bunko_bson::ValueRef;
+use bunko_bson::{StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 
-pub(crate) const EXPR: TopLevelOperator = TopLevelOperator { name: "$expr", parse };
+pub(crate) const EXPR: TopLevelOperator = TopLevelOperator { name: "$expr", strings: StringUse::Collated, parse };
 
 fn parse(parser: &Parser<'_>, value: ValueRef<'_>) -> Result<Expression> {
     if parser.level == Level::Element {

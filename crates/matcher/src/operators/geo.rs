@@ -5,17 +5,26 @@ use crate::evaluate::Evaluation;
 use crate::expression::Expression;
 use crate::parse::Operand;
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, order};
+use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef, order};
 use bunko_errors::{Failure, Result};
 use bunko_geometry::{Effort, Question, Region, Stored};
 use std::sync::Arc;
 
-pub(crate) const GEO_WITHIN: FieldOperator =
-    FieldOperator { name: "$geoWithin", parse: |_, operand| parse(operand, Question::Within) };
-pub(crate) const WITHIN: FieldOperator =
-    FieldOperator { name: "$within", parse: |_, operand| parse(operand, Question::Within) };
-pub(crate) const GEO_INTERSECTS: FieldOperator =
-    FieldOperator { name: "$geoIntersects", parse: |_, operand| parse(operand, Question::Intersects) };
+pub(crate) const GEO_WITHIN: FieldOperator = FieldOperator {
+    name: "$geoWithin",
+    strings: StringUse::AsBytes,
+    parse: |_, operand| parse(operand, Question::Within),
+};
+pub(crate) const WITHIN: FieldOperator = FieldOperator {
+    name: "$within",
+    strings: StringUse::AsBytes,
+    parse: |_, operand| parse(operand, Question::Within),
+};
+pub(crate) const GEO_INTERSECTS: FieldOperator = FieldOperator {
+    name: "$geoIntersects",
+    strings: StringUse::AsBytes,
+    parse: |_, operand| parse(operand, Question::Intersects),
+};
 
 /// What a geometry is asked.
 #[derive(Clone, Debug)]

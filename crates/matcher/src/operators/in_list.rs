@@ -5,12 +5,15 @@ use super::regex::Regex;
 use crate::evaluate::Evaluation;
 use crate::expression::Expression;
 use crate::parse::{Operand, Parser, holds_operators};
-use bunko_bson::{Value, ValueRef};
+use bunko_bson::{StringUse, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 
-pub(crate) const IN: FieldOperator = FieldOperator { name: "$in", parse };
-pub(crate) const NIN: FieldOperator =
-    FieldOperator { name: "$nin", parse: |parser, operand| Ok(Expression::not(parse(parser, operand)?)) };
+pub(crate) const IN: FieldOperator = FieldOperator { name: "$in", strings: StringUse::Collated, parse };
+pub(crate) const NIN: FieldOperator = FieldOperator {
+    name: "$nin",
+    strings: StringUse::Collated,
+    parse: |parser, operand| Ok(Expression::not(parse(parser, operand)?)),
+};
 
 fn parse(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
     let ValueRef::Array(list) = operand.value else {

@@ -3,9 +3,11 @@
 use super::TopLevelOperator;
 use crate::expression::Expression;
 use crate::json_schema::Schema;
+use bunko_bson::StringUse;
 use std::sync::Arc;
 
 pub(crate) const JSON_SCHEMA: TopLevelOperator = TopLevelOperator {
     name: "$jsonSchema",
+    strings: StringUse::AsBytes,
     parse: |_, value| Ok(Expression::JsonSchema(Arc::new(Schema::parse(value)?))),
 };

@@ -3,15 +3,24 @@
 use super::TopLevelOperator;
 use crate::expression::Expression;
 use crate::parse::Parser;
-use bunko_bson::ValueRef;
+use bunko_bson::{StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 
-pub(crate) const AND: TopLevelOperator =
-    TopLevelOperator { name: "$and", parse: |parser, value| Ok(Expression::and(list(parser, "$and", value)?)) };
-pub(crate) const OR: TopLevelOperator =
-    TopLevelOperator { name: "$or", parse: |parser, value| Ok(Expression::or(list(parser, "$or", value)?)) };
-pub(crate) const NOR: TopLevelOperator =
-    TopLevelOperator { name: "$nor", parse: |parser, value| Ok(Expression::nor(list(parser, "$nor", value)?)) };
+pub(crate) const AND: TopLevelOperator = TopLevelOperator {
+    name: "$and",
+    strings: StringUse::Collated,
+    parse: |parser, value| Ok(Expression::and(list(parser, "$and", value)?)),
+};
+pub(crate) const OR: TopLevelOperator = TopLevelOperator {
+    name: "$or",
+    strings: StringUse::Collated,
+    parse: |parser, value| Ok(Expression::or(list(parser, "$or", value)?)),
+};
+pub(crate) const NOR: TopLevelOperator = TopLevelOperator {
+    name: "$nor",
+    strings: StringUse::Collated,
+    parse: |parser, value| Ok(Expression::nor(list(parser, "$nor", value)?)),
+};
 
 fn list(parser: &Parser<'_>, name: &str, value: ValueRef<'_>) -> Result<Vec<Expression>> {
     let ValueRef::Array(filters) = value else {

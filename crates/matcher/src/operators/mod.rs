@@ -27,18 +27,24 @@ mod where_script;
 
 use crate::expression::Expression;
 use crate::parse::{Operand, Parser};
-use bunko_bson::ValueRef;
+use bunko_bson::{StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 
 /// An operator behind a field's name: `{a: {$gt: 1}}`.
 pub(crate) struct FieldOperator {
     pub name: &'static str,
+    /// Whether it compares strings.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the test that walks the table reads it"))]
+    pub strings: StringUse,
     pub parse: fn(&Parser<'_>, &Operand<'_>) -> Result<Expression>,
 }
 
 /// An operator in place of a field's name: `{$or: [...]}`.
 pub(crate) struct TopLevelOperator {
     pub name: &'static str,
+    /// Whether it compares strings.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the test that walks the table reads it"))]
+    pub strings: StringUse,
     pub parse: fn(&Parser<'_>, ValueRef<'_>) -> Result<Expression>,
 }
 
@@ -117,7 +123,56 @@ pub(crate) fn top_level(name: &str) -> Option<&'static TopLevelOperator> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Filter;
+    use bunko_bson::StringOrder;
+    use bunko_testkit::collators::WithoutCase;
+    use bunko_testkit::shell;
     use std::fs;
+    use std::sync::Arc;
+
+    const VALUES: &[&str] = &["'a'", "'A'", "'b'", "'C'", "['a', 'b']", "[{w: 'a'}]", "1", "['a']"];
+    const ON_FIELD: &[&str] =
+        &["'A'", "'B'", "['A', 'B']", "{$eq: 'A'}", "{w: 'A'}", "true", "1", "[1, 0]", "'string'"];
+    const TOP_LEVEL: &[&str] = &[
+        "[{v: 'A'}]",
+        "{properties: {v: {enum: ['A', 'B']}}}",
+        "{properties: {v: {bsonType: 'array', uniqueItems: true}}}",
+        "'A'",
+        "1",
+    ];
+
+    /// Which values the filters that can be parsed hold for.
+    fn matched(filters: impl Iterator<Item = String>, strings: &StringOrder) -> Vec<(String, Vec<bool>)> {
+        let document = |text: &str| shell::parse_document(text).unwrap_or_else(|failure| panic!("{text}: {failure}"));
+        filters
+            .filter_map(|text| {
+                let filter = Filter::parse_collated(document(&text).as_ref(), strings).ok()?;
+                let holds = |value: &str| filter.try_matches(document(&format!("{{v: {value}}}")).as_ref());
+                let held: Result<Vec<bool>> = VALUES.iter().map(|value| holds(value)).collect();
+                Some((text, held.ok()?))
+            })
+            .collect()
+    }
+
+    fn check(name: &str, says: StringUse, filters: &[String]) {
+        let by_bytes = matched(filters.iter().cloned(), StringOrder::BYTES);
+        let collated = matched(filters.iter().cloned(), &StringOrder::collated(Arc::new(WithoutCase)));
+        let differing = by_bytes.iter().zip(&collated).find(|(one, other)| one != other);
+        assert_eq!(differing.is_some(), says == StringUse::Collated, "{name}: {differing:?}");
+    }
+
+    #[test]
+    fn operators_compare_strings_as_their_entries_say() {
+        for operator in FIELD_OPERATORS {
+            let filters = ON_FIELD.iter().map(|operand| format!("{{v: {{'{}': {operand}}}}}", operator.name));
+            check(operator.name, operator.strings, &filters.collect::<Vec<_>>());
+        }
+        // The test of expressions has what `$expr` compares.
+        for operator in TOP_LEVEL_OPERATORS.iter().filter(|operator| operator.name != expr::EXPR.name) {
+            let filters = TOP_LEVEL.iter().map(|operand| format!("{{'{}': {operand}}}", operator.name));
+            check(operator.name, operator.strings, &filters.collect::<Vec<_>>());
+        }
+    }
 
     /// A script `gt-gte.txt` covers `$gt` and `$gte`.
     #[test]

@@ -3,10 +3,11 @@
 use super::FieldOperator;
 use crate::expression::Expression;
 use crate::parse::Operand;
-use bunko_bson::{ValueRef, number};
+use bunko_bson::{StringUse, ValueRef, number};
 use bunko_errors::{Failure, Result};
 
-pub(crate) const MOD: FieldOperator = FieldOperator { name: "$mod", parse: |_, operand| parse(operand) };
+pub(crate) const MOD: FieldOperator =
+    FieldOperator { name: "$mod", strings: StringUse::AsBytes, parse: |_, operand| parse(operand) };
 
 fn parse(operand: &Operand<'_>) -> Result<Expression> {
     let ValueRef::Array(list) = operand.value else {

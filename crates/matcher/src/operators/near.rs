@@ -7,17 +7,23 @@ use crate::expression::Expression;
 use crate::parse::{Operand, Parser, Place};
 use crate::path::Path;
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_geometry::Near;
 use std::sync::Arc;
 
 pub(crate) const NEAR: FieldOperator =
-    FieldOperator { name: "$near", parse: |parser, operand| misplaced(parser, operand) };
-pub(crate) const NEAR_SPHERE: FieldOperator =
-    FieldOperator { name: "$nearSphere", parse: |parser, operand| misplaced(parser, operand) };
-pub(crate) const GEO_NEAR: FieldOperator =
-    FieldOperator { name: "$geoNear", parse: |parser, operand| misplaced(parser, operand) };
+    FieldOperator { name: "$near", strings: StringUse::AsBytes, parse: |parser, operand| misplaced(parser, operand) };
+pub(crate) const NEAR_SPHERE: FieldOperator = FieldOperator {
+    name: "$nearSphere",
+    strings: StringUse::AsBytes,
+    parse: |parser, operand| misplaced(parser, operand),
+};
+pub(crate) const GEO_NEAR: FieldOperator = FieldOperator {
+    name: "$geoNear",
+    strings: StringUse::AsBytes,
+    parse: |parser, operand| misplaced(parser, operand),
+};
 
 /// What documents are near to.
 #[derive(Clone, Debug)]

@@ -3,10 +3,10 @@
 use super::FieldOperator;
 use crate::expression::Expression;
 use crate::parse::{self, Operand, Parser};
-use bunko_bson::ValueRef;
+use bunko_bson::{StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 
-pub(crate) const NOT: FieldOperator = FieldOperator { name: "$not", parse };
+pub(crate) const NOT: FieldOperator = FieldOperator { name: "$not", strings: StringUse::Collated, parse };
 
 fn parse(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
     let negated = match operand.value {

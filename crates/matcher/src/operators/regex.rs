@@ -4,15 +4,17 @@ use super::FieldOperator;
 use crate::expression::Expression;
 use crate::parse::Operand;
 use crate::path::Path;
-use bunko_bson::ValueRef;
+use bunko_bson::{StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_pattern::{Pattern, Stopped};
 
-pub(crate) const REGEX: FieldOperator = FieldOperator { name: "$regex", parse: |_, operand| parse(operand) };
+pub(crate) const REGEX: FieldOperator =
+    FieldOperator { name: "$regex", strings: StringUse::AsBytes, parse: |_, operand| parse(operand) };
 
 /// Read by `$regex`; here only its company is checked.
 pub(crate) const OPTIONS: FieldOperator = FieldOperator {
     name: "$options",
+    strings: StringUse::AsBytes,
     parse: |_, operand| match operand.siblings.get("$regex") {
         Some(_) => Ok(Expression::And(Vec::new())),
         None => Err(Failure::bad_value("$options needs a $regex")),

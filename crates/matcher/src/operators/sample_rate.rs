@@ -3,10 +3,11 @@
 use super::{TopLevelOperator, expr};
 use crate::expression::{Expr, Expression};
 use crate::parse::{Level, Parser};
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef, number};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, StringUse, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
 
-pub(crate) const SAMPLE_RATE: TopLevelOperator = TopLevelOperator { name: "$sampleRate", parse };
+pub(crate) const SAMPLE_RATE: TopLevelOperator =
+    TopLevelOperator { name: "$sampleRate", strings: StringUse::AsBytes, parse };
 
 /// Short for a comparison with `$rand` by `$expr`.
 fn parse(parser: &Parser<'_>, value: ValueRef<'_>) -> Result<Expression> {

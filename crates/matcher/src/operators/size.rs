@@ -2,10 +2,12 @@
 
 use super::{FieldOperator, integer};
 use crate::expression::Expression;
+use bunko_bson::StringUse;
 use bunko_errors::Failure;
 
 pub(crate) const SIZE: FieldOperator = FieldOperator {
     name: "$size",
+    strings: StringUse::AsBytes,
     parse: |_, operand| {
         let size = integer::non_negative_i32(operand.name, operand.value)
             .map_err(|reason| Failure::bad_value(format!("Failed to parse $size. {reason}")))?;

@@ -6,13 +6,13 @@
 use super::TopLevelOperator;
 use crate::expression::Expression;
 use crate::parse::{Level, Parser, Place};
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
-use bunko_text::{CaseRule, DiacriticRule, Language, Rules, Search, TextFields, TextVersion};
+use bunko_text::{CaseRule, DiacriticRule, Rules, Search, TextFields, TextVersion};
 use std::sync::{Arc, PoisonError, RwLock};
 
-pub(crate) const TEXT: TopLevelOperator = TopLevelOperator { name: "$text", parse };
+pub(crate) const TEXT: TopLevelOperator = TopLevelOperator { name: "$text", strings: StringUse::AsBytes, parse };
 
 /// What `$text` asks for.
 #[derive(Debug)]
@@ -40,8 +40,9 @@ impl TextSearch {
     pub fn ask(&self, fields: &Arc<TextFields>) -> Result<Arc<AskedText>> {
         let language = match &self.language {
             None => fields.language,
-            Some(name) => Language::named(name).ok_or_else(|| {
-                Failure::bad_value(format!("unsupported language: \"{name}\" for text index version 3"))
+            Some(name) => fields.language_named(name).ok_or_else(|| {
+                let version = fields.number();
+                Failure::bad_value(format!("unsupported language: \"{name}\" for text index version {version}"))
             })?,
         };
         let diacritics = match fields.version {

@@ -3,10 +3,10 @@
 use super::TopLevelOperator;
 use crate::expression::{Expr, Expression};
 use crate::parse::{Level, Parser};
-use bunko_bson::{Value, ValueRef};
+use bunko_bson::{StringUse, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 
-pub(crate) const WHERE: TopLevelOperator = TopLevelOperator { name: "$where", parse };
+pub(crate) const WHERE: TopLevelOperator = TopLevelOperator { name: "$where", strings: StringUse::AsBytes, parse };
 
 fn parse(parser: &Parser<'_>, value: ValueRef<'_>) -> Result<Expression> {
     if parser.level == Level::Element {

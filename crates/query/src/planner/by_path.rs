@@ -2,14 +2,15 @@
 //! is narrowest.
 //!
 //! Such an index has no keys of missing fields, nor of whole documents and arrays but those in arrays; conditions that may be
-//! satisfied by these are not asked of it.
+//! satisfied by these are not asked of it. If a condition only holds for documents that have some value at its path, all keys of
+//! that path and of those below it lead to them.
 
 use super::index_bounds::{IndexBounds, names_array_index};
 use super::intervals::{Edge, Interval, Intervals};
 use super::predicates::{Bounds, Keys, Orders, bounds};
 use bunko_bson::Value;
 use bunko_catalog::{Index, IndexField};
-use bunko_matcher::Expression;
+use bunko_matcher::{Comparison, Expression};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -21,14 +22,13 @@ const PATHS_MAX: usize = 100;
 pub(super) fn derive(index: &Arc<Index>, before: usize, predicates: &[Expression], orders: Orders<'_>) -> IndexBounds {
     let mut full = IndexBounds::full(index);
     full.narrow(0..before, predicates, orders);
-    // What a key decides of a field before the path is asked again: the others are looked for by a path among several.
+    // A field before the path is asked again: documents are looked for by one path among several.
     full.decided.clear();
     // A document without any of the paths has a key too.
     full.excludes_missing = before > 0;
     full.spans_paths = before > 0;
     let keys = if full.is_multikey_at(before + 1) { Keys::Several } else { Keys::One };
     let mut best: Option<(usize, &str, Bounds)> = None;
-    let mut existing = None;
     // Thousands of conditions may be on one path: they are looked at together, once.
     let mut seen = HashSet::new();
     let paths = predicates.iter().flat_map(paths).filter(|path| seen.insert(*path));
@@ -41,8 +41,6 @@ pub(super) fn derive(index: &Arc<Index>, before: usize, predicates: &[Expression
             if best.as_ref().is_none_or(|(other, ..)| looseness < *other) {
                 best = Some((looseness, path, tightest));
             }
-        } else if predicates.iter().any(|predicate| asks_existence(predicate, path)) {
-            existing = Some(path);
         }
     }
     if let Some((_, path, bounds)) = best {
@@ -51,10 +49,11 @@ pub(super) fn derive(index: &Arc<Index>, before: usize, predicates: &[Expression
         let spans_paths = full.has_long_keys();
         return IndexBounds { spans_paths, ..with(full, before, path, [paths, bounds.intervals]) };
     }
-    let Some(path) = existing else { return full };
+    let places = predicates.iter().filter_map(|predicate| place_of_presence(predicate, keys));
+    let Some(path) = places.take(PATHS_MAX).find(|path| index.kind.covers_below(path)) else { return full };
     // Its own values, and those of the documents that are in its place.
     let at_or_below = Intervals::union(vec![
-        Interval::point(Value::String(path.to_owned())),
+        Interval::point(Value::String(path.clone())),
         Interval {
             start: Value::String(format!("{path}.")),
             start_edge: Edge::Inclusive,
@@ -62,7 +61,7 @@ pub(super) fn derive(index: &Arc<Index>, before: usize, predicates: &[Expression
             end_edge: Edge::Exclusive,
         },
     ]);
-    let bounds = with(full, before, path, [at_or_below, Intervals::full()]);
+    let bounds = with(full, before, &path, [at_or_below, Intervals::full()]);
     IndexBounds { spans_paths: true, ..bounds }
 }
 
@@ -82,8 +81,64 @@ fn paths(expression: &Expression) -> Vec<&str> {
     }
 }
 
-fn asks_existence(predicate: &Expression, existing: &str) -> bool {
-    matches!(predicate, Expression::Exists { path } if path.as_str() == existing)
+/// The path at which every document that satisfies the predicate has some value, if MongoDB answers such a predicate by an
+/// index of this kind: no null, which a missing field equals, no comparison with a whole document or array but an empty one,
+/// and no negation but that of null.
+fn place_of_presence(predicate: &Expression, keys: Keys) -> Option<String> {
+    let path = match predicate {
+        Expression::And(children) => return children.iter().find_map(|child| place_of_presence(child, keys)),
+        Expression::Exists { path } | Expression::Type { path, .. } => path,
+        Expression::Regex { path, .. } | Expression::Mod { path, .. } => path,
+        Expression::Compare { path, op, value } if is_answered(*op, value) => path,
+        Expression::In { path, values, .. } if values.iter().all(|value| is_answered(Comparison::Eq, value)) => path,
+        Expression::ElemMatchObject { path, filter } if place_of_presence(filter, keys).is_some() => path,
+        Expression::ElemMatchValue { path, condition } if place_of_presence(condition, keys).is_some() => path,
+        // An empty array on the way is no null, and has no key of the path.
+        Expression::Not(child)
+            if keys == Keys::One || child.path().is_some_and(|path| !path.as_str().contains('.')) =>
+        {
+            negated_null(child)?
+        }
+        _ => return None,
+    };
+    Some(before_array_index(path.as_str()).to_owned())
+}
+
+fn negated_null(predicate: &Expression) -> Option<&bunko_matcher::Path> {
+    match predicate {
+        Expression::Compare { path, op: Comparison::Eq | Comparison::Gte | Comparison::Lte, value: Value::Null } => {
+            Some(path)
+        }
+        Expression::In { path, values, regexes } if regexes.is_empty() && matches!(values[..], [Value::Null]) => {
+            Some(path)
+        }
+        _ => None,
+    }
+}
+
+fn is_answered(op: Comparison, value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Document(document) => op == Comparison::Eq && document.as_ref().is_empty(),
+        Value::Array(array) => op == Comparison::Eq && array.as_ref().is_empty(),
+        // Missing fields are on the other side of these.
+        Value::MinKey | Value::MaxKey => op == Comparison::Eq,
+        _ => true,
+    }
+}
+
+/// The part of a path before its first number behind a name: where that is a position in an array, the keys are those of the
+/// array's path and of the paths below it.
+fn before_array_index(path: &str) -> &str {
+    let is_number = |component: &str| component.bytes().all(|byte| byte.is_ascii_digit());
+    let mut end = path.find('.').unwrap_or(path.len());
+    for component in path.split('.').skip(1) {
+        if is_number(component) {
+            return &path[..end];
+        }
+        end += 1 + component.len();
+    }
+    path
 }
 
 /// Whether all values of an interval have keys wherever they are.

@@ -5,7 +5,7 @@ use super::intervals::{Edge, Interval, Intervals};
 use super::key_window::KeyWindow;
 use super::predicates::{Bounds, Exactness, Keys, Orders, bounds};
 use bunko_bson::key_string::{self, Direction, MAX_BYTE};
-use bunko_bson::{StringOrder, Value, ValueRef, hashed_key};
+use bunko_bson::{StringOrder, Value, hashed_keys_of_equals};
 use bunko_catalog::{Answers, Index, IndexField, KEY_PREFIX_BYTES, KeyForm, Multikey, shorten_key};
 use bunko_matcher::Expression;
 use std::ops::Range;
@@ -308,8 +308,12 @@ fn hashed(intervals: &Intervals) -> Intervals {
     if !intervals.is_points() {
         return Intervals::full();
     }
-    let hash = |interval: &Interval| Interval::point(ValueRef::Int64(hashed_key(interval.start.as_ref())).to_value());
-    Intervals::union(intervals.as_slice().iter().map(hash).collect())
+    let mut hashes = Vec::with_capacity(intervals.as_slice().len());
+    for interval in intervals.as_slice() {
+        let Some(equals) = hashed_keys_of_equals(interval.start.as_ref()) else { return Intervals::full() };
+        hashes.extend(equals.into_iter().map(|hash| Interval::point(Value::Int64(hash))));
+    }
+    Intervals::union(hashes)
 }
 
 /// Each prefix with each interval, in the order of their keys.

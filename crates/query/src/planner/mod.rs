@@ -25,6 +25,7 @@ pub(crate) use near_plan::is_near;
 pub(crate) use text_plan::names_text;
 
 use crate::AllowedIndexes;
+use crate::expr_filter::CollectionScans;
 use crate::find_query::{DistinctOf, FindQuery, Hint};
 use crate::id_lookup::{can_look_up, is_plain_id};
 use crate::near::{Measure, NearSearch};
@@ -224,7 +225,11 @@ impl Builder<'_> {
         }
         match self.hint() {
             None => {}
-            Some(Hint::Natural(direction)) => return Ok(self.collection_scan(*direction)),
+            Some(Hint::Natural(direction)) => {
+                let direction = *direction;
+                self.check_scan("hint $natural is not allowed, because 'notablescan' is enabled")?;
+                return Ok(self.collection_scan(direction));
+            }
             Some(hint) => {
                 let index = self.hinted(hint)?;
                 if GeoField::is_in(index.document.as_ref()) {
@@ -236,6 +241,9 @@ impl Builder<'_> {
                 }
                 let candidate = Candidate::new(&index, predicates_of(root), self.query.sort.as_ref(), strings);
                 if matches!(index.kind.answers(), Answers::ByPath { .. }) && !candidate.bounds.is_narrowed() {
+                    if let Some(alternatives) = or_plan::of_predicates(&[index], predicates_of(root), strings) {
+                        return Ok(self.or_scan(alternatives));
+                    }
                     return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
                 }
                 return Ok(self.index_scan(candidate));
@@ -269,10 +277,7 @@ impl Builder<'_> {
         if let Some((index, spans)) = near_plan::region(&indexes, predicates_of(root), strings) {
             return Ok(self.geo_scan(index, spans));
         }
-        let alternatives = predicates_of(root).iter().find_map(|predicate| match predicate {
-            Expression::Or(alternatives) => or_plan::branches(&indexes, alternatives, strings),
-            _ => None,
-        });
+        let alternatives = or_plan::of_predicates(&indexes, predicates_of(root), strings);
         match (alternatives, sorting.into_iter().next()) {
             (Some(alternatives), _) => Ok(self.or_scan(alternatives)),
             (None, Some(sorting)) => Ok(self.index_scan(sorting)),
@@ -282,13 +287,37 @@ impl Builder<'_> {
 
     /// What is left where no index serves.
     /// # Errors
-    /// `NoQueryExecutionPlans` where settings allow none but indexes.
+    /// `NoQueryExecutionPlans` where settings or parameters allow none but indexes.
     fn last_resort(&mut self) -> Result<Found> {
+        self.check_scan("No indexed solutions available, and running with 'notablescan' 1")?;
         match self.allowed.map(AllowedIndexes::scan) {
             None => Ok(self.collection_scan(Direction::Forward)),
             Some(Some(direction)) => Ok(self.collection_scan(direction)),
             Some(None) => Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions")),
         }
+    }
+
+    /// Refuses to read all documents where the server is told not to. Queries without conditions are exempt, and those of the
+    /// server's own collections.
+    fn check_scan(&self, reason: &str) -> Result<()> {
+        let namespace = self.collection.namespace();
+        if self.query.scope.scans == CollectionScans::Allowed
+            || self.query.filter.to_document().as_ref().is_empty()
+            || namespace.collection().starts_with("system.")
+            || namespace.is_in_server_database()
+        {
+            return Ok(());
+        }
+        Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, reason))
+    }
+
+    /// The failure to find an index; where there is one that is hidden, that no plan may use it.
+    fn of_hidden(&self, failure: Failure, is_of_kind: fn(&Index) -> bool) -> Failure {
+        let indexes = self.collection.ready_indexes();
+        if indexes.iter().any(|index| index.is_hidden && is_of_kind(index)) {
+            return self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions");
+        }
+        failure
     }
 
     /// The query's hint, unless an operator said which indexes there are.
@@ -350,7 +379,8 @@ impl Builder<'_> {
             None => self.allowed_indexes(),
             Some(hint) => vec![self.hinted(hint)?],
         };
-        let search = near_plan::search(self.query, self.collection, &indexes)?;
+        let search = near_plan::search(self.query, self.collection, &indexes)
+            .map_err(|failure| self.of_hidden(failure, |index| GeoField::is_in(index.document.as_ref())))?;
         let Some((index, field)) = near_plan::index_for(&search, self.query, indexes) else {
             let code = ErrorCode::NO_QUERY_EXECUTION_PLANS;
             return Err(self.planner_error(code, "unable to find index for $geoNear query"));

@@ -15,6 +15,18 @@ pub(crate) struct OrBounds {
     pub is_decided: bool,
 }
 
+/// Scans for the first `$or` among the predicates that indexes serve.
+pub(crate) fn of_predicates(
+    indexes: &[Arc<Index>],
+    predicates: &[Expression],
+    strings: &StringOrder,
+) -> Option<OrBounds> {
+    predicates.iter().find_map(|predicate| match predicate {
+        Expression::Or(alternatives) => branches(indexes, alternatives, strings),
+        _ => None,
+    })
+}
+
 /// Scans for an `$or` with these alternatives; `None` unless an index narrows each of them down.
 pub(crate) fn branches(indexes: &[Arc<Index>], alternatives: &[Expression], strings: &StringOrder) -> Option<OrBounds> {
     let mut branches = Vec::with_capacity(alternatives.len());

@@ -101,7 +101,7 @@ impl Builder<'_> {
         let query = self.query;
         check(query)?;
         let indexes = self.usable_indexes();
-        let index = index(&indexes)?;
+        let index = index(&indexes).map_err(|failure| self.of_hidden(failure, |index| index.kind.text().is_some()))?;
         let asked = text.ask(&index.fields)?;
         let predicates = predicates_of(query.filter.root());
         let score = if query.holds_metadata() { ScoreUse::Wanted } else { ScoreUse::Ignored };

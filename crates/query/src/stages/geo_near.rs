@@ -167,7 +167,9 @@ impl Nearing {
             self.look(&span, &mut cursor, run, &mut fresh)?;
         }
         self.judge_all(&fresh, run)?;
-        (self.within, self.reach) = (distance, reach);
+        // What is near enough by its rounded distance is not left behind.
+        let is_last = distance >= near.max;
+        (self.within, self.reach) = (distance, if is_last { Reach::Everything } else { reach });
         self.next = distance * further(self.matched, run.query.wanted());
         Ok(())
     }
@@ -262,7 +264,7 @@ impl Documents for Nearing {
                 run.at(self.number).advanced += 1;
                 return Ok(Some(Row { record: found.record, document: DocumentRef::trusted(&self.document) }));
             }
-            if self.reach == Reach::Everything || self.within >= self.search.near.max {
+            if self.reach == Reach::Everything {
                 run.at(self.number).is_at_end = true;
                 return Ok(None);
             }

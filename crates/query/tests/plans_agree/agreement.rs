@@ -210,6 +210,18 @@ fn check_within(reader: &Reader, filter: &str) -> Result<()> {
     Ok(())
 }
 
+/// A wildcard index that is hinted finds what a scan finds, or is refused.
+fn check_hinted_wildcards(reader: &Reader, filter: &str) -> Result<()> {
+    let scanned = records(&answer(reader, &format!("{{filter: {filter}, hint: {{$natural: 1}}}}"))?);
+    for index in reader.wildcard_indexes() {
+        match answer(reader, &format!("{{filter: {filter}, hint: '{}'}}", index.name)) {
+            Err(failure) if failure.code() == ErrorCode::NO_QUERY_EXECUTION_PLANS => {}
+            found => assert_eq!(records(&found?), scanned, "{filter} with {}", index.name),
+        }
+    }
+    Ok(())
+}
+
 /// All that is asked with a filter; `sort` is the find's own.
 /// # Errors
 /// What makes the state unreadable: see [`Reader::is_lost`].
@@ -236,6 +248,7 @@ pub fn check(reader: &Reader, find: &Find, sort: Option<&str>) -> Result<()> {
     check_distinct(reader, filter)?;
     check_groups(reader, filter)?;
     check_within(reader, filter)?;
+    check_hinted_wildcards(reader, filter)?;
     check_near(reader, filter)?;
     sort.map_or(Ok(()), |sort| check_sorted(reader, find, sort, &wanted))
 }

@@ -53,6 +53,13 @@ impl Reader {
         ready.into_iter().filter(is_whole).collect()
     }
 
+    /// The wildcard indexes that a hint may name, without partial ones: by these it finds only what they hold.
+    pub fn wildcard_indexes(&self) -> Vec<Arc<Index>> {
+        let ready = self.shared.as_ref().map_or_else(|| self.collection.ready_indexes(), |own| own.indexes.to_vec());
+        let is_whole = |index: &Arc<Index>| !index.is_hidden && index.partial_filter.is_none();
+        ready.into_iter().filter(|index| is_whole(index) && index.kind.name() == "wildcard").collect()
+    }
+
     /// A query by the fields of a find command.
     pub fn query(&self, find: &str) -> FindQuery {
         let query = find_query_of(document(find).as_ref(), &self.operation);

@@ -10,13 +10,31 @@ use std::collections::BTreeSet;
 fn scalar() -> impl Strategy<Value = String> {
     prop_oneof![
         24 => (0..6_i32).prop_map(|number| number.to_string()),
-        2 => Just("2.5".to_owned()),
+        2 => fraction().prop_map(str::to_owned),
         3 => prop::sample::select(vec!["'a'", "'ab'", "'abc'", "'b'", "''"]).prop_map(str::to_owned),
         3 => Just("null".to_owned()),
         2 => prop::sample::select(vec!["NaN", "Infinity", "NumberLong(3)", "NumberDecimal('2.5')", "true", "MinKey",
             "MaxKey", "/^ab/", "ISODate('2020-01-01T00:00:00Z')", "BinData(0, 'AQID')", "{}", "[]"])
             .prop_map(str::to_owned),
     ]
+}
+
+/// Numbers whose types lose their fractions in different ways, and equal ones of other types.
+fn fraction() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "2.5",
+        "NumberDecimal('2.5')",
+        "1.5",
+        "NumberDecimal('1.5')",
+        "-1.5",
+        "NumberDecimal('-1.5')",
+        "NumberDecimal('3')",
+        "NumberLong(3)",
+        "NumberDecimal('1E19')",
+        "1e19",
+        "-0.0",
+        "NumberDecimal('-0')",
+    ])
 }
 
 fn value() -> impl Strategy<Value = String> {
@@ -53,7 +71,22 @@ fn geometry() -> impl Strategy<Value = String> {
         (place(), 1..3_i32).prop_map(|((x, y), length)| {
             format!("{{type: 'LineString', coordinates: [[{x}, {y}], [{x}, {}]]}}", y + length)
         }),
+        (place(), 1..4_i32).prop_map(|((x, y), width)| {
+            format!("{{type: 'Polygon', coordinates: [{}]}}", square(f64::from(x), f64::from(y), f64::from(width)))
+        }),
+        (place(), 3..5_i32, 0..2_i32).prop_map(|((x, y), width, aside)| {
+            let (x, y, width) = (f64::from(x), f64::from(y), f64::from(width));
+            let (outer, hole) = (square(x, y, width), square(x + f64::from(aside) + 0.5, y + 0.5, width - 2.0));
+            format!("{{type: 'Polygon', coordinates: [{outer}, {hole}]}}")
+        }),
+        prop::sample::select(vec!["{}", "[]", "null", "[[]]", "{type: 'Point'}"]).prop_map(str::to_owned),
     ]
+}
+
+/// The ring of a square of degrees.
+fn square(x: f64, y: f64, width: f64) -> String {
+    let (right, top) = (x + width, y + width);
+    format!("[[{x}, {y}], [{right}, {y}], [{right}, {top}], [{x}, {top}], [{x}, {y}]]")
 }
 
 /// What places are asked: few questions, so that filters of queries and of partial indexes are often the same.
@@ -64,6 +97,10 @@ fn place_condition() -> impl Strategy<Value = &'static str> {
         "{$geoWithin: {$geometry: {type: 'Polygon', coordinates: [[[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]]}}}",
         "{$geoIntersects: {$geometry: {type: 'Polygon', coordinates: [[[2, 1], [5, 1], [5, 5], [2, 1]]]}}}",
         "{$geoIntersects: {$geometry: {type: 'Point', coordinates: [1, 2]}}}",
+        "{$geoIntersects: {$geometry: {type: 'Polygon', coordinates: [[[0, -1], [1, -1], [1, 9], [0, 9], [0, -1]]]}}}",
+        "{$geoWithin: {$geometry: {type: 'Polygon', coordinates: [[[0, 0], [6, 0], [6, 6], [0, 6], [0, 0]],
+            [[2, 2], [3, 2], [3, 3], [2, 3], [2, 2]]]}}}",
+        "{$geoWithin: {$center: [[2, 2], 1]}}",
     ])
 }
 
@@ -84,7 +121,9 @@ pub fn stored() -> impl Strategy<Value = String> {
             several => ("a", format!("[{}]", several.iter().cloned().map(inner).collect::<Vec<_>>().join(", "))),
         }
     });
-    let plain = (prop::sample::select(vec!["s", "t"]), (0..6_i32).prop_map(|number| number.to_string()));
+    let number =
+        prop_oneof![6 => (0..6_i32).prop_map(|number| number.to_string()), 1 => fraction().prop_map(str::to_owned)];
+    let plain = (prop::sample::select(vec!["s", "t"]), number);
     let places = prop_oneof![pair().prop_map(|pair| ("g", pair)), geometry().prop_map(|geometry| ("h", geometry))];
     vec(prop_oneof![3 => any, 1 => pairs, 1 => deep, 4 => plain, 2 => places], 0..6).prop_map(|fields| {
         let mut names = BTreeSet::new();
@@ -130,6 +169,11 @@ fn condition() -> impl Strategy<Value = String> {
         "$ne: null",
         "$ne: 2",
         "$not: {$gt: 2}",
+        "$type: 'array'",
+        "$type: ['object', 'null']",
+        "$eq: {}",
+        "$eq: []",
+        "$in: [[], 3]",
     ])
     .prop_map(str::to_owned);
     let basic = prop_oneof![6 => compare, 3 => list, 2 => other];

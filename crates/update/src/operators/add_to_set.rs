@@ -4,11 +4,11 @@ use super::sorted_values::SortedValues;
 use super::{Effect, Modifier, Operator, Scene};
 use crate::trie::Plan;
 use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, StringOrder, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, StringOrder, StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$addToSet", parse };
+pub(super) const OPERATOR: Operator = Operator { name: "$addToSet", strings: StringUse::Collated, parse };
 
 /// Values that are compared with each element fastest.
 const FEW_VALUES: usize = 8;

@@ -3,10 +3,10 @@
 use super::{Effect, Modifier, Operator, Scene};
 use crate::trie::Plan;
 use bunko_bson::text::ElementText;
-use bunko_bson::{DocumentRef, Element, Value, ValueRef};
+use bunko_bson::{DocumentRef, Element, StringUse, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 
-pub(super) const OPERATOR: Operator = Operator { name: "$bit", parse };
+pub(super) const OPERATOR: Operator = Operator { name: "$bit", strings: StringUse::AsBytes, parse };
 
 #[derive(Clone, Copy, Debug)]
 enum Gate {

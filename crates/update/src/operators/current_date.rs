@@ -2,10 +2,10 @@
 
 use super::{Effect, Modifier, Operator, Scene};
 use crate::trie::Plan;
-use bunko_bson::{DocumentRef, Element, ValueRef};
+use bunko_bson::{DocumentRef, Element, StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 
-pub(super) const OPERATOR: Operator = Operator { name: "$currentDate", parse };
+pub(super) const OPERATOR: Operator = Operator { name: "$currentDate", strings: StringUse::AsBytes, parse };
 
 #[derive(Debug)]
 enum CurrentDate {

@@ -3,11 +3,11 @@
 use super::Operator;
 use super::compare::Compare;
 use crate::trie::Plan;
-use bunko_bson::Element;
+use bunko_bson::{Element, StringUse};
 use bunko_errors::Result;
 use std::cmp::Ordering;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$min", parse };
+pub(super) const OPERATOR: Operator = Operator { name: "$min", strings: StringUse::Collated, parse };
 
 fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
     let strings = plan.strings().clone();

@@ -26,7 +26,7 @@ use crate::dotted_path::Trail;
 use crate::trie::Plan;
 use crate::update::ApplyContext;
 use bunko_bson::text::ElementText;
-use bunko_bson::{ArrayBuf, DocumentRef, Element, Value, ValueRef};
+use bunko_bson::{ArrayBuf, DocumentRef, Element, StringUse, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 use std::fmt;
@@ -37,6 +37,9 @@ pub(crate) use set::Set;
 /// An update operator as the table lists it.
 struct Operator {
     name: &'static str,
+    /// Whether it compares strings.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the test that walks the table reads it"))]
+    strings: StringUse,
     /// Parses one `path: argument` below the operator into the plan.
     parse: fn(&mut Plan, Element<'_>) -> Result<()>,
 }
@@ -148,7 +151,70 @@ fn whole_number(value: ValueRef<'_>) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Insertion, Outcome, ParseContext, Update};
+    use bunko_bson::{StringOrder, Timestamp};
+    use bunko_testkit::collators::WithoutCase;
+    use bunko_testkit::shell;
     use std::path::Path;
+
+    const DOCUMENTS: &[&str] =
+        &["{v: 'b'}", "{v: 'C'}", "{v: ['a', 'B', 'c']}", "{v: [{w: 'b'}, {w: 'A'}]}", "{v: 1}", "{w: 1}"];
+    const ARGUMENTS: &[&str] = &[
+        "'B'",
+        "'C'",
+        "['b', 'C']",
+        "{$each: ['b', 'B']}",
+        "{$each: [], $sort: 1}",
+        "{$each: [{w: 'B'}], $sort: {w: 1}}",
+        "{$in: ['A', 'b']}",
+        "{w: 'B'}",
+        "1",
+        "{and: 1}",
+        "true",
+        "'x'",
+    ];
+
+    /// The operator's results for all documents, by all arguments that it takes.
+    fn results(operator: &str, strings: &StringOrder) -> Vec<String> {
+        let document = |text: &str| shell::parse_document(text).unwrap_or_else(|failure| panic!("{text}: {failure}"));
+        let operation = OperationContext::unlimited();
+        let context = ApplyContext {
+            matched_position: None,
+            now_ms: 0,
+            timestamp: Timestamp { seconds: 1, increment: 1 },
+            insert: Insertion::No,
+            operation: &operation,
+        };
+        let mut results = Vec::new();
+        for argument in ARGUMENTS {
+            let update = document(&format!("{{'{operator}': {{v: {argument}}}}}"));
+            let parsing = ParseContext { strings, ..ParseContext::plain() };
+            let Ok(update) = Update::parse(update.as_ref().into(), &parsing) else { continue };
+            for text in DOCUMENTS {
+                match update.apply(document(text).as_ref(), &context) {
+                    Ok(Outcome::Unchanged) => results.push(format!("{argument} {text}: unchanged")),
+                    Ok(Outcome::Changed(changed)) => results.push(format!("{argument} {text}: {changed:?}")),
+                    Err(failure) => results.push(format!("{argument} {text}: {:?}", failure.code())),
+                }
+            }
+        }
+        results
+    }
+
+    #[test]
+    fn operators_compare_strings_as_their_entries_say() {
+        for operator in OPERATORS {
+            let by_bytes = results(operator.name, StringOrder::BYTES);
+            let collated = results(operator.name, &StringOrder::collated(Arc::new(WithoutCase)));
+            let differing = by_bytes.iter().zip(&collated).find(|(one, other)| one != other);
+            assert_eq!(
+                differing.is_some(),
+                operator.strings == StringUse::Collated,
+                "{}: {differing:?}",
+                operator.name
+            );
+        }
+    }
 
     #[test]
     fn every_operator_has_a_script() {

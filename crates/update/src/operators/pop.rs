@@ -3,10 +3,10 @@
 use super::{BlockedPath, Effect, Modifier, Operator, Scene, whole_number};
 use crate::trie::Plan;
 use bunko_bson::text::ElementText;
-use bunko_bson::{ArrayBuf, Element, Value, ValueRef};
+use bunko_bson::{ArrayBuf, Element, StringUse, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 
-pub(super) const OPERATOR: Operator = Operator { name: "$pop", parse };
+pub(super) const OPERATOR: Operator = Operator { name: "$pop", strings: StringUse::AsBytes, parse };
 
 #[derive(Debug)]
 enum Pop {

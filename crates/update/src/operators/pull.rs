@@ -3,12 +3,12 @@
 use super::Operator;
 use super::array_cull::{ArrayCull, Culling};
 use crate::trie::Plan;
-use bunko_bson::{Element, ValueRef};
+use bunko_bson::{Element, StringUse, ValueRef};
 use bunko_errors::Result;
 use bunko_matcher::{ElementFilter, Filter};
 use bunko_operation::OperationContext;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$pull", parse };
+pub(super) const OPERATOR: Operator = Operator { name: "$pull", strings: StringUse::Collated, parse };
 
 fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
     // A leading `$not` is none of an element's operators to MongoDB, and a filter on documents has none.

@@ -3,11 +3,11 @@
 use super::Operator;
 use super::array_cull::{ArrayCull, Culling};
 use crate::trie::Plan;
-use bunko_bson::{Element, StringOrder, Value, ValueRef};
+use bunko_bson::{Element, StringOrder, StringUse, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$pullAll", parse };
+pub(super) const OPERATOR: Operator = Operator { name: "$pullAll", strings: StringUse::Collated, parse };
 
 /// In order.
 #[derive(Debug)]

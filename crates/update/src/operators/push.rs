@@ -3,11 +3,11 @@
 use super::push_sort::PushSort;
 use super::{Effect, Modifier, Operator, Scene, whole_number};
 use crate::trie::Plan;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, StringOrder, Value, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, StringOrder, StringUse, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$push", parse };
+pub(super) const OPERATOR: Operator = Operator { name: "$push", strings: StringUse::Collated, parse };
 
 #[derive(Debug, Default)]
 struct Push {

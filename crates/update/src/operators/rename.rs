@@ -9,10 +9,10 @@ use crate::dotted_path::{DottedPath, as_index, is_below};
 use crate::immutable_id::{self, ID};
 use crate::trie::Plan;
 use bunko_bson::text::ElementText;
-use bunko_bson::{Element, ValueRef};
+use bunko_bson::{Element, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const OPERATOR: Operator = Operator { name: "$rename", parse };
+pub(super) const OPERATOR: Operator = Operator { name: "$rename", strings: StringUse::AsBytes, parse };
 
 /// At the new path.
 #[derive(Debug)]
@@ -114,16 +114,22 @@ fn find<'a>(scene: &Scene<'a>, path: &'a str) -> Result<Option<ValueRef<'a>>> {
     Ok(Some(value))
 }
 
-/// The name of the first array that a path leads into.
+/// The name of the innermost array that a path leads into, as far as it leads.
 fn array_above<'a>(scene: &Scene<'a>, path: &'a str) -> Option<&'a str> {
-    let mut document = scene.document;
+    let mut value = ValueRef::Document(scene.document);
+    let mut innermost = None;
     let (parents, _) = path.rsplit_once('.')?;
     for name in parents.split('.') {
-        match scene.fields.get(document, name)? {
-            ValueRef::Document(inner) => document = inner,
-            ValueRef::Array(_) => return Some(name),
-            _ => return None,
+        let next = match (value, as_index(name)) {
+            (ValueRef::Document(document), _) => scene.fields.get(document, name),
+            (ValueRef::Array(array), Some(index)) => array.get(index),
+            _ => None,
+        };
+        let Some(next) = next else { break };
+        if matches!(next, ValueRef::Array(_)) {
+            innermost = Some(name);
         }
+        value = next;
     }
-    None
+    innermost
 }

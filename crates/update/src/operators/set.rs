@@ -2,10 +2,10 @@
 
 use super::{Effect, Modifier, Operator, Scene};
 use crate::trie::Plan;
-use bunko_bson::{Element, Value, ValueRef};
+use bunko_bson::{Element, StringUse, Value, ValueRef};
 use bunko_errors::Result;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$set", parse };
+pub(super) const OPERATOR: Operator = Operator { name: "$set", strings: StringUse::AsBytes, parse };
 
 /// Also what upserts use to write the query's equalities.
 #[derive(Debug)]

@@ -3,10 +3,10 @@
 use super::{Effect, Modifier, Operator, Scene};
 use crate::trie::Plan;
 use crate::update::Insertion;
-use bunko_bson::{Element, Value, ValueRef};
+use bunko_bson::{Element, StringUse, Value, ValueRef};
 use bunko_errors::Result;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$setOnInsert", parse };
+pub(super) const OPERATOR: Operator = Operator { name: "$setOnInsert", strings: StringUse::AsBytes, parse };
 
 #[derive(Debug)]
 struct SetOnInsert(Value);

@@ -2,10 +2,10 @@
 
 use super::{Effect, Modifier, Operator, Scene};
 use crate::trie::Plan;
-use bunko_bson::{Element, ValueRef};
+use bunko_bson::{Element, StringUse, ValueRef};
 use bunko_errors::Result;
 
-pub(super) const OPERATOR: Operator = Operator { name: "$unset", parse };
+pub(super) const OPERATOR: Operator = Operator { name: "$unset", strings: StringUse::AsBytes, parse };
 
 #[derive(Debug)]
 struct Unset;

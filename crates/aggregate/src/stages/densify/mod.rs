@@ -154,6 +154,16 @@ struct Densified {
     made: u64,
 }
 
+impl Densify {
+    /// The fields that a document's partition has.
+    fn shared(&self, document: DocumentRef<'_>) -> DocumentBuf {
+        let found = self.partition_by.iter().filter_map(|path| Some((path, found(document, path)?)));
+        found.fold(DocumentBuf::new(), |shared, (path, value)| {
+            super::with_path(shared.as_ref(), path.components(), Some(value))
+        })
+    }
+}
+
 /// What a path leads to through documents alone.
 fn found<'d>(document: DocumentRef<'d>, path: &FieldPath) -> Option<ValueRef<'d>> {
     let (last, above) = path.components().split_last()?;
@@ -187,18 +197,15 @@ impl Densified {
 
     /// The number of a document's partition, which begins with that value where the document is its first.
     fn partition(&mut self, document: DocumentRef<'_>, first: Value) -> Result<usize> {
-        let (mut key, mut shared) = (Vec::new(), DocumentBuf::new());
+        let mut key = Vec::new();
         for path in &self.stage.partition_by {
-            let value = found(document, path);
-            let comparable = value.unwrap_or(ValueRef::Undefined);
+            let comparable = found(document, path).unwrap_or(ValueRef::Undefined);
             self.environment.strings().append_key(&mut key, comparable, Direction::Ascending);
-            if let Some(value) = value {
-                shared = super::with_path(shared.as_ref(), path.components(), Some(value));
-            }
         }
         if let Some(position) = self.positions.get(&key) {
             return Ok(*position);
         }
+        let shared = self.stage.shared(document);
         self.memory.keep(2 * key.len() + shared.len_bytes() + size_of::<Partition>() + size_of::<Vec<u8>>())?;
         self.partitions.push(Partition { shared, next: first });
         self.positions.insert(key, self.partitions.len() - 1);
@@ -239,7 +246,10 @@ impl Densified {
                 return Err(too_many(self.made));
             }
             let components = self.stage.field.components();
-            let made = super::with_path(partition.shared.as_ref(), components, Some(partition.next.as_ref()));
+            // Equal values of a partition's fields may be different ones: those of the document behind the gap are taken.
+            let shared = gap.document.as_ref().map(|document| self.stage.shared(document.as_ref()));
+            let shared = shared.as_ref().unwrap_or(&partition.shared);
+            let made = super::with_path(shared.as_ref(), components, Some(partition.next.as_ref()));
             partition.next = self.stage.range.next(&partition.next, operation)?;
             self.gap = Some(gap);
             return Ok(Filled::Made(made));

@@ -96,7 +96,7 @@ fn stage(
     let Some(source) = environment.over.clone() else {
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, format!("{name} needs a collection")));
     };
-    environment.sources.note(&source)?;
+    environment.sources.note(&source, &environment.scope.strings)?;
     Ok(vec![Box::new(FusionStage { name, fusion, source, inputs, details })])
 }
 

@@ -21,8 +21,10 @@ struct Scaler {
 }
 
 pub(super) fn parse(call: &Call<'_>) -> Result<Arc<dyn Function>> {
-    let [input, least, greatest] = call.arguments(["input", "min", "max"])?;
-    let input = input.ok_or_else(|| call.refusal("requires an 'input' expression"))?;
+    let (input, least, greatest) = arguments(call)?;
+    if least.is_some() != greatest.is_some() {
+        return Err(call.refusal("requires both 'min' and 'max', or neither"));
+    }
     let number = |given: Option<ValueRef<'_>>, default| match given {
         None => Ok(Value::Int32(default)),
         Some(value) if value.is_number() => Ok(value.to_value()),
@@ -38,6 +40,26 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Arc<dyn Function>> {
         return Err(call.refusal("must have the current document in its window"));
     }
     Ok(Arc::new(Scaler { input: call.expression(input)?, least, greatest, arithmetic, bounds }))
+}
+
+/// `input`, `min` and `max`; the input alone may stand for all of them.
+/// # Errors
+/// `IDLUnknownField`; `IDLFailedToParse` without an input.
+fn arguments<'a>(call: &'a Call<'_>) -> Result<(ValueRef<'a>, Option<ValueRef<'a>>, Option<ValueRef<'a>>)> {
+    let document = match call.argument {
+        ValueRef::Document(document) if !document.first().is_some_and(|first| first.name.starts_with('$')) => document,
+        expression => return Ok((expression, None, None)),
+    };
+    let known = ["input", "min", "max"];
+    if let Some(unknown) = document.iter().find(|field| !known.contains(&field.name)) {
+        let message = format!("BSON field '$minMaxScaler.{}' is an unknown field.", unknown.name);
+        return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+    }
+    let input = document.get("input").ok_or_else(|| {
+        let message = "BSON field '$minMaxScaler.input' is missing but a required field";
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    })?;
+    Ok((input, document.get("min"), document.get("max")))
 }
 
 impl Function for Scaler {

@@ -5,7 +5,7 @@ use crate::invocation::Invocation;
 use crate::time_series::bucket_key;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number, order};
-use bunko_catalog::{Collection, Conversion, Index};
+use bunko_catalog::{Collection, Conversion, ID_INDEX, Index};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_timeseries::TimeSeries;
 use std::sync::Arc;
@@ -65,18 +65,22 @@ impl<'a> IndexChange<'a> {
     }
 
     /// Whether an index is to become unique, which is all that can be tried without being done.
-    pub fn converts_to_unique(&self) -> bool {
-        self.unique == Some(true)
+    pub fn only_converts_to_unique(&self) -> bool {
+        self.unique == Some(true) && self.changes() == 1
     }
 
     /// Refuses what the indexes of a time series cannot be.
     /// # Errors
-    /// `InvalidOptions`.
+    /// `InvalidOptions`; `IndexNotFound` for the index on `_id`.
     pub fn check_of_series(&self) -> Result<()> {
         if self.unique.is_some() || self.prepare_unique.is_some() || self.expire_after_seconds.is_some() {
             return Err(invalid("indexes of time-series collections are not unique and expire nothing"));
         }
-        Ok(())
+        // The buckets' own index on `_id` is none of the measurements.
+        match self.name {
+            Some(ID_INDEX) => Err(Failure::new(ErrorCode::INDEX_NOT_FOUND, format!("cannot find index {ID_INDEX}"))),
+            _ => Ok(()),
+        }
     }
 
     /// The key of the index of buckets that is meant by the key of measurements, where the index is not named.
@@ -113,7 +117,12 @@ impl<'a> IndexChange<'a> {
         if self.hidden == Some(true) && index.is_id() {
             return Err(Failure::bad_value("can't hide _id index"));
         }
-        let prepare_unique = self.prepare_unique.filter(|prepares| *prepares != index.prepares_unique);
+        if self.hidden == Some(true) && collection.namespace().is_of_system() {
+            return Err(Failure::bad_value("can't hide index on system collection"));
+        }
+        // An index that is unique has nothing to prepare for.
+        let is_change = |prepares: &bool| *prepares != index.prepares_unique && !index.is_unique;
+        let prepare_unique = self.prepare_unique.filter(is_change);
         if prepare_unique.is_some() && self.changes() > 1 {
             return Err(invalid("cannot combine a change of prepareUnique with another one of the same index"));
         }
@@ -149,6 +158,9 @@ impl<'a> IndexChange<'a> {
         let catalog = &invocation.service.catalog;
         let lsn = catalog.respecify_index(collection, &index.name, options.as_ref(), &*invocation)?;
         invocation.note_written(Some(lsn));
+        if options.as_ref().get("hidden").is_some() {
+            note_counted_since_now(invocation, collection, &index.name);
+        }
         Ok(())
     }
 
@@ -191,6 +203,14 @@ impl<'a> IndexChange<'a> {
             self.prepare_unique.is_some(),
         ];
         given.into_iter().filter(|is_given| *is_given).count()
+    }
+}
+
+/// `$indexStats` counts the uses of an index anew once it is hidden or shown again.
+fn note_counted_since_now(invocation: &Invocation<'_>, collection: &Collection, name: &str) {
+    let indexes = collection.indexes();
+    if let Some(index) = indexes.iter().find(|index| index.name == name) {
+        index.note_counted_since(invocation.service.world.now_ms());
     }
 }
 

@@ -31,8 +31,13 @@ const OPTIONS: &[&str] = &[
     "cappedSize",
     "cappedMax",
     "dryRun",
+    MIXED_SCHEMA,
     "collectionUUID",
 ];
+
+/// Whether buckets may have values of several types in a field. Time series alone have it; there it changes nothing, because
+/// such buckets are always read rightly.
+const MIXED_SCHEMA: &str = "timeseriesBucketsMayHaveMixedSchemaData";
 
 pub(super) const COMMAND: Command = Command {
     name: "collMod",
@@ -54,12 +59,16 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let expiry = Expiry::parse(invocation)?;
     let size = capped_options::size(invocation, "cappedSize")?;
     let documents = capped_options::documents(invocation, "cappedMax")?;
-    if is_dry_run && !index.as_ref().is_some_and(IndexChange::converts_to_unique) {
-        return Err(invalid("'dryRun' is only supported with an index that is to become unique").into());
+    if is_dry_run {
+        check_dry_run(invocation, index.as_ref())?;
     }
+    let mixes_schemas = invocation.field(MIXED_SCHEMA).map(|_| invocation.boolean(MIXED_SCHEMA, false)).transpose()?;
     collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
     let Some(collection) = invocation.collection(&namespace) else {
         if let Some(series) = time_series::find(&invocation.service.catalog, &namespace)? {
+            if mixes_schemas == Some(false) {
+                return Err(invalid(format!("'{MIXED_SCHEMA}' cannot be set to false")).into());
+            }
             if let Some(index) = &index {
                 index.check_of_series()?;
                 let key = index.bucket_key(&series.options)?;
@@ -72,6 +81,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     };
     if invocation.field("viewOn").is_some() || invocation.field("pipeline").is_some() {
         return Err(invalid("cannot modify view options on a non-view collection").into());
+    }
+    if mixes_schemas.is_some() && (*collection.options()).as_ref().get("timeseries").is_none() {
+        return Err(
+            invalid(format!("'{MIXED_SCHEMA}' is only supported on time-series collections: {namespace}")).into()
+        );
     }
     if invocation.field("timeseries").is_some() {
         return Err(invalid(format!("'timeseries' is only supported on time-series collections: {namespace}")).into());
@@ -129,6 +143,17 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     })?;
     invocation.note_written(lsn);
     Ok(())
+}
+
+/// Refuses a trial of anything but an index that becomes unique, and nothing else beside it.
+fn check_dry_run(invocation: &Invocation<'_>, index: Option<&IndexChange<'_>>) -> Result<()> {
+    let beside = OPTIONS.iter().filter(|name| !matches!(**name, "index" | "dryRun" | "collectionUUID"));
+    let other = beside.copied().find(|name| invocation.field(name).is_some());
+    match other {
+        Some(other) => Err(invalid(format!("'dryRun' cannot be combined with '{other}'"))),
+        None if index.is_some_and(IndexChange::only_converts_to_unique) => Ok(()),
+        None => Err(invalid("'dryRun' is only supported with an index that is to become unique, and nothing else")),
+    }
 }
 
 /// The collection, which may not be the oplog: that has a command of its own for its size, and nothing else to change.
