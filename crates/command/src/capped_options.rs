@@ -6,13 +6,13 @@ use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Largest size of a capped collection, in bytes. Source: MongoDB manual, "create", `size`.
-const BYTES_MAX: i64 = 1 << 50;
+pub(crate) const BYTES_MAX: i64 = 1 << 50;
 /// No capped collection holds less, in bytes. Source: as above.
 const BYTES_MIN: i64 = 4096;
 /// Sizes are multiples of that, in bytes. Source: as above.
 const BYTES_STEP: i64 = 256;
 /// What no limit on documents is as one.
-const DOCUMENTS_MAX: i64 = i32::MAX as i64;
+pub(crate) const DOCUMENTS_MAX: i64 = i32::MAX as i64;
 
 /// Whether a collection is capped.
 pub(crate) fn is_capped(collection: &Collection) -> bool {

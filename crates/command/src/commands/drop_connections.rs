@@ -2,15 +2,16 @@
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
+use crate::write_statement::required_value;
 use bunko_access::Action;
 use bunko_bson::Writer;
-use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "dropConnections",
     aliases: &[],
-    fields: &["hostAndPort"],
+    fields: &[field("hostAndPort", Kind::Texts)],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::DropConnections),
@@ -18,14 +19,6 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    let hosts = invocation.array("hostAndPort")?.ok_or_else(|| {
-        let message = "BSON field 'dropConnections.hostAndPort' is missing but a required field";
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-    })?;
-    for (index, host) in hosts.iter().enumerate().filter(|(_, host)| !host.is_nullish()) {
-        if host.as_str().is_none() {
-            return Err(invocation.mismatch(&format!("hostAndPort.{index}"), host, "type 'string'").into());
-        }
-    }
+    required_value(invocation, "hostAndPort")?;
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::replica_set::{ReplicaSet, TERM, optime};
 use bunko_access::Action;
@@ -14,7 +15,7 @@ const PRIMARY: i32 = 1;
 pub(super) const COMMAND: Command = Command {
     name: "replSetGetStatus",
     aliases: &[],
-    fields: &["initialSync"],
+    fields: &[field("initialSync", Kind::Own)],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ReplSetGetStatus),
