@@ -39,6 +39,9 @@ pub(super) const COMMAND: Command = Command {
         field("bypassDocumentValidation", Kind::BooleanLike),
         field("bypassEmptyTsReplacement", Kind::Flag),
         field("stmtId", Kind::Int),
+        // The answer is one document, whatever these say.
+        field("batchSize", Kind::Int),
+        field("singleBatch", Kind::Boolean),
     ],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
