@@ -71,6 +71,24 @@ impl<'a> StageFields<'a> {
         self.typed(name, "array", ValueRef::as_array)
     }
 
+    /// A field that is a pipeline: an array, and no null.
+    /// # Errors
+    /// `TypeMismatch`.
+    pub fn pipeline(&self, name: &str) -> Result<Option<ArrayRef<'a>>> {
+        self.refuse_null(name, "array")?;
+        self.array(name)
+    }
+
+    /// Refuses a null where it does not stand for a missing field.
+    /// # Errors
+    /// `TypeMismatch`.
+    pub fn refuse_null(&self, name: &str, expected: &str) -> Result<()> {
+        match self.body.get(name) {
+            Some(value) if value.is_nullish() => Err(self.mismatch(name, value, expected)),
+            _ => Ok(()),
+        }
+    }
+
     fn typed<T>(&self, name: &str, expected: &str, read: fn(ValueRef<'a>) -> Option<T>) -> Result<Option<T>> {
         let Some(value) = self.field(name) else { return Ok(None) };
         match read(value) {

@@ -92,6 +92,7 @@ impl Catalog {
     }
 
     fn refuse_taken(&self, to: &Namespace) -> Result<()> {
+        to.check_length()?;
         if self.collection(to).is_none() && !self.shows_oplog(to) && self.view(to)?.is_none() {
             return Ok(());
         }

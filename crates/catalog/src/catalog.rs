@@ -221,8 +221,9 @@ impl Catalog {
     }
 
     /// # Errors
-    /// `NamespaceExists`; `DatabaseDifferCase`.
+    /// `NamespaceExists`; `DatabaseDifferCase`; `InvalidNamespace` for a name that is too long.
     pub(crate) fn refuse_taken_name(&self, namespace: &Namespace, uuid: Option<[u8; 16]>) -> Result<()> {
+        namespace.check_length()?;
         if self.collection(namespace).is_some() || self.shows_oplog(namespace) || self.view(namespace)?.is_some() {
             return Err(Failure::new(
                 ErrorCode::NAMESPACE_EXISTS,

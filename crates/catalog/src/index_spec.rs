@@ -241,11 +241,18 @@ impl IndexSpec {
 
     /// Whether a collection can have only one of the two: they have the same keys of the same documents.
     pub(crate) fn is_alike(&self, other: &Self) -> bool {
-        let same = |name: &str| same_value(self.document.as_ref().get(name), other.document.as_ref().get(name));
         order::compare_documents(self.key_pattern(), other.key_pattern()).is_eq()
             && self.is_unique == other.is_unique
             && self.is_sparse == other.is_sparse
-            && SIGNATURE.iter().all(|name| same(name))
+            && SIGNATURE.iter().all(|name| self.has_same_option(other, name))
+    }
+
+    /// Whether two specifications say the same of an option.
+    fn has_same_option(&self, other: &Self, name: &str) -> bool {
+        match (name, &self.partial_filter, &other.partial_filter) {
+            ("partialFilterExpression", Some(own), Some(others)) => own.is_equivalent(others),
+            _ => same_value(self.document.as_ref().get(name), other.document.as_ref().get(name)),
+        }
     }
 
     /// Whether two indexes that are alike also do the same otherwise.
@@ -253,7 +260,7 @@ impl IndexSpec {
         let (own, others) = (self.document.as_ref(), other.document.as_ref());
         let matters = |name: &str| !NO_DIFFERENCE.contains(&name);
         let names = own.iter().chain(others.iter()).map(|element| element.name).filter(|name| matters(name));
-        names.into_iter().all(|name| same_value(own.get(name), others.get(name)))
+        names.into_iter().all(|name| self.has_same_option(other, name))
     }
 }
 

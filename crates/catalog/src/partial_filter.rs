@@ -37,9 +37,42 @@ impl PartialFilter {
         self.filter.try_matches(document)
     }
 
+    /// Whether both have the same conditions, in whatever order and however nested they were written.
+    pub(crate) fn is_equivalent(&self, other: &Self) -> bool {
+        canonical(self.filter.root()) == canonical(other.filter.root())
+    }
+
     /// What holds for each document of the index.
     pub fn filter(&self) -> &Filter {
         &self.filter
+    }
+}
+
+/// A text that two expressions share if they differ only in the order and the nesting of their conditions.
+fn canonical(expression: &Expression) -> String {
+    let (name, children) = match expression {
+        Expression::And(children) => ("and", children),
+        Expression::Or(children) => ("or", children),
+        leaf => return format!("{leaf:?}"),
+    };
+    let mut parts = Vec::new();
+    collect(name, children, &mut parts);
+    parts.sort_unstable();
+    parts.dedup();
+    match parts.as_slice() {
+        [only] => only.clone(),
+        parts => format!("{name}({})", parts.join(", ")),
+    }
+}
+
+/// The canonical texts of `children`; those of a child of the same kind stand for the child.
+fn collect(name: &str, children: &[Expression], parts: &mut Vec<String>) {
+    for child in children {
+        match child {
+            Expression::And(inner) if name == "and" => collect(name, inner, parts),
+            Expression::Or(inner) if name == "or" => collect(name, inner, parts),
+            other => parts.push(canonical(other)),
+        }
     }
 }
 
@@ -53,5 +86,30 @@ fn is_allowed(expression: &Expression) -> bool {
         | Expression::Type { .. }
         | Expression::Geo { .. } => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_testkit::shell;
+
+    fn parse(text: &str) -> PartialFilter {
+        let filter = shell::parse_document(text).expect(text);
+        PartialFilter::parse(filter.as_ref(), &StringOrder::default()).expect(text)
+    }
+
+    #[test]
+    fn order_and_nesting_make_no_difference() {
+        let written =
+            ["{a: 1, b: {$gt: 2}}", "{b: {$gt: 2}, a: 1}", "{$and: [{b: {$gt: 2}}, {$and: [{a: 1}, {a: 1}]}]}"];
+        for other in written {
+            assert!(parse(written[0]).is_equivalent(&parse(other)), "{other}");
+        }
+        assert!(parse("{a: {$gt: 1, $lt: 5}}").is_equivalent(&parse("{a: {$lt: 5, $gt: 1}}")));
+        assert!(parse("{$or: [{a: 1}, {b: 1}]}").is_equivalent(&parse("{$or: [{b: 1}, {a: 1}]}")));
+        for other in ["{a: 1, b: {$gt: 3}}", "{a: 1}", "{a: 1, b: {$gte: 2}}", "{$or: [{a: 1}, {b: {$gt: 2}}]}"] {
+            assert!(!parse(written[0]).is_equivalent(&parse(other)), "{other}");
+        }
     }
 }

@@ -134,13 +134,14 @@ impl Catalog {
 
     /// Defines a view, which the caller has checked.
     /// # Errors
-    /// `NamespaceExists` where a collection or view has the name.
+    /// `NamespaceExists` where a collection or view has the name; `InvalidNamespace` for a name that is too long.
     pub fn create_view(
         &self,
         namespace: &Namespace,
         view: &ViewDefinition,
         operation: &dyn OperationSource,
     ) -> Result<Option<Lsn>> {
+        namespace.check_length()?;
         let system_views = Namespace::new(namespace.database(), SYSTEM_VIEWS)?;
         self.collection_or_create(&system_views, operation)?;
         let _changes = lock(&self.changes, operation)?;

@@ -45,9 +45,10 @@ impl<'a> Specification<'a> {
         let mut read = Self::default();
         let mut locale = None;
         for element in document {
-            let is_given = !element.value.is_nullish();
+            // Of these, one takes a null for no missing field.
+            let is_given = !element.value.is_nullish() || element.name == "backwards";
             match element.name {
-                "locale" => locale = Some(string(element)?),
+                "locale" => locale = if is_given { Some(string(element)?) } else { None },
                 "caseLevel" | "caseFirst" | "strength" | "numericOrdering" | "alternate" | "maxVariable"
                 | "normalization" | "backwards" | "version" => {
                     if is_given {

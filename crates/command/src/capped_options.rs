@@ -6,9 +6,9 @@ use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Largest size of a capped collection, in bytes. Source: MongoDB manual, "create", `size`.
-const BYTES_MAX: i64 = 1 << 50;
+pub(crate) const BYTES_MAX: i64 = 1 << 50;
 /// What no limit on documents is as one.
-const DOCUMENTS_MAX: i64 = i32::MAX as i64;
+pub(crate) const DOCUMENTS_MAX: i64 = i32::MAX as i64;
 
 /// Whether a collection is capped.
 pub(crate) fn is_capped(collection: &Collection) -> bool {

@@ -3,11 +3,15 @@
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_bson::{DocumentBuf, DocumentRef, Type, ValueRef, number};
 use bunko_catalog::ID_INDEX;
 use bunko_errors::{ErrorCode, Failure, Result};
 
 const NAME: &str = "clusteredIndex";
+
+/// The types that the option may have.
+pub(crate) const TYPES: &[Type] =
+    &[Type::Boolean, Type::Int64, Type::Int32, Type::Decimal128, Type::Double, Type::Document];
 
 /// What the collection is to keep of the option, as `listCollections` shows it; `None` where it asks for nothing.
 /// # Errors
@@ -59,7 +63,7 @@ fn read(spec: DocumentRef<'_>) -> Result<DocumentBuf> {
     for element in spec {
         let value = element.value;
         match element.name {
-            _ if value.is_nullish() => {}
+            "key" | "unique" | "name" | "v" if value.is_nullish() => {}
             "key" => key = Some(value.as_document().ok_or_else(|| wrong_type(&place("key"), value, "object"))?),
             "unique" => {
                 let flag = match value {

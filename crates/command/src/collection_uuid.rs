@@ -12,7 +12,14 @@ pub(crate) const NAME: &str = "collectionUUID";
 /// `TypeMismatch`; `InvalidUUID` for one of another length.
 pub(crate) fn parse(fields: &Fields<'_>) -> Result<Option<[u8; 16]>> {
     let Some(value) = fields.field(NAME) else { return Ok(None) };
-    of_value(value)?.map(Some).ok_or_else(|| fields.mismatch(NAME, value, "type 'UUID'"))
+    required(fields, NAME, value).map(Some)
+}
+
+/// The identity that the value of a field must be.
+/// # Errors
+/// As [`parse`].
+pub(crate) fn required(fields: &Fields<'_>, name: &str, value: ValueRef<'_>) -> Result<[u8; 16]> {
+    of_value(value)?.ok_or_else(|| fields.mismatch(name, value, "type 'UUID'"))
 }
 
 /// The identity that a value is, if it is one.

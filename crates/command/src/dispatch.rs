@@ -8,6 +8,7 @@ use crate::commands;
 use crate::connection::ClientConnection;
 use crate::error_labels;
 use crate::fail_points::InjectedError;
+use crate::field_kinds::{Field, Kind, field};
 use crate::generic_options::{GenericOptions, is_held_back};
 use crate::invocation::{Conflict, Invocation};
 use crate::known_commands;
@@ -28,9 +29,10 @@ pub struct Command {
     pub name: &'static str,
     /// Other spellings that old clients use.
     pub aliases: &'static [&'static str],
-    /// Fields of its own, besides the first and the generic ones; arrays that may come as a document sequence too.
+    /// Fields of its own with their kinds, besides the first and the generic ones; arrays that may come as a document
+    /// sequence too.
     /// `*` alone lets any field through.
-    pub fields: &'static [&'static str],
+    pub fields: &'static [Field],
     /// Where it may run.
     pub databases: Databases,
     /// Whether a transaction may have it.
@@ -42,7 +44,7 @@ pub struct Command {
 }
 
 /// `fields` of a command that takes names of its own making, such as a parameter's or a section's.
-pub(crate) const ANY_FIELDS: &[&str] = &["*"];
+pub(crate) const ANY_FIELDS: &[Field] = &[field("*", Kind::Own)];
 
 /// Databases against which a command may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

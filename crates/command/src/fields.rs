@@ -1,5 +1,6 @@
 //! Reading a command's fields, with MongoDB's words for those of the wrong type.
 
+use crate::field_kinds::Field;
 use bunko_bson::number::{self, Number};
 use bunko_bson::{ArrayRef, DocumentRef, EncodedElement, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -18,7 +19,7 @@ pub struct Fields<'a> {
 /// Which of the fields that a command may have are there, and where.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldSet {
-    known: &'static [&'static str],
+    known: &'static [Field],
     /// By position.
     present: u64,
     /// A bit for each name in the body, known or not, as [`mark`] has it: most questions are for what is not there.
@@ -50,7 +51,7 @@ enum Found {
 
 impl FieldSet {
     /// None of `known`, which are at most 64.
-    pub fn new(known: &'static [&'static str]) -> Self {
+    pub fn new(known: &'static [Field]) -> Self {
         debug_assert!(known.len() <= u64::BITS as usize);
         Self { known, present: 0, marks: 0, places: [Place::default(); PLACES] }
     }
@@ -65,7 +66,7 @@ impl FieldSet {
                     *place = Place { number: position as u8 + 1, offset: field.offset_in(body) as u32 };
                 }
                 self.present |= 1 << position;
-                Met::Known
+                Met::Known(&self.known[position])
             }
             None => Met::Unknown,
         }
@@ -77,7 +78,7 @@ impl FieldSet {
     }
 
     fn position(&self, name: &[u8]) -> Option<usize> {
-        self.known.iter().position(|known| known.as_bytes() == name)
+        self.known.iter().position(|known| known.name.as_bytes() == name)
     }
 
     fn find(&self, name: &str) -> Found {
@@ -104,7 +105,7 @@ fn mark(name: &[u8]) -> u64 {
 /// What became of a field's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
-    Known,
+    Known(&'static Field),
     /// Known, and there before.
     Again,
     Unknown,
@@ -256,6 +257,7 @@ pub(crate) fn wrong_type(place: &str, value: ValueRef<'_>, expected: &str) -> Fa
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field_kinds::{Kind, field};
     use bunko_bson::DocumentBuf;
 
     #[test]
@@ -263,11 +265,24 @@ mod tests {
         let many = ["p1", "p2", "p3", "p4", "p5", "p6"];
         let body = DocumentBuf::new().with("find", "c").with("skip", 1).with("hint", ValueRef::Null).with("other", 2);
         let body = many.iter().zip(0..).fold(body, |body, (name, number)| body.with(name, number)).with("hint", 3);
-        let mut met = FieldSet::new(&["skip", "hint", "limit", "p1", "p2", "p3", "p4", "p5", "p6"]);
+        const KNOWN: &[Field] = &[
+            field("skip", Kind::Any),
+            field("hint", Kind::Any),
+            field("limit", Kind::Any),
+            field("p1", Kind::Any),
+            field("p2", Kind::Any),
+            field("p3", Kind::Any),
+            field("p4", Kind::Any),
+            field("p5", Kind::Any),
+            field("p6", Kind::Any),
+        ];
+        let mut met = FieldSet::new(KNOWN);
         let body_read = body.as_ref();
         let noted: Vec<_> = body_read.iter().encoded().map(|field| met.note(&field, body_read)).collect();
-        let known = [Met::Known; 6];
-        assert_eq!(noted, [&[Met::Unknown, Met::Known, Met::Known, Met::Unknown], &known[..], &[Met::Again]].concat());
+        let known = |position: usize| Met::Known(&KNOWN[position]);
+        let expected =
+            [&[Met::Unknown, known(0), known(1), Met::Unknown], &[3, 4, 5, 6, 7, 8].map(known)[..], &[Met::Again]];
+        assert_eq!(noted, expected.concat());
         let (walked, any) = (Fields::of_walked("find", body.as_ref(), met), Fields::new("find", body.as_ref()));
         let skip = |fields: Fields<'_>| fields.integer("skip").expect("a number");
         assert_eq!((skip(walked), skip(any)), (Some(1), Some(1)));

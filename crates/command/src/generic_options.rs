@@ -160,8 +160,7 @@ impl GenericOptions {
         }
         for encoded in fields {
             match options.met.note(&encoded, request.body) {
-                // The command reads it itself.
-                Met::Known => {}
+                Met::Known(field) => field.check(command.name, &encoded)?,
                 met => {
                     let Some(element) = encoded.decode() else { continue };
                     if met == Met::Again {

@@ -11,6 +11,7 @@ use crate::collection_uuid;
 use crate::connection::ClientConnection;
 use crate::dispatch::{Command, FollowUp, Halt, Request, RunOn};
 use crate::fail_points::InjectedError;
+use crate::field_kinds::{Kind, field};
 use crate::fields::{Fields, elements};
 use crate::generic_options::GenericOptions;
 use crate::made_while_read;
@@ -157,6 +158,19 @@ impl<'a> Invocation<'a> {
     /// The command's first value.
     pub fn argument(&self) -> ValueRef<'a> {
         self.request.argument()
+    }
+
+    /// The command's first value, where it is of that kind.
+    /// # Errors
+    /// As [`Field::check_value`](crate::field_kinds::Field::check_value); 40414 where it is null.
+    pub fn argument_of(&self, kind: Kind) -> Result<ValueRef<'a>> {
+        let (name, argument) = (self.command.name, self.argument());
+        field(name, kind).check_value(name, argument)?;
+        if argument.is_nullish() {
+            let message = format!("BSON field '{name}.{name}' is missing but a required field");
+            return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
+        }
+        Ok(argument)
     }
 
     /// The collection that the command's first value names.

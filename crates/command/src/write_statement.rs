@@ -1,6 +1,7 @@
 //! What the batches of `update` and `delete` share: reading statements, judging the whole, running one by one.
 
 use crate::dispatch::Halt;
+use crate::field_kinds::Field;
 use crate::fields::{FieldSet, Fields, Met};
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
@@ -16,17 +17,16 @@ const RECORDS_SHORT_MAX: u64 = 2000;
 
 /// Takes one entry of `updates` or `deletes`; `place` is its path, for messages: `update.updates`.
 /// # Errors
-/// `IDLUnknownField` for a field that is not in `known`.
-pub(crate) fn statement<'a>(
-    place: &'static str,
-    body: DocumentRef<'a>,
-    known: &'static [&'static str],
-) -> Result<Fields<'a>> {
+/// `IDLUnknownField` for a field that is not in `known`; as [`Field::check`].
+pub(crate) fn statement<'a>(place: &'static str, body: DocumentRef<'a>, known: &'static [Field]) -> Result<Fields<'a>> {
     let mut met = FieldSet::new(known);
     for field in body.iter().encoded() {
         let name = || String::from_utf8_lossy(field.name_bytes()).into_owned();
         let (code, message) = match met.note(&field, body) {
-            Met::Known => continue,
+            Met::Known(known) => {
+                known.check(place, &field)?;
+                continue;
+            }
             Met::Again => {
                 (ErrorCode::IDL_DUPLICATE_FIELD, format!("BSON field '{place}.{}' is a duplicate field", name()))
             }
@@ -54,9 +54,9 @@ pub(crate) fn required<'a>(fields: &Fields<'a>, name: &str) -> Result<ValueRef<'
     fields.value(name).ok_or_else(|| missing(fields, name))
 }
 
-/// A document that must be there.
+/// A document that must be there and no null.
 pub(crate) fn required_document<'a>(fields: &Fields<'a>, name: &str) -> Result<DocumentRef<'a>> {
-    let value = required(fields, name)?;
+    let value = required_value(fields, name)?;
     value.as_document().ok_or_else(|| fields.mismatch(name, value, "type 'object'"))
 }
 

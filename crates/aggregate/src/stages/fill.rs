@@ -95,9 +95,10 @@ struct Partitions<'f> {
 impl<'f> Partitions<'f> {
     /// Errors: `TypeMismatch`.
     fn read(fields: &StageFields<'f>) -> Result<Self> {
+        fields.refuse_null("partitionBy", "[object, string]")?;
         let expression = fields.field("partitionBy");
         if let Some(other) = expression.filter(|value| !matches!(value, ValueRef::String(_) | ValueRef::Document(_))) {
-            return Err(fields.mismatch("partitionBy", other, "[string, object]"));
+            return Err(fields.mismatch("partitionBy", other, "[object, string]"));
         }
         let path_at = |(position, path): (usize, ValueRef<'f>)| {
             let is_text = path.as_str();

@@ -24,7 +24,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
         ValueRef::String(collection) => (Some(SourceName::here(collection)), ArrayRef::EMPTY),
         ValueRef::Document(specification) => {
             let fields = StageFields::new("$unionWith", specification, &["coll", "pipeline"])?;
-            let stages = fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY);
+            let stages = fields.pipeline("pipeline")?.unwrap_or(ArrayRef::EMPTY);
             let source = fields.string("coll")?.map(SourceName::here);
             let begins_with_documents = stages
                 .iter()

@@ -3,13 +3,14 @@
 use super::commit_transaction::check_is_inside;
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 
 pub(super) const COMMAND: Command = Command {
     name: "abortTransaction",
     aliases: &[],
-    fields: &["recoveryToken"],
+    fields: &[field("recoveryToken", Kind::Object)],
     databases: Databases::Admin,
     transaction: TransactionUse::Aborts,
     privileges: Privileges::Login,

@@ -12,6 +12,7 @@ use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, writ
 use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::each_stage;
+use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
@@ -24,7 +25,7 @@ use aggregation::Aggregated;
 use bunko_aggregate::{
     DocumentStream, Documents, Environment, Pipeline, WriteStage, involved_collections, stage_field,
 };
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Type, ValueRef, Writer, number};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::OperationContext;
@@ -35,15 +36,15 @@ pub(super) const COMMAND: Command = Command {
     name: "aggregate",
     aliases: &[],
     fields: &[
-        "pipeline",
-        "cursor",
-        "explain",
-        "allowDiskUse",
-        "bypassDocumentValidation",
-        "collation",
-        "hint",
-        "let",
-        "collectionUUID",
+        field("pipeline", Kind::ArrayOnly),
+        field("cursor", Kind::OneOf(&[Type::Document])),
+        field("explain", Kind::BooleanLike),
+        field("allowDiskUse", Kind::Flag),
+        field("bypassDocumentValidation", Kind::BooleanLike),
+        field("collation", Kind::Object),
+        field("hint", Kind::Hint),
+        field("let", Kind::Object),
+        field("collectionUUID", Kind::Uuid),
     ],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,

@@ -5,6 +5,7 @@ use super::cluster_parameter::{in_force, keep};
 use crate::authorization::Privileges;
 use crate::cluster_parameters::{self, AUDIT_CONFIG, ClusterParameter};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, Writer};
@@ -23,7 +24,7 @@ pub(super) const GET: Command = Command {
 pub(super) const SET: Command = Command {
     name: "setAuditConfig",
     aliases: &[],
-    fields: &["filter", "auditAuthorizationSuccess"],
+    fields: &[field("filter", Kind::Own), field("auditAuthorizationSuccess", Kind::Own)],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::AuditConfigure),
@@ -51,7 +52,7 @@ fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 
 fn set(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let mut fields = DocumentBuf::new();
-    for name in SET.fields {
+    for Field { name, .. } in SET.fields {
         let given = invocation.field(name).ok_or_else(|| {
             let message = format!("BSON field 'setAuditConfig.{name}' is missing but a required field");
             Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)

@@ -3,15 +3,16 @@
 use crate::authorization::Privileges;
 use crate::auto_compaction::{Rounds, Settings};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, POSITIVE, field};
+use crate::fields::truth;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
-use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "autoCompact",
     aliases: &[],
-    fields: &["freeSpaceTargetMB", "runOnce"],
+    fields: &[field("freeSpaceTargetMB", POSITIVE), field("runOnce", Kind::Boolean)],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::Compact),
@@ -20,19 +21,11 @@ pub(super) const COMMAND: Command = Command {
 
 const BYTES_PER_MB: u64 = 1024 * 1024;
 /// Source: MongoDB manual, "autoCompact".
-const FREE_SPACE_TARGET_MB: i64 = 20;
+const FREE_SPACE_TARGET_MB: u64 = 20;
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    let argument = invocation.argument();
-    if argument.is_nullish() {
-        let message = "BSON field 'autoCompact.autoCompact' is missing but a required field";
-        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message).into());
-    }
-    let is_on = invocation.strict_boolean("autoCompact", false)?;
-    let target_mb = invocation.integer("freeSpaceTargetMB")?.unwrap_or(FREE_SPACE_TARGET_MB);
-    let target_mb = u64::try_from(target_mb).ok().filter(|target| *target >= 1).ok_or_else(|| {
-        Failure::bad_value(format!("BSON field 'freeSpaceTargetMB' value must be >= 1, actual value '{target_mb}'"))
-    })?;
+    let is_on = truth(invocation.argument_of(Kind::Boolean)?);
+    let target_mb = invocation.size("freeSpaceTargetMB")?.unwrap_or(FREE_SPACE_TARGET_MB);
     let runs_once = invocation.strict_boolean("runOnce", false)?;
     let rounds = if runs_once { Rounds::Once } else { Rounds::Always };
     let compaction = &invocation.service.auto_compaction;

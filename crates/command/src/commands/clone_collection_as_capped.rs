@@ -27,11 +27,6 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
     let from_name = string(name, Some(invocation.argument()))?;
     let to_name = string("toCollection", invocation.field("toCollection"))?;
     let size = capped_options::size_of_copy(invocation)?;
-    if invocation.request.database.len() + 1 + from_name.len() > Namespace::BYTES_MAX {
-        // Nothing can have such a name.
-        let message = format!("source collection {}.{from_name} does not exist", invocation.request.database);
-        return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message).into());
-    }
     let from = Namespace::new(invocation.request.database, from_name)?;
     let to = Namespace::new(invocation.request.database, to_name)?;
     session_collections::check(&invocation.service.catalog, &from, name)?;

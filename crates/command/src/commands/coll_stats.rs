@@ -3,6 +3,7 @@
 use crate::authorization::Privileges;
 use crate::collection_statistics::{CollectionStatistics, write_missing};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, POSITIVE, field};
 use crate::invocation::Invocation;
 use crate::oplog_view::{self, is_oplog};
 use crate::source_stages::coll_stats::write_buckets;
@@ -14,7 +15,12 @@ use bunko_bson::Writer;
 pub(super) const COMMAND: Command = Command {
     name: "collStats",
     aliases: &["collstats"],
-    fields: &["scale", "verbose", "waitForLock", "numericOnly"],
+    fields: &[
+        field("scale", POSITIVE),
+        field("verbose", Kind::BooleanLike),
+        field("waitForLock", Kind::BooleanLike),
+        field("numericOnly", Kind::BooleanLike),
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::CollStats),

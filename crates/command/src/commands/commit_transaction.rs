@@ -2,6 +2,7 @@
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_bson::{ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
@@ -9,7 +10,7 @@ use bunko_errors::{ErrorCode, Failure};
 pub(super) const COMMAND: Command = Command {
     name: "commitTransaction",
     aliases: &[],
-    fields: &["recoveryToken", "commitTimestamp"],
+    fields: &[field("recoveryToken", Kind::Object), field("commitTimestamp", Kind::Timestamp)],
     databases: Databases::Admin,
     transaction: TransactionUse::Commits,
     privileges: Privileges::Login,

@@ -3,6 +3,7 @@
 use crate::authorization::Privileges;
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, POSITIVE, field};
 use crate::invocation::Invocation;
 use crate::replica_set::Deployment;
 use crate::time_series;
@@ -14,7 +15,7 @@ use bunko_errors::{ErrorCode, Failure};
 pub(super) const COMMAND: Command = Command {
     name: "compact",
     aliases: &[],
-    fields: &["dryRun", "force", "freeSpaceTargetMB"],
+    fields: &[field("dryRun", Kind::Boolean), field("force", Kind::Boolean), field("freeSpaceTargetMB", POSITIVE)],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::Compact),
@@ -54,12 +55,5 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 /// Bytes that must be free for the collection to be worth the work. MongoDB does nothing below 20 MB where nothing is
 /// said; here whoever asks is obeyed.
 fn free_space_target(invocation: &Invocation<'_>) -> Result<u64, Failure> {
-    let Some(target) = invocation.integer("freeSpaceTargetMB")? else { return Ok(0) };
-    match u64::try_from(target) {
-        Ok(target) if target >= 1 => Ok(target.saturating_mul(BYTES_PER_MB)),
-        _ => Err(Failure::new(
-            ErrorCode::BAD_VALUE,
-            format!("BSON field 'freeSpaceTargetMB' value must be >= 1, actual value '{target}'"),
-        )),
-    }
+    Ok(invocation.size("freeSpaceTargetMB")?.unwrap_or(0).saturating_mul(BYTES_PER_MB))
 }

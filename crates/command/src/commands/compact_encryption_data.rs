@@ -3,6 +3,7 @@
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{ValueRef, Writer};
@@ -11,7 +12,11 @@ use bunko_errors::{ErrorCode, Failure};
 pub(super) const COMPACT: Command = Command {
     name: "compactStructuredEncryptionData",
     aliases: &[],
-    fields: &["compactionTokens", "encryptionInformation", "anchorPaddingFactor"],
+    fields: &[
+        field("compactionTokens", Kind::Own),
+        field("encryptionInformation", Kind::Own),
+        field("anchorPaddingFactor", Kind::Own),
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::CompactStructuredEncryptionData),
@@ -21,7 +26,7 @@ pub(super) const COMPACT: Command = Command {
 pub(super) const CLEANUP: Command = Command {
     name: "cleanupStructuredEncryptionData",
     aliases: &[],
-    fields: &["cleanupTokens"],
+    fields: &[field("cleanupTokens", Kind::Own)],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::CleanupStructuredEncryptionData),

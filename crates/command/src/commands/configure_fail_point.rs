@@ -3,6 +3,7 @@
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fail_points::{FailPoint, Mode};
+use crate::field_kinds::{Kind, field};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
@@ -11,7 +12,7 @@ use bunko_errors::Failure;
 pub(super) const COMMAND: Command = Command {
     name: "configureFailPoint",
     aliases: &[],
-    fields: &["mode", "data"],
+    fields: &[field("mode", Kind::Own), field("data", Kind::Own)],
     databases: Databases::AdminOfTests,
     transaction: TransactionUse::Refused,
     privileges: Privileges::Login,

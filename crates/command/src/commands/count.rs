@@ -2,6 +2,7 @@
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, NOT_NEGATIVE, field};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::oplog_view::{self, is_oplog};
@@ -17,7 +18,14 @@ pub(super) const COMMAND: Command = Command {
     name: "count",
     aliases: &[],
     // The projection in `fields` makes no difference to a number; MongoDB takes it for old clients' sake.
-    fields: &["query", "limit", "skip", "hint", "collation", "fields"],
+    fields: &[
+        field("query", Kind::Object),
+        field("limit", Kind::Own),
+        field("skip", NOT_NEGATIVE),
+        field("hint", Kind::Hint),
+        field("collation", Kind::Object),
+        field("fields", Kind::Any),
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::Find),

@@ -8,6 +8,7 @@ use crate::collection_options::pre_and_post_images;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::encrypted_fields;
 use crate::expiry_option::{self, Expiry};
+use crate::field_kinds::{Kind, field};
 use crate::id_index_option;
 use crate::invocation::Invocation;
 use crate::storage_engine_option;
@@ -25,25 +26,25 @@ pub(super) const COMMAND: Command = Command {
     name: "create",
     aliases: &[],
     fields: &[
-        "capped",
-        "autoIndexId",
-        "idIndex",
-        "size",
-        "max",
-        "storageEngine",
-        "validator",
-        "validationLevel",
-        "validationAction",
-        "indexOptionDefaults",
-        "viewOn",
-        "pipeline",
-        "collation",
-        "timeseries",
-        "clusteredIndex",
-        "expireAfterSeconds",
-        "changeStreamPreAndPostImages",
-        "encryptedFields",
-        "temp",
+        field("capped", Kind::BooleanLike),
+        field("autoIndexId", Kind::BooleanLike),
+        field("idIndex", Kind::Object),
+        field("size", Kind::NumberWithin(1, capped_options::BYTES_MAX)),
+        field("max", Kind::NumberWithin(i64::MIN, capped_options::DOCUMENTS_MAX)),
+        field("storageEngine", Kind::Object),
+        field("validator", Kind::Object),
+        field("validationLevel", Kind::Choice(&["off", "strict", "moderate"])),
+        field("validationAction", Kind::Choice(&["error", "warn", "errorAndLog"])),
+        field("indexOptionDefaults", Kind::Object),
+        field("viewOn", Kind::Text),
+        field("pipeline", Kind::Objects),
+        field("collation", Kind::Object),
+        field("timeseries", Kind::Object),
+        field("clusteredIndex", Kind::OneOf(clustered_index::TYPES)),
+        field("expireAfterSeconds", Kind::Number),
+        field("changeStreamPreAndPostImages", Kind::Object),
+        field("encryptedFields", Kind::Object),
+        field("temp", Kind::BooleanLike),
     ],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,

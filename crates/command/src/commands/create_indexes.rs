@@ -5,6 +5,7 @@ use crate::collection_uuid;
 use crate::commit_quorum;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::encrypted_fields;
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::storage_engine_option;
 use crate::system_namespace::check_creatable;
@@ -20,7 +21,13 @@ use std::sync::Arc;
 pub(super) const COMMAND: Command = Command {
     name: "createIndexes",
     aliases: &[],
-    fields: &["indexes", "commitQuorum", "ignoreUnknownIndexOptions", "collectionUUID", "v"],
+    fields: &[
+        field("indexes", Kind::Array),
+        field("commitQuorum", Kind::Own),
+        field("ignoreUnknownIndexOptions", Kind::BooleanLike),
+        field("collectionUUID", Kind::Uuid),
+        field("v", Kind::Number),
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
     privileges: Privileges::OnCollection(Action::CreateIndex),

@@ -7,6 +7,7 @@ use crate::access_control::{
 };
 use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{BUILTIN_ROLES, Name, Privilege};
@@ -32,7 +33,8 @@ pub(super) const UPDATE: Command = Command {
     run: update,
 };
 
-const FIELDS: &[&str] = &["privileges", "roles", "authenticationRestrictions"];
+const FIELDS: &[Field] =
+    &[field("privileges", Kind::Array), field("roles", Kind::Array), field("authenticationRestrictions", Kind::Array)];
 /// What MongoDB answers where a role has that name already.
 const ROLE_EXISTS: ErrorCode = ErrorCode(51002);
 

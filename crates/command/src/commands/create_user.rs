@@ -7,6 +7,7 @@ use crate::access_control::{
 };
 use crate::authorization::{Privileges, localhost_exception, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::sessions::id::random_uuid;
 use bunko_access::Name;
@@ -16,7 +17,14 @@ use bunko_errors::{ErrorCode, Failure, Result};
 pub(super) const COMMAND: Command = Command {
     name: "createUser",
     aliases: &[],
-    fields: &["pwd", "customData", "roles", "digestPassword", "authenticationRestrictions", "mechanisms"],
+    fields: &[
+        field("pwd", Kind::Text),
+        field("customData", Kind::Object),
+        field("roles", Kind::Array),
+        field("digestPassword", Kind::BooleanLike),
+        field("authenticationRestrictions", Kind::Array),
+        field("mechanisms", Kind::Texts),
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::create_user),

@@ -2,6 +2,7 @@
 
 use crate::authorization::{Privileges, collections};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::made_while_read;
 use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef, Writer, order};
@@ -13,7 +14,14 @@ use std::sync::Arc;
 pub(super) const COMMAND: Command = Command {
     name: "dataSize",
     aliases: &["datasize"],
-    fields: &["keyPattern", "min", "max", "estimate", "maxSize", "maxObjects"],
+    fields: &[
+        field("keyPattern", Kind::Object),
+        field("min", Kind::Object),
+        field("max", Kind::Object),
+        field("estimate", Kind::BooleanLike),
+        field("maxSize", Kind::Number),
+        field("maxObjects", Kind::Number),
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(collections::data_size),
@@ -28,15 +36,7 @@ struct Part<'a> {
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let argument = invocation.argument();
-    if argument.is_nullish() {
-        let message = "BSON field 'dataSize.dataSize' is missing but a required field";
-        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message).into());
-    }
-    let ValueRef::String(name) = argument else {
-        return Err(invocation.mismatch("dataSize", argument, "type 'string'").into());
-    };
-    let namespace = Namespace::parse(name)?;
+    let namespace = Namespace::parse(invocation.argument_of(Kind::Text)?.as_str().unwrap_or_default())?;
     made_while_read::check(invocation, &namespace, invocation.command)?;
     let is_estimate = invocation.boolean("estimate", false)?;
     let part = part(invocation)?;

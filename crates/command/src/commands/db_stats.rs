@@ -3,6 +3,7 @@
 use crate::authorization::Privileges;
 use crate::collection_statistics::CollectionStatistics;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, POSITIVE, field};
 use crate::invocation::Invocation;
 use crate::statistics_scale::scale;
 use crate::storage_engine_option::MMAP;
@@ -15,7 +16,7 @@ use std::path::Path;
 pub(super) const COMMAND: Command = Command {
     name: "dbStats",
     aliases: &["dbstats"],
-    fields: &["scale", "freeStorage"],
+    fields: &[field("scale", POSITIVE), field("freeStorage", Kind::BooleanLike)],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnDatabase(Action::DbStats),
@@ -46,12 +47,14 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let shows_free = invocation.boolean("freeStorage", false)?;
     let statistics = sum(invocation);
     let store = invocation.service.catalog.store();
+    // Time series are views of their buckets.
+    let views = invocation.service.catalog.views(invocation.request.database)?.len();
     let scaled = |bytes: u64| bytes as f64 / scale as f64;
     let average = if statistics.objects == 0 { 0.0 } else { statistics.data_bytes as f64 / statistics.objects as f64 };
     reply
         .append("db", invocation.request.database)
         .append("collections", statistics.collections as i64)
-        .append("views", 0_i64)
+        .append("views", views as i64)
         .append("objects", statistics.objects as i64)
         .append("avgObjSize", average)
         .append("dataSize", scaled(statistics.data_bytes))

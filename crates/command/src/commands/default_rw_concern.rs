@@ -3,6 +3,7 @@
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::fields::{truth, wrong_type};
 use crate::invocation::Invocation;
 use crate::replica_set::Deployment;
@@ -17,7 +18,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 pub(super) const GET: Command = Command {
     name: "getDefaultRWConcern",
     aliases: &[],
-    fields: &["inMemory"],
+    fields: &[field("inMemory", Kind::Boolean)],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::GetDefaultRwConcern),
@@ -27,7 +28,7 @@ pub(super) const GET: Command = Command {
 pub(super) const SET: Command = Command {
     name: "setDefaultRWConcern",
     aliases: &[],
-    fields: &["defaultReadConcern", "defaultWriteConcern"],
+    fields: &[field("defaultReadConcern", Kind::Object), field("defaultWriteConcern", Kind::Object)],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::SetDefaultRwConcern),

@@ -6,6 +6,7 @@ use crate::authorization::{Privileges, writes};
 use crate::collation_option;
 use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
 use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
@@ -30,9 +31,20 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-const FIELDS: &[&str] = &["deletes", "ordered", "let", "stmtId", "stmtIds", "collectionUUID"];
+const FIELDS: &[Field] = &[
+    field("deletes", Kind::Array),
+    field("ordered", Kind::Boolean),
+    // These two are taken from every write, and change no delete.
+    field("bypassDocumentValidation", Kind::BooleanLike),
+    field("bypassEmptyTsReplacement", Kind::Flag),
+    field("let", Kind::Object),
+    field("stmtId", Kind::Int),
+    field("stmtIds", Kind::Own),
+    field("collectionUUID", Kind::Uuid),
+];
 
-const STATEMENT_FIELDS: &[&str] = &["q", "limit", "hint", "collation"];
+const STATEMENT_FIELDS: &[Field] =
+    &[field("q", Kind::Object), field("limit", Kind::Own), field("hint", Kind::Hint), field("collation", Kind::Object)];
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;

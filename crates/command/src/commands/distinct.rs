@@ -2,6 +2,7 @@
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::view_reads;
@@ -15,7 +16,12 @@ use std::sync::Arc;
 pub(super) const COMMAND: Command = Command {
     name: "distinct",
     aliases: &[],
-    fields: &["key", "query", "hint", "collation"],
+    fields: &[
+        field("key", Kind::Text),
+        field("query", Kind::Object),
+        field("hint", Kind::Hint),
+        field("collation", Kind::Object),
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
     privileges: Privileges::OnCollection(Action::Find),

@@ -3,6 +3,7 @@
 use crate::authorization::Privileges;
 use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::system_namespace::check_removable;
 use crate::time_series;
@@ -14,7 +15,7 @@ use bunko_errors::Failure;
 pub(super) const COMMAND: Command = Command {
     name: "drop",
     aliases: &[],
-    fields: &["collectionUUID"],
+    fields: &[field("collectionUUID", Kind::Uuid)],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::DropCollection),

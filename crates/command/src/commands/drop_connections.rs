@@ -2,15 +2,17 @@
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
+use crate::write_statement::required_value;
 use bunko_access::Action;
-use bunko_bson::Writer;
-use bunko_errors::{ErrorCode, Failure};
+use bunko_bson::{ArrayRef, ValueRef, Writer};
+use bunko_errors::Failure;
 
 pub(super) const COMMAND: Command = Command {
     name: "dropConnections",
     aliases: &[],
-    fields: &["hostAndPort"],
+    fields: &[field("hostAndPort", Kind::Texts)],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::DropConnections),
@@ -18,14 +20,51 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    let hosts = invocation.array("hostAndPort")?.ok_or_else(|| {
-        let message = "BSON field 'dropConnections.hostAndPort' is missing but a required field";
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-    })?;
-    for (index, host) in hosts.iter().enumerate().filter(|(_, host)| !host.is_nullish()) {
-        if host.as_str().is_none() {
-            return Err(invocation.mismatch(&format!("hostAndPort.{index}"), host, "type 'string'").into());
-        }
+    required_value(invocation, "hostAndPort")?;
+    let hosts = invocation.array("hostAndPort")?.unwrap_or(ArrayRef::EMPTY);
+    hosts.iter().filter_map(ValueRef::as_str).try_for_each(check_host)?;
+    Ok(())
+}
+
+/// Refuses what is no `host` or `host:port`, where an address with colons stands in brackets.
+/// # Errors
+/// `FailedToParse`.
+fn check_host(text: &str) -> Result<(), Failure> {
+    let refused =
+        |why: &str| Err(Failure::failed_to_parse(format!("{why} in '{text}', which is to be a host and port")));
+    let (host, port) = match text.strip_prefix('[') {
+        Some(bracketed) => match bracketed.split_once(']') {
+            Some((host, "")) => (host, None),
+            Some((host, rest)) => match rest.strip_prefix(':') {
+                Some(port) => (host, Some(port)),
+                None => return refused("Extraneous characters behind ']'"),
+            },
+            None => return refused("'[' without ']'"),
+        },
+        None if text.contains(['[', ']']) => return refused("A bracket amid the name"),
+        None if text.matches(':').count() > 1 => return refused("More than one ':' without brackets"),
+        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+    };
+    if host.is_empty() {
+        return refused("Empty host component");
+    }
+    if port.is_some_and(|port| !matches!(port.parse::<u16>(), Ok(1..))) {
+        return refused("Port number out of range");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_host;
+
+    #[test]
+    fn hosts_have_a_name_and_may_have_a_port() {
+        for sound in ["a", "a:1", "a:65535", "[::1]", "[::1]:5"] {
+            assert!(check_host(sound).is_ok(), "{sound}");
+        }
+        for unsound in ["", ":1", "a:", "a:b", "a:0", "a:-1", "a:65536", "a:1:2", "[::1", "::1]", "[::1]5", "[]:1"] {
+            assert!(check_host(unsound).is_err(), "{unsound}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::Kind;
 use crate::invocation::Invocation;
 use crate::replica_set::Deployment;
 use bunko_access::Action;
@@ -25,7 +26,7 @@ const COLLECTIONS_SHORT_MAX: usize = 50;
 const LOCAL: &str = "local";
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    if number::as_i64_exact(invocation.argument()) != Some(1) {
+    if number::clamp_to_i64(invocation.argument_of(Kind::Number)?) != Some(1) {
         return Err(Failure::new(ErrorCode(5_255_100), "Have to pass 1 as 'dropDatabase' parameter").into());
     }
     let database = invocation.request.database;

@@ -3,18 +3,22 @@
 use crate::authorization::Privileges;
 use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::time_series;
 use bunko_access::Action;
 use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayRef, DocumentRef, ValueRef, Writer, order};
+use bunko_bson::{ArrayRef, DocumentRef, Type, ValueRef, Writer, order};
 use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "dropIndexes",
     aliases: &["deleteIndexes"],
-    fields: &["index", "collectionUUID"],
+    fields: &[
+        field("index", Kind::OneOf(&[Type::String, Type::Array, Type::Document])),
+        field("collectionUUID", Kind::Uuid),
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::DropIndex),

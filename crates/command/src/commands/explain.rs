@@ -8,6 +8,7 @@ use crate::change_stream;
 use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, Request, TransactionUse};
 use crate::each_stage;
+use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
@@ -38,7 +39,7 @@ use std::time::Instant;
 pub(super) const COMMAND: Command = Command {
     name: "explain",
     aliases: &[],
-    fields: &["verbosity"],
+    fields: &[field("verbosity", Kind::Choice(&["queryPlanner", "executionStats", "allPlansExecution"]))],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(administration::explain),

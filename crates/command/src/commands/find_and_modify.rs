@@ -5,6 +5,7 @@ use super::update::scope;
 use crate::authorization::{Privileges, writes};
 use crate::collation_option;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::retries::{Retries, other_kind};
@@ -24,20 +25,23 @@ pub(super) const COMMAND: Command = Command {
     name: "findAndModify",
     aliases: &["findandmodify"],
     fields: &[
-        "query",
-        "sort",
-        "remove",
-        "update",
-        "new",
-        "fields",
-        "upsert",
-        "hint",
-        "arrayFilters",
-        "collation",
-        "let",
-        "bypassDocumentValidation",
-        "bypassEmptyTsReplacement",
-        "stmtId",
+        field("query", Kind::Object),
+        field("sort", Kind::Object),
+        field("remove", Kind::BooleanLike),
+        field("update", Kind::Own),
+        field("new", Kind::BooleanLike),
+        field("fields", Kind::Object),
+        field("upsert", Kind::BooleanLike),
+        field("hint", Kind::Hint),
+        field("arrayFilters", Kind::Objects),
+        field("collation", Kind::Object),
+        field("let", Kind::Object),
+        field("bypassDocumentValidation", Kind::BooleanLike),
+        field("bypassEmptyTsReplacement", Kind::Flag),
+        field("stmtId", Kind::Int),
+        // The answer is one document, whatever these say.
+        field("batchSize", Kind::Int),
+        field("singleBatch", Kind::Boolean),
     ],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,

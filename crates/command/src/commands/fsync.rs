@@ -3,6 +3,7 @@
 
 use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
@@ -12,7 +13,7 @@ use std::time::Duration;
 pub(super) const COMMAND: Command = Command {
     name: "fsync",
     aliases: &[],
-    fields: &["lock", "fsyncLockAcquisitionTimeoutMillis"],
+    fields: &[field("lock", Kind::BooleanLike), field("fsyncLockAcquisitionTimeoutMillis", Kind::Int)],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::Fsync),

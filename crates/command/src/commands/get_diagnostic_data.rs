@@ -4,7 +4,7 @@
 
 use super::server_status;
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::machine;
 use bunko_access::Action;
@@ -14,7 +14,8 @@ use std::thread::available_parallelism;
 pub(super) const COMMAND: Command = Command {
     name: "getDiagnosticData",
     aliases: &[],
-    fields: &[],
+    // MongoDB passes over fields that it does not know.
+    fields: ANY_FIELDS,
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ServerStatus),

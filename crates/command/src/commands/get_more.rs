@@ -3,15 +3,21 @@
 use crate::authorization::{Privileges, cursors};
 use crate::cursor_reply::write_next_batch;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, NOT_NEGATIVE, field};
 use crate::invocation::Invocation;
-use bunko_bson::{ValueRef, Writer};
+use bunko_bson::{Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "getMore",
     aliases: &[],
-    fields: &["collection", "batchSize", "term", "lastKnownCommittedOpTime"],
+    fields: &[
+        field("collection", Kind::Text),
+        field("batchSize", NOT_NEGATIVE),
+        field("term", Kind::Long),
+        field("lastKnownCommittedOpTime", Kind::Object),
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::NotFirst,
     privileges: Privileges::By(cursors::get_more),
@@ -19,20 +25,10 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let id = match invocation.argument() {
-        ValueRef::Int64(id) => id,
-        other => {
-            return Err(Failure::type_mismatch(format!(
-                "BSON field 'getMore.getMore' is the wrong type '{}', expected type 'long'",
-                other.kind().alias()
-            ))
-            .into());
-        }
-    };
+    let id = number::clamp_to_i64(invocation.argument_of(Kind::Long)?).unwrap_or_default();
     let collection = invocation.string("collection")?.ok_or_else(|| {
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'getMore.collection' is missing but a required field")
     })?;
-    check_replication_fields(invocation)?;
     // Also where it is 0: then it does not wait.
     let is_told = invocation.request.body.get("maxTimeMS").is_some_and(|limit| !limit.is_nullish());
     let wait = is_told.then(|| invocation.options.max_time.unwrap_or_default());
@@ -44,12 +40,4 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     };
     invocation.refuse_if_long(invocation.service.cursors.is_long(id))?;
     write_next_batch(invocation, reply, id, &namespace, documents, wait)
-}
-
-/// What members of a set tell each other. It has nothing to say to one that is alone, but is read.
-fn check_replication_fields(invocation: &Invocation<'_>) -> Result<(), Failure> {
-    if let Some(term) = invocation.field("term").filter(|term| !matches!(term, ValueRef::Int64(_))) {
-        return Err(invocation.mismatch("term", term, "type 'long'"));
-    }
-    invocation.document("lastKnownCommittedOpTime").map(drop)
 }

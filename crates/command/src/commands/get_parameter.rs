@@ -85,7 +85,7 @@ impl Wanted {
     fn read_options(&mut self, options: DocumentRef<'_>) -> Result<(), Failure> {
         for element in options {
             match element.name {
-                _ if element.value.is_nullish() => {}
+                "showDetails" | "allParameters" | "setAt" if element.value.is_nullish() => {}
                 "showDetails" => self.has_details = truth(element.name, element.value)?,
                 "allParameters" => self.is_all = truth(element.name, element.value)?,
                 "setAt" => {

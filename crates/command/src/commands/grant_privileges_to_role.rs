@@ -6,6 +6,7 @@ use crate::access_control::{
 };
 use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{Privilege, add, privileges_of, take_off};
@@ -14,7 +15,7 @@ use bunko_errors::{ErrorCode, Failure};
 pub(super) const COMMAND: Command = Command {
     name: "grantPrivilegesToRole",
     aliases: &[],
-    fields: &["privileges"],
+    fields: &[field("privileges", Kind::Array)],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::grant_privileges),
@@ -23,7 +24,7 @@ pub(super) const COMMAND: Command = Command {
 pub(super) const REVOKE: Command = Command {
     name: "revokePrivilegesFromRole",
     aliases: &[],
-    fields: &["privileges"],
+    fields: &[field("privileges", Kind::Array)],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::revoke_privileges),

@@ -6,6 +6,7 @@ use crate::access_control::{
 };
 use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{Name, names_of};
@@ -15,7 +16,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 pub(super) const COMMAND: Command = Command {
     name: "grantRolesToUser",
     aliases: &[],
-    fields: &["roles"],
+    fields: &[field("roles", Kind::Array)],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::grant_roles),
@@ -24,7 +25,7 @@ pub(super) const COMMAND: Command = Command {
 pub(super) const REVOKE: Command = Command {
     name: "revokeRolesFromUser",
     aliases: &[],
-    fields: &["roles"],
+    fields: &[field("roles", Kind::Array)],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::revoke_roles),

@@ -4,6 +4,7 @@ use super::hello::WRITE_BATCH_MAX;
 use crate::authorization::{Privileges, writes};
 use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
 use crate::retries::Retries;
 use crate::system_namespace::{Creation, check_writable};
@@ -15,14 +16,14 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::OperationSource;
 use std::borrow::Cow;
 
-pub(super) const FIELDS: &[&str] = &[
-    "documents",
-    "ordered",
-    "bypassDocumentValidation",
-    "bypassEmptyTsReplacement",
-    "stmtId",
-    "stmtIds",
-    "collectionUUID",
+pub(super) const FIELDS: &[Field] = &[
+    field("documents", Kind::Array),
+    field("ordered", Kind::Boolean),
+    field("bypassDocumentValidation", Kind::BooleanLike),
+    field("bypassEmptyTsReplacement", Kind::Flag),
+    field("stmtId", Kind::Int),
+    field("stmtIds", Kind::Own),
+    field("collectionUUID", Kind::Uuid),
 ];
 
 pub(super) const COMMAND: Command = Command {

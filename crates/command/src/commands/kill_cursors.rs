@@ -3,16 +3,17 @@
 use crate::authorization::{Privileges, cursors};
 use crate::cursor_store::Killed;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::fields::elements;
 use crate::invocation::Invocation;
-use bunko_bson::{ValueRef, Writer};
+use bunko_bson::{ValueRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "killCursors",
     aliases: &[],
-    fields: &["cursors"],
+    fields: &[field("cursors", Kind::Longs)],
     databases: Databases::Any,
     transaction: TransactionUse::NotFirst,
     privileges: Privileges::By(cursors::kill),
@@ -30,15 +31,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let ids = invocation.array("cursors")?.ok_or_else(|| {
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'killCursors.cursors' is missing but a required field")
     })?;
-    let ids: Vec<i64> = elements(ids)
-        .map(|(index, value)| match value {
-            ValueRef::Int64(id) => Ok(id),
-            other => Err(Failure::type_mismatch(format!(
-                "BSON field 'killCursors.cursors.{index}' is the wrong type '{}', expected type 'long'",
-                other.kind().alias()
-            ))),
-        })
-        .collect::<Result<_, _>>()?;
+    let ids: Vec<i64> = elements(ids).filter_map(|(_, id)| number::as_i64_exact(id)).collect();
     let cursors = &invocation.service.cursors;
     let (killed, missing): (Vec<i64>, Vec<i64>) =
         ids.into_iter().partition(|id| cursors.kill(*id, None) == Killed::Closed);

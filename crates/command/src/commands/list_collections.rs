@@ -3,6 +3,7 @@
 use crate::authorization::{Privileges, administration};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::document_list::write_document_list;
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::session_collections;
@@ -18,7 +19,13 @@ pub(super) const COMMAND: Command = Command {
     name: "listCollections",
     aliases: &[],
     // MongoDB takes the last one, which has meant nothing since 4.2.
-    fields: &["filter", "nameOnly", "authorizedCollections", "cursor", "includePendingDrops"],
+    fields: &[
+        field("filter", Kind::Object),
+        field("nameOnly", Kind::Boolean),
+        field("authorizedCollections", Kind::Boolean),
+        field("cursor", Kind::Object),
+        field("includePendingDrops", Kind::BooleanLike),
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(administration::list_collections),

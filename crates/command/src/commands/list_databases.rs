@@ -3,6 +3,7 @@
 use crate::authorization::{Privileges, administration};
 use crate::collection_statistics::CollectionStatistics;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::session_collections;
@@ -18,7 +19,11 @@ use std::sync::Arc;
 pub(super) const COMMAND: Command = Command {
     name: "listDatabases",
     aliases: &[],
-    fields: &["filter", "nameOnly", "authorizedDatabases"],
+    fields: &[
+        field("filter", Kind::Object),
+        field("nameOnly", Kind::BooleanLike),
+        field("authorizedDatabases", Kind::Boolean),
+    ],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(administration::list_databases),

@@ -3,6 +3,7 @@
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::document_list::write_document_list;
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::oplog_view::is_oplog;
 use crate::session_collections::SessionCollection;
@@ -11,11 +12,16 @@ use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Index;
 use bunko_errors::{ErrorCode, Failure};
+use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
     name: "listIndexes",
     aliases: &[],
-    fields: &["cursor", "includeBuildUUIDs", "includeIndexBuildInfo"],
+    fields: &[
+        field("cursor", Kind::Object),
+        field("includeBuildUUIDs", Kind::BooleanLike),
+        field("includeIndexBuildInfo", Kind::BooleanLike),
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::ListIndexes),
@@ -41,8 +47,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let collection = invocation
         .collection_not_view(&namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")))?;
+    // MongoDB has no index on what the profiler writes; here `_id` has one, as everywhere.
+    let is_shown = |index: &&Arc<Index>| namespace.collection() != "system.profile" || !index.is_id();
     let shown = |index: &Index| time_series::shown_index(&collection, listed(index.document.as_ref()).as_ref());
-    let specs = collection.indexes().iter().map(|index| form.of(index, shown(index))).collect();
+    let indexes = collection.indexes();
+    let specs = indexes.iter().filter(is_shown).map(|index| form.of(index, shown(index))).collect();
     Ok(write_document_list(invocation, reply, &namespace, specs)?)
 }
 

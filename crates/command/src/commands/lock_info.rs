@@ -3,6 +3,7 @@
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentBuf, Writer};
@@ -10,7 +11,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf, Writer};
 pub(super) const COMMAND: Command = Command {
     name: "lockInfo",
     aliases: &[],
-    fields: &["includeStorageEngineDump"],
+    fields: &[field("includeStorageEngineDump", Kind::Boolean)],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ServerStatus),
@@ -18,8 +19,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    // MongoDB's storage engine tells its log what it does, and the client nothing.
-    invocation.strict_boolean("includeStorageEngineDump", false)?;
+    // `includeStorageEngineDump` has MongoDB's storage engine tell its log what it does, and the client nothing.
     reply.begin_array("lockInfo");
     if invocation.service.write_lock.is_closed() {
         let observed = invocation.service.operations.observe();

@@ -7,6 +7,7 @@ use crate::authorization::{Privileges, pipelines};
 use crate::collation_option;
 use crate::cursor_reply::while_running;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use bunko_bson::number::Number;
@@ -20,18 +21,18 @@ pub(super) const COMMAND: Command = Command {
     name: "mapReduce",
     aliases: &["mapreduce"],
     fields: &[
-        "map",
-        "reduce",
-        "finalize",
-        "out",
-        "query",
-        "sort",
-        "limit",
-        "scope",
-        "jsMode",
-        "verbose",
-        "bypassDocumentValidation",
-        "collation",
+        field("map", Kind::Own),
+        field("reduce", Kind::Own),
+        field("finalize", Kind::Own),
+        field("out", Kind::Own),
+        field("query", Kind::Object),
+        field("sort", Kind::Object),
+        field("limit", Kind::Number),
+        field("scope", Kind::Own),
+        field("jsMode", Kind::Boolean),
+        field("verbose", Kind::Boolean),
+        field("bypassDocumentValidation", Kind::Boolean),
+        field("collation", Kind::Object),
     ],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,

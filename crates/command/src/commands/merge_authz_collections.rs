@@ -7,6 +7,7 @@ use crate::access_control::{ROLES, USERS, begin_change, documents_in, documents_
 use crate::audit::note_merged;
 use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{self, field};
 use crate::invocation::Invocation;
 use bunko_access::Name;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
@@ -17,7 +18,12 @@ use std::collections::HashSet;
 pub(super) const COMMAND: Command = Command {
     name: "_mergeAuthzCollections",
     aliases: &[],
-    fields: &["tempUsersCollection", "tempRolesCollection", "drop", "db"],
+    fields: &[
+        field("tempUsersCollection", field_kinds::Kind::Text),
+        field("tempRolesCollection", field_kinds::Kind::Text),
+        field("drop", field_kinds::Kind::BooleanLike),
+        field("db", field_kinds::Kind::Text),
+    ],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::merge),

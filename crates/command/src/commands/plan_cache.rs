@@ -156,7 +156,8 @@ fn indexes(body: DocumentRef<'_>) -> Result<Vec<ValueRef<'_>>> {
 
 fn list_filters(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let filters = invocation.collection(&namespace).map(|collection| collection.index_filters()).unwrap_or_default();
+    let collection = invocation.collection_not_view(&namespace)?;
+    let filters = collection.map(|collection| collection.index_filters()).unwrap_or_default();
     reply.begin_array("filters");
     for (position, filter) in filters.values().enumerate() {
         let mut listed = DocumentBuf::new()
@@ -175,8 +176,6 @@ fn list_filters(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Resu
 }
 
 fn clear_filters(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let namespace = invocation.namespace()?;
-    invocation.collection_not_view(&namespace)?;
     let (collection, described) = cleared(invocation)?;
     if let Some(collection) = collection {
         let shape = described.map(|described| described.shape());
@@ -207,7 +206,7 @@ fn without_collation(described: Described<'_>) -> QueryShape {
 fn cleared<'a>(invocation: &mut Invocation<'a>) -> Result<(Option<Arc<Collection>>, Option<Described<'a>>)> {
     let namespace = invocation.namespace()?;
     // Only where there is something to clear is looked at what describes it.
-    if let Some(collection) = invocation.collection(&namespace) {
+    if let Some(collection) = invocation.collection_not_view(&namespace)? {
         let body = invocation.request.body;
         if body.get("query").is_some() {
             return Ok((Some(collection), Some(Described::parse(invocation)?)));

@@ -2,16 +2,17 @@
 
 use crate::authorization::{Privileges, administration};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::profiler::Level;
 use bunko_bson::{ValueRef, Writer, number};
-use bunko_errors::{ErrorCode, Failure};
+use bunko_errors::Failure;
 use bunko_matcher::Filter;
 
 pub(super) const COMMAND: Command = Command {
     name: "profile",
     aliases: &[],
-    fields: &["slowms", "sampleRate", "filter"],
+    fields: &[field("slowms", Kind::Number), field("sampleRate", Kind::Number), field("filter", Kind::Own)],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(administration::profile),
@@ -56,15 +57,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 
 /// The level to set; a number that is none only asks what is set.
 fn level(invocation: &Invocation<'_>) -> Result<Option<Level>, Failure> {
-    let argument = invocation.argument();
-    if argument.is_nullish() {
-        let message = "BSON field 'profile.profile' is missing but a required field";
-        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
-    }
-    match number::clamp_to_i64(argument) {
-        Some(number) => Ok(Level::of_number(number)),
-        None => Err(invocation.mismatch("profile", argument, "types '[long, int, decimal, double]'")),
-    }
+    Ok(number::clamp_to_i64(invocation.argument_of(Kind::Number)?).and_then(Level::of_number))
 }
 
 fn sample_rate(invocation: &Invocation<'_>) -> Result<Option<f64>, Failure> {

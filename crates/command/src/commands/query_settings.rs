@@ -3,6 +3,7 @@
 use super::{aggregate, distinct, find};
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, Request, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
@@ -17,7 +18,7 @@ use bunko_query::id_lookup;
 pub(super) const SET: Command = Command {
     name: "setQuerySettings",
     aliases: &[],
-    fields: &["settings"],
+    fields: &[field("settings", Kind::Object)],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::QuerySettings),

@@ -3,16 +3,25 @@
 use crate::authorization::{Privileges, collections};
 use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
+use crate::fields::truth;
 use crate::invocation::Invocation;
 use crate::system_namespace::{check_creatable, check_removable};
-use bunko_bson::{ValueRef, Writer};
+use crate::write_statement::required_value;
+use bunko_bson::{Type, ValueRef, Writer};
 use bunko_catalog::{Move, Namespace, RenameTarget, check_database};
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "renameCollection",
     aliases: &[],
-    fields: &["to", "dropTarget", "collectionUUID"],
+    fields: &[
+        field("to", Kind::Text), // The identity that the target must have stands for yes.
+        field("dropTarget", Kind::OneOf(&[Type::Boolean, Type::Binary])),
+        // Only collections of the server's own making are temporary.
+        field("stayTemp", Kind::Boolean),
+        field("collectionUUID", Kind::Uuid),
+    ],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(collections::rename),
@@ -20,19 +29,15 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let missing = |field: &str| {
-        let message = format!("BSON field 'renameCollection.{field}' is missing but a required field");
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-    };
-    if invocation.argument().is_nullish() {
-        return Err(missing("renameCollection").into());
-    }
-    let ValueRef::String(from) = invocation.argument() else {
-        return Err(invocation.mismatch("renameCollection", invocation.argument(), "type 'string'").into());
-    };
-    let to = invocation.string("to")?.ok_or_else(|| missing("to"))?;
+    let from = invocation.argument_of(Kind::Text)?.as_str().unwrap_or_default();
+    let to = required_value(invocation, "to")?.as_str().unwrap_or_default();
     let uuid = collection_uuid::parse(invocation)?;
-    let replace = if invocation.boolean("dropTarget", false)? { RenameTarget::Drop } else { RenameTarget::Keep };
+    let dropped = invocation.value("dropTarget").filter(|dropped| truth(*dropped));
+    let replace = if dropped.is_some() { RenameTarget::Drop } else { RenameTarget::Keep };
+    let replaced_uuid = match dropped {
+        Some(ValueRef::Boolean(_)) | None => None,
+        Some(uuid) => Some(collection_uuid::required(invocation, "dropTarget", uuid)?),
+    };
     let from = parse("source", from)?;
     let to = parse("target", to)?;
     check_oplog(invocation, &from, &to)?;
@@ -50,6 +55,7 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
         return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
     }
     collection_uuid::check(&invocation.service.catalog, &from, uuid)?;
+    collection_uuid::check(&invocation.service.catalog, &to, replaced_uuid)?;
     for side in [&from, &to] {
         if invocation.collection(side).is_some_and(|collection| collection.encrypted_fields().is_some()) {
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "Cannot rename an encrypted collection").into());
@@ -99,7 +105,7 @@ fn check_oplog(invocation: &Invocation<'_>, from: &Namespace, to: &Namespace) ->
 }
 
 fn check_allowed(side: &str, namespace: &Namespace) -> Result<(), Failure> {
-    check_creatable(namespace).map_err(|failure| {
+    check_creatable(namespace).and_then(|()| namespace.check_length()).map_err(|failure| {
         Failure::new(ErrorCode::ILLEGAL_OPERATION, format!("error with {side} namespace: {}", failure.message()))
     })
 }

@@ -3,6 +3,7 @@
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
@@ -10,7 +11,7 @@ use bunko_bson::Writer;
 pub(super) const COMMAND: Command = Command {
     name: "replSetGetConfig",
     aliases: &[],
-    fields: &["commitmentStatus"],
+    fields: &[field("commitmentStatus", Kind::BooleanLike)],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ReplSetGetConfig),

@@ -1,7 +1,7 @@
 //! `replSetGetStatus`: the set as its only member sees it.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::replica_set::{ReplicaSet, TERM, optime};
 use bunko_access::Action;
@@ -14,7 +14,8 @@ const PRIMARY: i32 = 1;
 pub(super) const COMMAND: Command = Command {
     name: "replSetGetStatus",
     aliases: &[],
-    fields: &["initialSync"],
+    // MongoDB passes over fields that it does not know.
+    fields: ANY_FIELDS,
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ReplSetGetStatus),

@@ -3,6 +3,7 @@
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::replica_set::Force;
 use bunko_access::Action;
@@ -12,7 +13,7 @@ use bunko_errors::Failure;
 pub(super) const COMMAND: Command = Command {
     name: "replSetReconfig",
     aliases: &[],
-    fields: &["force", "newlyAdded"],
+    fields: &[field("force", Kind::Own), field("newlyAdded", Kind::Own)],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ReplSetConfigure),

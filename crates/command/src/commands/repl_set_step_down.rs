@@ -3,6 +3,7 @@
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{Writer, number};
@@ -11,7 +12,7 @@ use bunko_errors::{ErrorCode, Failure};
 pub(super) const COMMAND: Command = Command {
     name: "replSetStepDown",
     aliases: &[],
-    fields: &["secondaryCatchUpPeriodSecs", "force"],
+    fields: &[field("secondaryCatchUpPeriodSecs", Kind::Own), field("force", Kind::Own)],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ReplSetStateChange),

@@ -6,6 +6,7 @@ use super::users_info::{Asked, privileges_of, restrictions_of};
 use crate::access_control::{BuiltinShown, Role, all_inherited, documents_of, find_role, roles_of_database};
 use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Name;
 use bunko_bson::number::Number;
@@ -15,7 +16,11 @@ use bunko_errors::{ErrorCode, Failure, Result};
 pub(super) const COMMAND: Command = Command {
     name: "rolesInfo",
     aliases: &[],
-    fields: &["showAuthenticationRestrictions", "showBuiltinRoles", "showPrivileges"],
+    fields: &[
+        field("showAuthenticationRestrictions", Kind::BooleanLike),
+        field("showBuiltinRoles", Kind::BooleanLike),
+        field("showPrivileges", Kind::Own),
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::roles_info),

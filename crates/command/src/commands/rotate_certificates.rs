@@ -2,6 +2,7 @@
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
@@ -10,7 +11,7 @@ use bunko_errors::{ErrorCode, Failure};
 pub(super) const COMMAND: Command = Command {
     name: "rotateCertificates",
     aliases: &[],
-    fields: &["message"],
+    fields: &[field("message", Kind::Text)],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::RotateCertificates),

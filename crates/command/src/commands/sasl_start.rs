@@ -3,13 +3,20 @@
 use crate::access_control::{authenticate, continue_login, start_login};
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_errors::{ErrorCode, Result};
 
 pub(super) const COMMAND: Command = Command {
     name: "saslStart",
     aliases: &[],
-    fields: &["mechanism", "payload", "autoAuthorize", "options", "db"],
+    fields: &[
+        field("mechanism", Kind::Own),
+        field("payload", Kind::Own),
+        field("autoAuthorize", Kind::Own),
+        field("options", Kind::Own),
+        field("db", Kind::Own),
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::BeforeLogin,
@@ -19,7 +26,7 @@ pub(super) const CONTINUE: Command = Command {
     name: "saslContinue",
     aliases: &[],
     // mgo.v2 names the mechanism once more.
-    fields: &["conversationId", "payload", "mechanism"],
+    fields: &[field("conversationId", Kind::Own), field("payload", Kind::Own), field("mechanism", Kind::Own)],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::BeforeLogin,
@@ -28,7 +35,14 @@ pub(super) const CONTINUE: Command = Command {
 pub(super) const AUTHENTICATE: Command = Command {
     name: "authenticate",
     aliases: &[],
-    fields: &["mechanism", "user", "pwd", "nonce", "key", "db"],
+    fields: &[
+        field("mechanism", Kind::Own),
+        field("user", Kind::Own),
+        field("pwd", Kind::Own),
+        field("nonce", Kind::Own),
+        field("key", Kind::Own),
+        field("db", Kind::Own),
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::BeforeLogin,

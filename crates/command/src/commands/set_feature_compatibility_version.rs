@@ -3,6 +3,7 @@
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::feature_compatibility::{self, VERSIONS};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
@@ -11,7 +12,7 @@ use bunko_errors::{ErrorCode, Failure};
 pub(super) const COMMAND: Command = Command {
     name: "setFeatureCompatibilityVersion",
     aliases: &[],
-    fields: &["confirm", "fromConfigServer"],
+    fields: &[field("confirm", Kind::BooleanLike), field("fromConfigServer", Kind::BooleanLike)],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::SetFeatureCompatibilityVersion),

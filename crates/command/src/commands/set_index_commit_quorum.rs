@@ -4,6 +4,7 @@
 use crate::authorization::Privileges;
 use crate::commit_quorum;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
@@ -12,7 +13,7 @@ use bunko_errors::{ErrorCode, Failure};
 pub(super) const COMMAND: Command = Command {
     name: "setIndexCommitQuorum",
     aliases: &[],
-    fields: &["indexNames", "commitQuorum"],
+    fields: &[field("indexNames", Kind::Texts), field("commitQuorum", Kind::Own)],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::CreateIndex),

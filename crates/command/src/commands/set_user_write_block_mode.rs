@@ -3,6 +3,7 @@
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use crate::user_write_block::{COLLECTION, DATABASE, ID, Reason};
@@ -14,7 +15,7 @@ use std::time::Duration;
 pub(super) const COMMAND: Command = Command {
     name: "setUserWriteBlockMode",
     aliases: &[],
-    fields: &["global", "reason"],
+    fields: &[field("global", Kind::Boolean), field("reason", Kind::Text)],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::SetUserWriteBlockMode),

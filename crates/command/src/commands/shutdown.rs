@@ -2,6 +2,7 @@
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
@@ -9,7 +10,7 @@ use bunko_bson::Writer;
 pub(super) const COMMAND: Command = Command {
     name: "shutdown",
     aliases: &[],
-    fields: &["force", "timeoutSecs"],
+    fields: &[field("force", Kind::Boolean), field("timeoutSecs", Kind::Own)],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::Shutdown),

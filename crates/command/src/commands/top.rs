@@ -2,7 +2,7 @@
 
 use crate::authorization::Privileges;
 use crate::counters::Latency;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::namespace_usage::UsageKind;
 use crate::operation_class::OperationClass;
@@ -12,7 +12,8 @@ use bunko_bson::Writer;
 pub(super) const COMMAND: Command = Command {
     name: "top",
     aliases: &[],
-    fields: &[],
+    // MongoDB passes over fields that it does not know.
+    fields: ANY_FIELDS,
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::Top),

@@ -5,6 +5,7 @@ use crate::authorization::{Privileges, writes};
 use crate::collation_option;
 use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::retries::{Retries, other_kind};
@@ -28,14 +29,14 @@ pub(super) const COMMAND: Command = Command {
     name: "update",
     aliases: &[],
     fields: &[
-        "updates",
-        "ordered",
-        "let",
-        "bypassDocumentValidation",
-        "bypassEmptyTsReplacement",
-        "stmtId",
-        "stmtIds",
-        "collectionUUID",
+        field("updates", Kind::Array),
+        field("ordered", Kind::Boolean),
+        field("let", Kind::Object),
+        field("bypassDocumentValidation", Kind::BooleanLike),
+        field("bypassEmptyTsReplacement", Kind::Flag),
+        field("stmtId", Kind::Int),
+        field("stmtIds", Kind::Own),
+        field("collectionUUID", Kind::Uuid),
     ],
     databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
@@ -43,8 +44,18 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-const STATEMENT_FIELDS: &[&str] =
-    &["q", "u", "c", "multi", "upsert", "upsertSupplied", "collation", "arrayFilters", "hint", "sort"];
+const STATEMENT_FIELDS: &[Field] = &[
+    field("q", Kind::Object),
+    field("u", Kind::Own),
+    field("c", Kind::Object),
+    field("multi", Kind::Boolean),
+    field("upsert", Kind::Boolean),
+    field("upsertSupplied", Kind::Flag),
+    field("collation", Kind::Object),
+    field("arrayFilters", Kind::Objects),
+    field("hint", Kind::Hint),
+    field("sort", Kind::Object),
+];
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;

@@ -7,6 +7,7 @@ use crate::access_control::{
 };
 use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
@@ -15,7 +16,14 @@ use bunko_errors::{Failure, Result};
 pub(super) const COMMAND: Command = Command {
     name: "updateUser",
     aliases: &[],
-    fields: &["pwd", "customData", "roles", "digestPassword", "authenticationRestrictions", "mechanisms"],
+    fields: &[
+        field("pwd", Kind::Text),
+        field("customData", Kind::Object),
+        field("roles", Kind::Array),
+        field("digestPassword", Kind::BooleanLike),
+        field("authenticationRestrictions", Kind::Array),
+        field("mechanisms", Kind::Texts),
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::update_user),

@@ -5,6 +5,7 @@ use super::create_role::privilege_documents;
 use crate::access_control::{Role, all_inherited, documents_of, find_user, mechanisms_of, users_where};
 use crate::authorization::{Privileges, users};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::fields::{Fields, truth};
 use crate::invocation::Invocation;
 use bunko_access::{Name, Privilege, add, names_of};
@@ -15,7 +16,13 @@ use bunko_query::parse_filter;
 pub(super) const COMMAND: Command = Command {
     name: "usersInfo",
     aliases: &[],
-    fields: &["showAuthenticationRestrictions", "showCredentials", "showCustomData", "showPrivileges", "filter"],
+    fields: &[
+        field("showAuthenticationRestrictions", Kind::BooleanLike),
+        field("showCredentials", Kind::BooleanLike),
+        field("showCustomData", Kind::BooleanLike),
+        field("showPrivileges", Kind::BooleanLike),
+        field("filter", Kind::Object),
+    ],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::users_info),

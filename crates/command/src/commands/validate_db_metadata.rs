@@ -2,8 +2,9 @@
 
 use crate::authorization::{Privileges, administration};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
-use crate::fields::Fields;
+use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
+use crate::write_statement::statement;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure};
@@ -11,12 +12,15 @@ use bunko_errors::{ErrorCode, Failure};
 pub(super) const COMMAND: Command = Command {
     name: "validateDBMetadata",
     aliases: &[],
-    fields: &["apiParameters", "db", "collection"],
+    fields: &[field("apiParameters", Kind::Object), field("db", Kind::Text), field("collection", Kind::Text)],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::By(administration::validate_metadata),
     run,
 };
+
+const API_FIELDS: &[Field] =
+    &[field("version", Kind::Text), field("strict", Kind::Flag), field("deprecationErrors", Kind::Flag)];
 
 /// What is left of a reply for its other fields.
 const REPLY_BYTES_OTHER: usize = 1024;
@@ -61,15 +65,8 @@ fn reads_strictly(invocation: &Invocation<'_>) -> Result<bool, Failure> {
     };
     let parameters =
         invocation.document("apiParameters")?.ok_or_else(|| missing("validateDBMetadata.apiParameters"))?;
-    if let Some(unknown) =
-        parameters.iter().find(|field| !matches!(field.name, "version" | "strict" | "deprecationErrors"))
-    {
-        let message = format!("BSON field 'validateDBMetadata.apiParameters.{}' is an unknown field.", unknown.name);
-        return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
-    }
-    let fields = Fields::new("validateDBMetadata.apiParameters", parameters);
+    let fields = statement("validateDBMetadata.apiParameters", parameters, API_FIELDS)?;
     let version = fields.string("version")?.ok_or_else(|| missing("validateDBMetadata.apiParameters.version"))?;
-    fields.boolean("deprecationErrors", false)?;
     Ok(fields.boolean("strict", false)? && version == "1")
 }
 

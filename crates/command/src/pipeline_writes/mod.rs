@@ -28,15 +28,10 @@ impl PipelineWrite {
             WriteStage::Merge(merge) => ("$merge", merge.database.as_deref(), merge.collection.as_str()),
         };
         let database = database.unwrap_or(invocation.request.database);
-        if database.len() + 1 + collection.len() > Namespace::BYTES_MAX {
-            let message = format!(
-                "error with target namespace: Fully qualified namespace is too long. Namespace: {database}.{collection} \
-                 Max: {}",
-                Namespace::BYTES_MAX
-            );
-            return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
-        }
         let target = Namespace::new(database, collection)?;
+        target.check_length().map_err(|failure| {
+            Failure::new(ErrorCode::ILLEGAL_OPERATION, format!("error with target namespace: {}", failure.message()))
+        })?;
         session_collections::check(&invocation.service.catalog, &target, name)?;
         match &stage {
             WriteStage::Out(out) => drop(out::Target::of(invocation, &target, out.series.as_ref())?),

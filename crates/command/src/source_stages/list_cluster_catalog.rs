@@ -1,4 +1,4 @@
-//! `$listClusterCatalog`: the collections of a database, or of all where it is `admin`, as a sharded cluster would list
+//! `$listClusterCatalog`: the collections and views of a database, or of all where it is `admin`, as a sharded cluster would list
 //! them.
 //!
 //! Errors: 9621301 beside a collection's name, 9621302 for anything but an object, `IDLUnknownField`, `TypeMismatch`,
@@ -7,6 +7,7 @@
 use super::{Source, SourceStage, Subject};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
+use crate::time_series;
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -35,8 +36,37 @@ fn documents(
         "admin" => catalog.databases(),
         database => vec![database.to_owned()],
     };
-    let collections = databases.iter().flat_map(|database| catalog.collections(database));
-    Ok(collections.map(|collection| describe(&collection, shards)).collect())
+    let mut described = Vec::new();
+    for database in &databases {
+        described.extend(catalog.collections(database).iter().map(|collection| describe(collection, shards)));
+        for (namespace, view) in catalog.views(database)? {
+            let series = time_series::described_options(catalog, &namespace)?;
+            let (kind, options) = series.map_or_else(|| ("view", view.options()), |options| ("timeseries", options));
+            described.push(describe_view(&namespace, kind, &options, shards));
+        }
+    }
+    Ok(described)
+}
+
+/// A view or a time series, which have no UUID and no index on `_id`.
+fn describe_view(namespace: &Namespace, kind: &str, options: &DocumentBuf, shards: Shards) -> DocumentBuf {
+    let info = DocumentBuf::new().with("readOnly", kind == "view");
+    let described = DocumentBuf::new()
+        .with("ns", namespace.as_str())
+        .with("db", namespace.database())
+        .with("type", kind)
+        .with("options", options)
+        .with("info", &info);
+    with_sharding(described, shards)
+}
+
+fn with_sharding(described: DocumentBuf, shards: Shards) -> DocumentBuf {
+    let mut described = described.with("sharded", false);
+    if shards == Shards::Told {
+        described.append("shards", &ArrayBuf::new());
+    }
+    // The balancing configuration is of sharded collections alone, and there is none.
+    described
 }
 
 /// Whether `shards` are to be told.
@@ -77,10 +107,5 @@ fn describe(collection: &Collection, shards: Shards) -> DocumentBuf {
     if !collection.is_clustered() {
         described.append("idIndex", &collection.id_index().document);
     }
-    described = described.with("options", &*collection.options()).with("info", &info).with("sharded", false);
-    if shards == Shards::Told {
-        described.append("shards", &ArrayBuf::new());
-    }
-    // The balancing configuration is of sharded collections alone, and there is none.
-    described
+    with_sharding(described.with("options", &*collection.options()).with("info", &info), shards)
 }

@@ -1,5 +1,6 @@
 //! Commands against real stores on every engine.
 
+mod argument_rules;
 mod conflicts;
 mod cursor_room;
 mod default_concerns;

@@ -21,7 +21,7 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
     };
     let fields = StageFields::new("$lookup", specification, FIELDS)?;
     let as_path = fields.required("as", fields.string("as")?)?;
-    let stages = fields.array("pipeline")?;
+    let stages = fields.pipeline("pipeline")?;
     let source = source(&fields, stages)?;
     let [local, foreign] = [path(&fields, "localField")?, path(&fields, "foreignField")?];
     let definitions = fields.document("let")?;
@@ -61,11 +61,12 @@ fn source(fields: &StageFields<'_>, stages: Option<ArrayRef<'_>>) -> Result<Opti
     match fields.field("from") {
         Some(ValueRef::String(from)) => Ok(Some(SourceName::here(from))),
         Some(ValueRef::Document(from)) => {
-            let part = |name| from.get(name).and_then(ValueRef::as_str).unwrap_or_default();
+            let from = StageFields::new("from", from, &["db", "coll"])?;
+            let part = |name| Ok::<_, Failure>(from.string(name)?.unwrap_or_default());
             let message = format!(
                 "$lookup with syntax {{from: {{db:<>, coll:<>}},..}} is not supported for db: {} and coll: {}",
-                part("db"),
-                part("coll")
+                part("db")?,
+                part("coll")?
             );
             Err(Failure::failed_to_parse(message))
         }

@@ -13,6 +13,7 @@ mod entry;
 
 use crate::authorization::{Privileges, administration};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -24,13 +25,13 @@ pub(super) const COMMAND: Command = Command {
     name: "applyOps",
     aliases: &[],
     fields: &[
-        "allowAtomic",
-        "alwaysUpsert",
-        "bypassDocumentValidation",
-        "count",
-        "partialTxn",
-        "preCondition",
-        "prepare",
+        field("allowAtomic", Kind::Own),
+        field("alwaysUpsert", Kind::Own),
+        field("bypassDocumentValidation", Kind::BooleanLike),
+        field("count", Kind::Own),
+        field("partialTxn", Kind::Own),
+        field("preCondition", Kind::Own),
+        field("prepare", Kind::Own),
     ],
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,

@@ -15,13 +15,14 @@ use crate::authorization::{Privileges, writes};
 use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::document_list::write_document_list;
+use crate::field_kinds::{Field, Kind, field};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use crate::update_stages::own_fault;
-use crate::write_statement::{is_interruption, refuse_long_batch, refuse_scripts, required, statement};
+use crate::write_statement::{is_interruption, refuse_long_batch, refuse_scripts, required_value, statement};
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Value, Writer};
 use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
 use bunko_catalog::{Inserted, Namespace, Order, Outcome};
@@ -33,20 +34,23 @@ use operation::Operation;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+const NAMESPACE_FIELDS: &[Field] =
+    &[field("ns", Kind::Text), field("collectionUUID", Kind::Uuid), field("encryptionInformation", Kind::Object)];
+
 pub(super) const COMMAND: Command = Command {
     name: "bulkWrite",
     aliases: &[],
     fields: &[
-        "ops",
-        "nsInfo",
-        "ordered",
-        "errorsOnly",
-        "let",
-        "cursor",
-        "bypassDocumentValidation",
-        "bypassEmptyTsReplacement",
-        "stmtId",
-        "stmtIds",
+        field("ops", Kind::Array),
+        field("nsInfo", Kind::Array),
+        field("ordered", Kind::Boolean),
+        field("errorsOnly", Kind::Boolean),
+        field("let", Kind::Object),
+        field("cursor", Kind::Object),
+        field("bypassDocumentValidation", Kind::BooleanLike),
+        field("bypassEmptyTsReplacement", Kind::Flag),
+        field("stmtId", Kind::Int),
+        field("stmtIds", Kind::Own),
     ],
     databases: Databases::Admin,
     transaction: TransactionUse::Anywhere,
@@ -412,8 +416,8 @@ fn with_position(position: usize, result: &DocumentBuf) -> DocumentBuf {
 
 /// Reads an entry of `nsInfo`.
 fn target(info: DocumentRef<'_>) -> Result<Target> {
-    let fields: Fields<'_> = statement("bulkWrite.nsInfo", info, &["ns", "collectionUUID", "encryptionInformation"])?;
-    let name = required(&fields, "ns")?;
+    let fields: Fields<'_> = statement("bulkWrite.nsInfo", info, NAMESPACE_FIELDS)?;
+    let name = required_value(&fields, "ns")?;
     let name = name.as_str().ok_or_else(|| fields.mismatch("ns", name, "type 'string'"))?;
     if fields.field("encryptionInformation").is_some() {
         return Err(fields.unsupported("encryptionInformation"));

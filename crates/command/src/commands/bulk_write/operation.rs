@@ -1,26 +1,35 @@
 //! One entry of `ops`.
 
+use crate::field_kinds::{Field, Kind, NOT_NEGATIVE, field};
 use crate::fields::Fields;
-use crate::write_statement::{array_filters, check_modification, required, required_document, statement};
+use crate::write_statement::{
+    array_filters, check_modification, required, required_document, required_value, statement,
+};
 use bunko_bson::{DocumentBuf, DocumentRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::Hint;
 
-const INSERT_FIELDS: &[&str] = &["insert", "document"];
-const UPDATE_FIELDS: &[&str] = &[
-    "update",
-    "filter",
-    "updateMods",
-    "multi",
-    "upsert",
-    "upsertSupplied",
-    "arrayFilters",
-    "hint",
-    "constants",
-    "collation",
-    "sort",
+const INSERT_FIELDS: &[Field] = &[field("insert", NOT_NEGATIVE), field("document", Kind::Object)];
+const UPDATE_FIELDS: &[Field] = &[
+    field("update", NOT_NEGATIVE),
+    field("filter", Kind::Object),
+    field("updateMods", Kind::Own),
+    field("multi", Kind::Boolean),
+    field("upsert", Kind::Boolean),
+    field("upsertSupplied", Kind::Flag),
+    field("arrayFilters", Kind::Objects),
+    field("hint", Kind::Hint),
+    field("constants", Kind::Object),
+    field("collation", Kind::Object),
+    field("sort", Kind::Object),
 ];
-const DELETE_FIELDS: &[&str] = &["delete", "filter", "multi", "hint", "collation"];
+const DELETE_FIELDS: &[Field] = &[
+    field("delete", NOT_NEGATIVE),
+    field("filter", Kind::Object),
+    field("multi", Kind::Boolean),
+    field("hint", Kind::Hint),
+    field("collation", Kind::Object),
+];
 
 /// What is to be done, and the position of its namespace in `nsInfo`.
 #[derive(Debug)]
@@ -65,7 +74,7 @@ impl<'a> Operation<'a> {
 }
 
 fn namespace(fields: &Fields<'_>, name: &str, namespaces: usize) -> Result<usize> {
-    let value = required(fields, name)?;
+    let value = required_value(fields, name)?;
     let Some(position) = number::clamp_to_i64(value) else {
         return Err(fields.mismatch(name, value, "types '[long, int, decimal, double]'"));
     };

@@ -8,31 +8,32 @@ use crate::collection_options::pre_and_post_images;
 use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::expiry_option::{self, Expiry};
+use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
 use crate::time_series;
 use crate::validation_options::ValidationOptions;
 use crate::view_definition;
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Writer};
+use bunko_bson::{DocumentBuf, DocumentRef, Type, Writer};
 use bunko_catalog::{Conversion, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use index::IndexChange;
 
 /// Every option, in MongoDB's order.
-const OPTIONS: &[&str] = &[
-    "index",
-    "validator",
-    "validationLevel",
-    "validationAction",
-    "viewOn",
-    "pipeline",
-    "changeStreamPreAndPostImages",
-    "expireAfterSeconds",
-    "timeseries",
-    "cappedSize",
-    "cappedMax",
-    "dryRun",
-    MIXED_SCHEMA,
-    "collectionUUID",
+const OPTIONS: &[Field] = &[
+    field("index", Kind::Object),
+    field("validator", Kind::Object),
+    field("validationLevel", Kind::Choice(&["off", "strict", "moderate"])),
+    field("validationAction", Kind::Choice(&["error", "warn", "errorAndLog"])),
+    field("viewOn", Kind::Text),
+    field("pipeline", Kind::Objects),
+    field("changeStreamPreAndPostImages", Kind::Object),
+    field("expireAfterSeconds", Kind::OneOf(&[Type::String, Type::Int64, Type::Int32, Type::Decimal128, Type::Double])),
+    field("timeseries", Kind::Object),
+    field("cappedSize", Kind::NumberWithin(1, capped_options::BYTES_MAX)),
+    field("cappedMax", Kind::NumberWithin(i64::MIN, capped_options::DOCUMENTS_MAX)),
+    field("dryRun", Kind::BooleanLike),
+    field(MIXED_SCHEMA, Kind::BooleanLike),
+    field("collectionUUID", Kind::Uuid),
 ];
 
 /// Whether buckets may have values of several types in a field. Time series alone have it; there it changes nothing, because
@@ -55,7 +56,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let validation = ValidationOptions::parse(invocation)?;
     let images = pre_and_post_images(invocation)?;
     let is_dry_run = invocation.boolean("dryRun", false)?;
-    check_types(invocation)?;
+    if invocation.string("viewOn")?.is_some_and(str::is_empty) {
+        return Err(Failure::bad_value("'viewOn' cannot be empty").into());
+    }
     let expiry = Expiry::parse(invocation)?;
     let size = capped_options::size(invocation, "cappedSize")?;
     let documents = capped_options::documents(invocation, "cappedMax")?;
@@ -147,8 +150,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 
 /// Refuses a trial of anything but an index that becomes unique, and nothing else beside it.
 fn check_dry_run(invocation: &Invocation<'_>, index: Option<&IndexChange<'_>>) -> Result<()> {
-    let beside = OPTIONS.iter().filter(|name| !matches!(**name, "index" | "dryRun" | "collectionUUID"));
-    let other = beside.copied().find(|name| invocation.field(name).is_some());
+    let beside = OPTIONS.iter().map(|option| option.name).filter(|name| !matches!(*name, "index" | "dryRun" | "collectionUUID"));
+    let other = beside.clone().find(|name| invocation.field(name).is_some());
     match other {
         Some(other) => Err(invalid(format!("'dryRun' cannot be combined with '{other}'"))),
         None if index.is_some_and(IndexChange::only_converts_to_unique) => Ok(()),
@@ -177,19 +180,6 @@ fn with_images(options: DocumentRef<'_>, images: bool) -> DocumentBuf {
         changed.append(element.name, element.value);
     }
     changed
-}
-
-/// Options that mean nothing yet have types none the less.
-fn check_types(invocation: &Invocation<'_>) -> Result<()> {
-    if invocation.string("viewOn")?.is_some_and(str::is_empty) {
-        return Err(Failure::bad_value("'viewOn' cannot be empty"));
-    }
-    for stage in invocation.array("pipeline")?.into_iter().flat_map(ArrayRef::iter) {
-        if !stage.is_nullish() && stage.as_document().is_none() {
-            return Err(invocation.mismatch("pipeline", stage, "type 'object'"));
-        }
-    }
-    invocation.document("timeseries").map(drop)
 }
 
 fn invalid(message: impl Into<String>) -> Failure {

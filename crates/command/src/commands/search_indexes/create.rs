@@ -3,6 +3,7 @@
 use super::{NAME_USUAL, collection};
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 pub(in crate::commands) const COMMAND: Command = Command {
     name: "createSearchIndexes",
     aliases: &[],
-    fields: &["indexes"],
+    fields: &[field("indexes", Kind::Own)],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::CreateSearchIndexes),

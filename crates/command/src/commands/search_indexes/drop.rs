@@ -3,6 +3,7 @@
 use super::{Wanted, collection};
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
@@ -10,7 +11,7 @@ use bunko_bson::Writer;
 pub(in crate::commands) const COMMAND: Command = Command {
     name: "dropSearchIndex",
     aliases: &[],
-    fields: &["id", "name"],
+    fields: &[field("id", Kind::Own), field("name", Kind::Own)],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::DropSearchIndex),

@@ -4,6 +4,7 @@ use super::Wanted;
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::document_list::write_document_list;
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::source_stages::describe_search_index;
 use bunko_access::Action;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 pub(in crate::commands) const COMMAND: Command = Command {
     name: "listSearchIndexes",
     aliases: &[],
-    fields: &["id", "name", "cursor"],
+    fields: &[field("id", Kind::Own), field("name", Kind::Own), field("cursor", Kind::Own)],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::ListSearchIndexes),

@@ -3,6 +3,7 @@
 use super::{Wanted, collection};
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 pub(in crate::commands) const COMMAND: Command = Command {
     name: "updateSearchIndex",
     aliases: &[],
-    fields: &["id", "name", "definition"],
+    fields: &[field("id", Kind::Own), field("name", Kind::Own), field("definition", Kind::Own)],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::UpdateSearchIndex),
