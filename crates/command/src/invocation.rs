@@ -24,7 +24,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{OperationContext, OperationSource, Place, UnitOfWork};
-use bunko_query::QueryScope;
+use bunko_query::{QueryScope, SystemFunctions};
 use bunko_store::{Bell, Lsn};
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -431,6 +431,10 @@ impl<'a> Invocation<'a> {
         let cluster_time = self.service.cluster_time().or_else(own);
         scope.scans = self.service.parameters.collection_scans();
         scope.variables = scope.variables.with_cluster_time(cluster_time).with_user_roles(roles);
+        // No script is admitted on another thread.
+        if self.run_on == RunOn::OwnThread {
+            scope.scripts.offer_stored(SystemFunctions::new(&self.service.catalog, self.request.database));
+        }
         scope
     }
 

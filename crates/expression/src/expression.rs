@@ -92,25 +92,33 @@ impl Expression {
         if let Node::Literal(value) = &self.node { Some(value.as_ref()) } else { None }
     }
 
+    /// Of a document with one field, some of which is computed, the field's name and value; of all else the whole.
+    #[must_use]
+    pub fn without_only_name(mut self) -> (Option<String>, Self) {
+        if let Node::Document(fields) = &mut self.node
+            && fields.len() == 1
+            && let Some((name, value)) = fields.pop()
+        {
+            return (Some(name), value);
+        }
+        (None, self)
+    }
+
+    /// Whether it is `{$meta: "sortKey"}`.
+    pub(crate) fn is_sort_key(&self) -> bool {
+        match &self.node {
+            Node::Call(call) if call.operator.name == "$meta" => {
+                call.arguments[0].as_literal().and_then(ValueRef::as_str) == Some("sortKey")
+            }
+            _ => false,
+        }
+    }
+
     /// The dotted path, where it is the value of a field and nothing else.
     pub fn as_field(&self) -> Option<String> {
         match &self.node {
             Node::Path { variable: Variable::Root, path, .. } if !path.is_empty() => Some(path.dotted()),
             _ => None,
-        }
-    }
-
-    /// Whether its value is the same for every document and at any time: it reads none, nor anything that an operator
-    /// around it binds.
-    pub fn is_constant(&self) -> bool {
-        match &self.node {
-            Node::Literal(_) | Node::Absent => true,
-            Node::Path { variable, .. } => {
-                matches!(variable, Variable::Global(_) | Variable::Remove)
-            }
-            Node::Document(fields) => fields.iter().all(|(_, expression)| expression.is_constant()),
-            Node::Array(elements) => elements.iter().all(Self::is_constant),
-            Node::Call(call) => call.operator.name != "$rand" && call.arguments.iter().all(Self::is_constant),
         }
     }
 

@@ -5,8 +5,9 @@
 //! asks for it.
 
 use crate::call::{Call, Operator, Strings};
+use crate::expression::Node;
 use crate::made;
-use crate::variables::{EvaluationContext, ParseScope, Variables};
+use crate::variables::{EvaluationContext, ParseScope, Variable, Variables};
 use crate::{Evaluated, Expression};
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -79,6 +80,46 @@ fn rule(operator: &str) -> Rule {
         "$switch" => Rule::Switch,
         "$ifNull" => Rule::IfNull,
         _ => Rule::Whole,
+    }
+}
+
+impl Expression {
+    /// The value of an argument that must be a constant: one that reads no document, but perhaps variables of `let` and `$$NOW`,
+    /// which are known when the command is parsed. A missing value counts as null; nothing for what is no constant.
+    /// # Errors
+    /// Those of its operators.
+    pub fn constant_value(&self, scope: &ParseScope) -> Result<Option<Value>> {
+        if let Some(value) = self.as_literal() {
+            return Ok(Some(value.to_value()));
+        }
+        let Some((variables, now_ms)) = scope.known().filter(|_| self.is_constant()) else {
+            return Ok(None);
+        };
+        let unlimited = OperationContext::unlimited();
+        let operation = scope.operation().unwrap_or(&unlimited);
+        let context = EvaluationContext::new(DocumentRef::EMPTY, variables, now_ms, operation);
+        let value = self.evaluate(&context.with_strings(scope.strings()))?.into_value();
+        Ok(Some(value.unwrap_or(Value::Null)))
+    }
+
+    /// Whether it reads nothing of a document, nor of what an operator binds, and MongoDB folds its operators.
+    pub fn is_constant(&self) -> bool {
+        match &self.node {
+            Node::Literal(_) | Node::Absent => true,
+            Node::Path { variable, .. } => match variable {
+                Variable::Global(_)
+                | Variable::Remove
+                | Variable::Now
+                | Variable::ClusterTime
+                | Variable::UserRoles => true,
+                Variable::Root | Variable::Local(_) | Variable::Decision(_) => false,
+            },
+            Node::Document(fields) => fields.iter().all(|(_, expression)| expression.is_constant()),
+            Node::Array(elements) => elements.iter().all(Self::is_constant),
+            Node::Call(call) => {
+                !matches!(rule(call.operator.name), Rule::Nothing) && call.arguments.iter().all(Self::is_constant)
+            }
+        }
     }
 }
 

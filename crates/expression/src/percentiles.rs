@@ -101,13 +101,13 @@ pub(crate) fn parse_percentile(
     check_fields("$percentile", arguments, &["input", "p", "method"])?;
     let wanted = Expression::parse(arguments.get("p").unwrap_or(ValueRef::Null), scope)?;
     let input = Expression::parse(arguments.get("input").unwrap_or(ValueRef::Null), scope)?;
-    let wanted = read_wanted(&wanted)?;
+    let wanted = read_wanted(wanted.constant_value(scope)?)?;
     check_method("$percentile", arguments)?;
     Ok((input, wanted))
 }
 
-fn read_wanted(wanted: &Expression) -> Result<Arc<[f64]>> {
-    let Some(value) = wanted.as_literal() else {
+fn read_wanted(wanted: Option<Value>) -> Result<Arc<[f64]>> {
+    let Some(value) = &wanted else {
         let message = "The $percentile 'p' field must be an array of constant values".to_owned();
         return Err(Failure::new(ErrorCode(7_750_300), message));
     };
@@ -117,6 +117,7 @@ fn read_wanted(wanted: &Expression) -> Result<Arc<[f64]>> {
             format!("The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: {found}");
         Failure::new(ErrorCode(code), message)
     };
+    let value = value.as_ref();
     let array = value.as_array().filter(|array| !array.is_empty()).ok_or_else(|| refusal(7_750_301, value))?;
     array
         .iter()

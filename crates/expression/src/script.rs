@@ -23,8 +23,13 @@ pub(crate) fn parse(operator: &str, value: ValueRef<'_>, refusals: Refusals, sco
         return Err(Failure::new(ErrorCode(4_660_800), message));
     };
     let expression = Expression::parse(value, scope)?;
-    let Some(constant) = expression.as_literal() else { return Err(refuse(refusals.not_constant)) };
-    let Some(text) = Function::text_of(constant) else { return Err(refuse(refusals.no_text)) };
+    // As on MongoDB: the scripts of accumulators may be made of variables, the body of `$function` may not.
+    let constant = match operator {
+        "$function" => expression.as_literal().map(ValueRef::to_value),
+        _ => expression.constant_value(scope)?,
+    };
+    let Some(constant) = constant else { return Err(refuse(refusals.not_constant)) };
+    let Some(text) = Function::text_of(constant.as_ref()) else { return Err(refuse(refusals.no_text)) };
     scripts.admit()?;
     Ok(scripts.function(text))
 }

@@ -127,6 +127,8 @@ pub struct ParseScope {
     offered: Offered,
     at_hand: Option<Arc<AtHand>>,
     scripts: Option<Arc<Scripts>>,
+    /// What the variables are worth, and the time of `$$NOW`, where that is known while expressions are parsed.
+    known: Option<Arc<(Variables, i64)>>,
 }
 
 /// What one operator, or the command, names.
@@ -163,7 +165,19 @@ impl ParseScope {
             offered: Offered::NONE,
             at_hand: None,
             scripts: None,
+            known: None,
         }
+    }
+
+    /// The same, in which what must be a constant may be made of these variables, and of `$$NOW` in milliseconds since 1970.
+    #[must_use]
+    pub fn knowing(self, variables: &Variables, now_ms: i64) -> Self {
+        Self { known: Some(Arc::new((variables.clone(), now_ms))), ..self }
+    }
+
+    /// The variables and the time of `$$NOW`, where they are known.
+    pub(crate) fn known(&self) -> Option<(&Variables, i64)> {
+        self.known.as_deref().map(|(variables, now_ms)| (variables, *now_ms))
     }
 
     /// The same, for an operation that the work of parsing is counted for.

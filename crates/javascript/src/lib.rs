@@ -17,6 +17,8 @@ mod from_script;
 mod kit;
 mod scripts;
 mod source;
+mod stored_functions;
 mod to_script;
 
 pub use scripts::{Function, Scripts};
+pub use stored_functions::StoredFunctions;

@@ -99,6 +99,7 @@ impl QueryScope {
             .with_builtins(self.builtins)
             .offering(self.offered, &self.at_hand)
             .with_scripts(&self.scripts)
+            .knowing(&self.variables, self.now_ms)
     }
 
     /// The context for evaluating over `document`.
@@ -182,9 +183,7 @@ impl ExprCompiler for ExprInPlan {
         scripts.admit().map_err(|failure| {
             if failure.is_too_long() { failure } else { Failure::bad_value("no globalScriptEngine in $where parsing") }
         })?;
-        let function = scripts.function(text);
-        function.compile()?;
-        Ok(Arc::new(Script(function)))
+        Ok(Arc::new(Script(scripts.function_of_where(text)?)))
     }
 
     fn strings(&self) -> &StringOrder {

@@ -5,13 +5,13 @@ use crate::expr_filter::{QueryScope, parse_plan_filter};
 use crate::near::NearAsked;
 use crate::planner;
 use crate::resumable::ScanStart;
-use crate::stages::is_simple;
+use crate::stages::names_fields_alone;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::{Index, exact_key};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::projection::{ElementPredicate, ProjectionKind};
-use bunko_expression::{Dependencies, Offered, ParseScope, Projection, SortPattern, check_document_bytes};
+use bunko_expression::{Dependencies, Offered, ParseScope, Projection, SortPattern, check_document_bytes, with_path};
 use bunko_matcher::{ElemMatch, Filter};
 use bunko_store::{Direction, RecordId};
 use std::sync::Arc;
@@ -274,7 +274,7 @@ impl FindQuery {
     /// Has plans leave out what the projection drops, where it only names fields. Not for readers of whole documents.
     pub fn needs_only_projected(&mut self) {
         let Some(projection) = self.projection.as_ref().filter(|projection| projection.is_inclusion()) else { return };
-        if !is_simple(self.projection_document.as_ref()) {
+        if !names_fields_alone(self.projection_document.as_ref()) {
             return;
         }
         let mut dependencies = Dependencies::default();
@@ -291,6 +291,11 @@ impl FindQuery {
         let is_of_elements = self.distinct.as_ref().is_some_and(|distinct| distinct.of == DistinctOf::Elements);
         let is_more = self.shows_record_ids || self.returns_keys || self.holds_metadata() || is_of_elements;
         self.needed.as_deref().filter(|_| !is_more)
+    }
+
+    /// Whether it needs of the documents that are found no more than the keys that led to them.
+    pub(crate) fn needs_keys_alone(&self) -> bool {
+        self.returns_keys && !self.shows_record_ids && !self.scope.at_hand.wants(Offered::RECORD_ID)
     }
 
     /// Whether only the number of documents matters, and nothing that is in them.
@@ -317,8 +322,15 @@ impl FindQuery {
     ) -> Result<DocumentRef<'d>> {
         if self.returns_keys {
             let known = self.scope.at_hand.current();
-            let key = known.as_ref().and_then(|known| known.as_ref().as_ref().get(INDEX_KEY)?.as_document());
-            *buffer = exact_key(key.unwrap_or(DocumentRef::EMPTY), document).into_bytes();
+            let known = known.as_ref().map_or(DocumentRef::EMPTY, |known| known.as_ref().as_ref());
+            let key = known.get(INDEX_KEY).and_then(ValueRef::as_document);
+            let mut given = exact_key(key.unwrap_or(DocumentRef::EMPTY), document);
+            // The rest of the projection does not count.
+            for path in self.projection.iter().flat_map(Projection::sort_key_paths) {
+                let path: Vec<Box<str>> = path.split('.').map(Box::from).collect();
+                given = with_path(given.as_ref(), &path, known.get(SORT_KEY));
+            }
+            *buffer = given.into_bytes();
             return Ok(DocumentRef::trusted(buffer));
         }
         if !self.shows_record_ids {

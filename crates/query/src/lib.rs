@@ -27,6 +27,7 @@ mod query_shape;
 mod record_scan;
 mod resumable;
 mod stages;
+mod stored_functions;
 mod tail;
 pub mod write;
 
@@ -46,4 +47,5 @@ pub use planner::plan;
 pub use query_settings::{AllowedIndexes, QuerySettings};
 pub use query_shape::QueryShape;
 pub use resumable::{ResumableScan, ScanStart};
+pub use stored_functions::SystemFunctions;
 pub use tail::Tail;

@@ -111,14 +111,8 @@ pub(super) fn is_expression(value: ValueRef<'_>) -> bool {
 }
 
 fn constant(value: ValueRef<'_>, environment: &Environment) -> Result<Option<Value>> {
-    let expression = Expression::parse(value, &environment.scope.parse_scope())?;
-    if let Some(value) = expression.as_literal() {
-        return Ok(Some(value.to_value()));
-    }
-    if !expression.is_constant() {
-        return Ok(None);
-    }
-    Ok(expression.evaluate(&environment.context(DocumentRef::EMPTY))?.into_value().or(Some(Value::Null)))
+    let scope = environment.scope.parse_scope();
+    Expression::parse(value, &scope)?.constant_value(&scope)
 }
 
 fn read_boundaries(value: ValueRef<'_>, environment: &Environment) -> Result<Vec<Value>> {

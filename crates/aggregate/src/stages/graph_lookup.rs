@@ -163,7 +163,8 @@ struct Searched {
     join: EqualityJoin,
 }
 
-/// One search: what was reached, and which values were asked for already, by key string.
+/// One search: what was reached, and which values were asked for already, by key string. Two `_id`s are never equal by the
+/// order of strings that values are asked for in.
 #[derive(Default)]
 struct Search {
     found: ArrayBuf,
@@ -188,7 +189,7 @@ impl Search {
     }
 
     fn visits(&mut self, id: ValueRef<'_>) -> bool {
-        let key = key(id, &self.strings);
+        let key = key(id, StringOrder::BYTES);
         self.memory_bytes += key.len() + size_of::<Vec<u8>>();
         self.visited.insert(key)
     }

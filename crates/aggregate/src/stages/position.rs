@@ -101,21 +101,16 @@ pub(super) fn check_facet(stages: ArrayRef<'_>, environment: &Environment) -> Re
     for name in names(stages).filter(|name| *name != "$querySettings") {
         environment.sources.check_source_stage(name, environment.over.as_ref())?;
     }
-    check_in_facet(stages, Place::Facet)
+    check_in_facet(stages, None)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Facet,
-    /// Inside a stage that has its own refusal of stages that write.
-    Below,
-}
-
-fn check_in_facet(stages: ArrayRef<'_>, place: Place) -> Result<()> {
+/// Checks the stages of a facet, or of a pipeline inside one of its stages, which has its own refusal of stages that write.
+fn check_in_facet(stages: ArrayRef<'_>, outer: Option<&str>) -> Result<()> {
     for stage in stages.iter().filter_map(|stage| stage.as_document()?.first()) {
-        let is_left_to_stage = place == Place::Below && LAST.contains(&stage.name);
+        let is_left_to_stage = outer.is_some() && LAST.contains(&stage.name);
         if NOT_IN_FACET.binary_search(&stage.name).is_ok() && !is_left_to_stage {
-            let message = format!("{} is not allowed to be used within a $facet stage", stage.name);
+            let way = outer.map(|outer| format!(" inside of {outer}")).unwrap_or_default();
+            let message = format!("{}{way} is not allowed to be used within a $facet stage", stage.name);
             return Err(Failure::new(ErrorCode(40600), message));
         }
         let inner = match (stage.name, stage.value) {
@@ -123,7 +118,7 @@ fn check_in_facet(stages: ArrayRef<'_>, place: Place) -> Result<()> {
             _ => None,
         };
         if let Some(inner) = inner {
-            check_in_facet(inner, Place::Below)?;
+            check_in_facet(inner, Some(stage.name))?;
         }
     }
     Ok(())

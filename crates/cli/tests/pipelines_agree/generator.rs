@@ -16,7 +16,7 @@ impl Random {
         self.below(chances) == 0
     }
 
-    fn pick<'t>(&mut self, among: &[&'t str]) -> &'t str {
+    pub fn pick<'t>(&mut self, among: &[&'t str]) -> &'t str {
         among[self.below(among.len() as u64) as usize]
     }
 }
@@ -34,6 +34,8 @@ struct Stream {
 pub struct Made {
     pub stages: Vec<String>,
     pub is_ordered: bool,
+    /// What the command says beside it.
+    pub options: &'static str,
 }
 
 /// A document of the collection. Numbers are sums of powers of two, so that no order of adding them rounds.
@@ -47,9 +49,32 @@ pub fn document(id: u64, count: u64, random: &mut Random) -> String {
     };
     let elements: Vec<_> = (0..random.below(5)).map(|_| random.below(30).to_string()).collect();
     let text = "xyz".repeat(random.below(20) as usize);
+    // No two of these are equal: the value that stands for a group would depend on the order of documents.
+    let mixed = random.pick(&[
+        "",
+        "m: null, ",
+        "m: NaN, ",
+        "m: -0.0, ",
+        "m: NumberLong(2), ",
+        "m: NumberDecimal('1.50'), ",
+        "m: 'x', ",
+        "m: [], ",
+        "m: [1, null], ",
+        "m: {b: 1}, ",
+        "m: {}, ",
+        "m: undefined, ",
+    ]);
+    let e = random.below(4);
+    let nested = match random.below(6) {
+        0 => String::new(),
+        1 => format!("d: {e}, "),
+        2 => format!("d: [{{e: {e}}}, {{e: null, f: {{g: 1}}}}, 5], "),
+        3 => format!("d: {{e: null, f: {{g: {e}}}}}, "),
+        _ => format!("d: {{e: {e}, f: [{{g: 1}}, {{}}]}}, "),
+    };
     let (k, other, p, q) = (random.below(40), random.below(count + 20), random.below(6), random.below(9));
     format!(
-        "{{_id: {id}, k: {k}, {n}t: '{text}{}', a: [{}], other: {other}, o: {{p: {p}, q: 'q{q}'}}}}",
+        "{{_id: {id}, k: {k}, {n}{mixed}{nested}t: '{text}{}', a: [{}], other: {other}, o: {{p: {p}, q: 'q{q}'}}}}",
         random.below(50),
         elements.join(", ")
     )
@@ -57,7 +82,12 @@ pub fn document(id: u64, count: u64, random: &mut Random) -> String {
 
 fn condition(random: &mut Random) -> String {
     let number = random.below(40);
-    match random.below(14) {
+    match random.below(19) {
+        14 => "{m: null}".into(),
+        15 => format!("{{m: {{$exists: {}}}}}", random.one_in(2)),
+        16 => format!("{{'d.e': {}}}", random.pick(&["null", "1", "{$gte: 1}", "{$exists: false}", "{$ne: 2}"])),
+        17 => "{m: {$in: ['X', NaN, 0, null]}}".into(),
+        18 => format!("{{t: {{$gte: 'XYZXYZ', $lt: 'xyzxyzxyz{number}'}}}}"),
         0 => format!("{{k: {number}}}"),
         1 => format!("{{k: {{$gte: {number}}}}}"),
         2 => format!("{{k: {{$in: [{number}, {}, 3]}}}}", number + 2),
@@ -88,18 +118,42 @@ fn expression(random: &mut Random) -> &'static str {
         "'$o.p'",
         "{x: '$k', y: ['$o.p', '$n']}",
         "{$strLenCP: {$ifNull: ['$t', '']}}",
+        "'$m'",
+        "'$d.e'",
+        "{e: '$d.e', m: '$m'}",
+        "{$mod: ['$k', 3.0]}",
+        "{$mergeObjects: [{a: 1}, {$cond: [{$eq: [{$type: '$d'}, 'object']}, '$d', null]}]}",
+        "{$ifNull: ['$d.f.g', '$m', 0]}",
     ])
 }
 
 /// One or more stages that fit behind a stream.
 fn next(stream: &mut Stream, random: &mut Random) -> Vec<String> {
     let sort = |stream: &mut Stream, random: &mut Random| {
-        let field = random.pick(&["n", "k", "t", "o.p", "a", "other"]);
+        let field = random.pick(&["n", "k", "t", "o.p", "a", "other", "m", "d.e"]);
         let direction = random.pick(&["1", "-1"]);
         stream.is_ordered = stream.has_unique_ids;
         format!("{{$sort: {{'{field}': {direction}, _id: 1}}}}")
     };
-    match random.below(17) {
+    match random.below(21) {
+        17 => vec!["{$set: {'d.e': '$k', 'd.f.g': '$m'}}".into()],
+        18 => {
+            stream.has_unique_ids = false;
+            let keeps = if random.one_in(2) { ", preserveNullAndEmptyArrays: true" } else { "" };
+            vec![format!("{{$unwind: {{path: '{}'{keeps}}}}}", random.pick(&["$d", "$d.f", "$m"]))]
+        }
+        19 => vec![format!(
+            "{{$project: {{{}}}}}",
+            random.pick(&["'d.e': 1, m: 1", "'d.f.g': 0, m: 0", "d: {f: 1}, k: 1"])
+        )],
+        20 => vec![
+            format!(
+                "{{$graphLookup: {{from: 'c', startWith: '$other', connectFromField: 'other', connectToField: '_id', as: '{}', maxDepth: 2}}}}",
+                random.pick(&["j", "d.j"])
+            ),
+            "{$set: {j: {$cond: [{$isArray: '$j'}, {$size: '$j'}, 0]}}}".into(),
+            "{$unset: 'd.j'}".into(),
+        ],
         0..=2 => vec![format!("{{$match: {}}}", condition(random))],
         3 => vec![sort(stream, random)],
         4 => {
@@ -164,8 +218,19 @@ fn next(stream: &mut Stream, random: &mut Random) -> Vec<String> {
 }
 
 fn group(stream: &mut Stream, random: &mut Random) -> String {
-    let id =
-        random.pick(&["'$k'", "'$o.p'", "'$a'", "null", "{$mod: ['$other', 5]}", "{k: '$k', q: '$o.q'}", "'$_id'"]);
+    let id = random.pick(&[
+        "'$k'",
+        "'$o.p'",
+        "'$a'",
+        "null",
+        "{$mod: ['$other', 5]}",
+        "{k: '$k', q: '$o.q'}",
+        "'$_id'",
+        "'$m'",
+        "{m: '$m'}",
+        "{e: '$d.e'}",
+        "{m: '$m', e: '$d.e'}",
+    ]);
     let mut fields = vec![
         "k: {$sum: '$k'}",
         "n: {$avg: '$n'}",
@@ -179,7 +244,7 @@ fn group(stream: &mut Stream, random: &mut Random) -> String {
     }
     let chosen: Vec<_> = fields.into_iter().filter(|_| random.one_in(2)).collect();
     // By what a stage before has put there, too.
-    let has_unique_ids = matches!(id, "null" | "{$mod: ['$other', 5]}" | "{k: '$k', q: '$o.q'}");
+    let has_unique_ids = id == "null" || id.starts_with('{');
     *stream = Stream { is_ordered: false, has_unique_ids };
     let separator = if chosen.is_empty() { "" } else { ", " };
     format!("{{$group: {{_id: {id}{separator}{}}}}}", chosen.join(", "))
@@ -197,7 +262,16 @@ fn lookup(stream: &mut Stream, random: &mut Random) -> Vec<String> {
               {{$project: {{t: 1}}}}], as: 'j'}}}}"
         ),
     };
-    match random.below(4) {
+    match random.below(7) {
+        4..=6 => {
+            // Under a path that leads through documents, arrays and numbers.
+            stream.has_unique_ids = false;
+            let index = random.pick(&["", ", includeArrayIndex: 'd.at'", ", includeArrayIndex: 'd'"]);
+            let keeps = random.pick(&["true", "true", "false"]);
+            let path = random.pick(&["d.j", "d.f.j"]);
+            let unwind = format!("{{$unwind: {{path: '${path}', preserveNullAndEmptyArrays: {keeps}{index}}}}}");
+            vec![joined.replace("as: 'j'", &format!("as: '{path}'")), unwind]
+        }
         0 => {
             stream.has_unique_ids = false;
             vec![joined, "{$unwind: '$j'}".into()]
@@ -217,5 +291,6 @@ pub fn pipeline(random: &mut Random) -> Made {
     for _ in 0..=random.below(5) {
         stages.extend(next(&mut stream, random));
     }
-    Made { stages, is_ordered: stream.is_ordered }
+    let options = if random.one_in(4) { ", collation: {locale: 'en', strength: 2}" } else { "" };
+    Made { stages, is_ordered: stream.is_ordered, options }
 }

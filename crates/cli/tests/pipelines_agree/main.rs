@@ -3,13 +3,14 @@
 //!
 //! `BUNKO_PIPELINES` says how many are run, `BUNKO_SEED` from which seed on.
 
+mod counting;
 mod generator;
 
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_client::{ClientError, Connection, Uri};
 use bunko_testkit::process::{Server, temporary_dbpath};
 use bunko_testkit::shell;
-use generator::{Random, document, pipeline};
+use generator::{Made, Random, document, pipeline};
 use std::path::PathBuf;
 
 const DATABASE: &str = "agree";
@@ -56,9 +57,13 @@ fn parsed(text: &str) -> DocumentBuf {
 
 impl World {
     fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    fn start_with(more: &[&str]) -> Self {
         let binary = std::env::var_os("BUNKO_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_bunko").into(), PathBuf::from);
         let dbpath = temporary_dbpath();
-        let arguments = ["--setParameter", "enableTestCommands=1"];
+        let arguments = [&["--setParameter", "enableTestCommands=1"], more].concat();
         let server = Server::start(&binary, dbpath.path(), &arguments).expect("the server starts");
         let uri: Uri = format!("mongodb://{}/", server.address()).parse().expect("a valid URI");
         let connection = Connection::connect(&uri).expect("the server accepts connections");
@@ -126,16 +131,16 @@ impl World {
     }
 
     /// All documents that come out, in an order that they have or are put into; or what it fails with.
-    fn results(&mut self, way: &Way, stages: &[String], is_ordered: bool) -> Result<Vec<String>, i32> {
+    fn results(&mut self, way: &Way, made: &Made) -> Result<Vec<String>, i32> {
         let hint = if way.uses_indexes { "" } else { ", hint: {$natural: 1}" };
-        let text =
-            format!("{{aggregate: 'c', pipeline: [{}], cursor: {{batchSize: 100000}}{hint}}}", stages.join(", "));
+        let (stages, options) = (made.stages.join(", "), made.options);
+        let text = format!("{{aggregate: 'c', pipeline: [{stages}], cursor: {{batchSize: 100000}}{hint}{options}}}");
         let reply = self.run(DATABASE, &parsed(&text.replace('\n', " ")))?;
         let cursor = reply.as_ref().get("cursor").and_then(ValueRef::as_document).expect("a cursor");
         assert!(matches!(cursor.get("id"), Some(ValueRef::Int64(0))), "all of it is in the first batch");
         let batch = cursor.get("firstBatch").and_then(ValueRef::as_array).expect("a batch");
         let mut results: Vec<_> = batch.iter().map(|result| shell::print(in_order(result).as_ref())).collect();
-        if !is_ordered {
+        if !made.is_ordered {
             results.sort();
         }
         Ok(results)
@@ -179,7 +184,7 @@ fn pipelines_give_the_same_however_they_are_run() {
         let mut first = None;
         for way in &WAYS {
             world.prepare(way);
-            let results = world.results(way, &made.stages, made.is_ordered);
+            let results = world.results(way, &made);
             let Some(expected) = &first else {
                 empty += u64::from(results.as_ref().is_ok_and(Vec::is_empty));
                 failed += u64::from(results.is_err());
@@ -197,7 +202,8 @@ fn pipelines_give_the_same_however_they_are_run() {
                 }
                 _ => format!("{results:?} instead of {expected:?}"),
             };
-            panic!("pipeline {number} of seed {seed}, {}:\n[{}]\n{difference}", way.name, made.stages.join(",\n "));
+            let (stages, options) = (made.stages.join(",\n "), made.options);
+            panic!("pipeline {number} of seed {seed}, {}:\n[{stages}]{options}\n{difference}", way.name);
         }
     }
     println!("{count} pipelines from seed {seed}, {} ways each; {empty} found nothing, {failed} failed", WAYS.len());
@@ -222,7 +228,11 @@ fn pipeline_over_many(random: &mut Random) -> String {
         6 => format!("{{g: {{$geoWithin: {{$box: [[{}, 3], [11, {}]]}}}}}}", least % 13, most % 80),
         _ => format!("{{e: {{$exists: {}}}}}", random.one_in(2)),
     };
-    let behind = match random.below(8) {
+    let behind = match random.below(11) {
+        // A sort by what nothing behind it reads.
+        8 => "{$sort: {v: -1, _id: 1}}, {$project: {t: 1}}".to_owned(),
+        9 => "{$sort: {'g.1': 1, v: -1, _id: 1}}, {$group: {_id: '$w', first: {$first: '$t'}, last: {$last: '$t'}}}, {$sort: {_id: 1}}".to_owned(),
+        10 => "{$sort: {t: -1}}, {$limit: 900}, {$project: {_id: 0, v: 1}}".to_owned(),
         0 | 1 => "{$count: 'n'}".to_owned(),
         2 => format!("{{$limit: {}}}, {{$project: {{v: 1}}}}", 1 + random.below(30_000)),
         3 => format!("{{$skip: {}}}, {{$limit: 9}}", random.below(30_000)),

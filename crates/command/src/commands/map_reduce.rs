@@ -103,6 +103,7 @@ pub(super) fn scope(
     let asked = collation_option::asked(fields)?;
     let strings = collation_option::of_command(&invocation.service.catalog, asked, namespace)?;
     let scope = Arc::new(invocation.scope().with_strings(&strings));
+    scope.scripts.serve_map_reduce();
     match fields.field("scope") {
         None => {}
         Some(ValueRef::Document(variables)) => scope.scripts.define(variables),

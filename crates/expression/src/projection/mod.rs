@@ -98,6 +98,13 @@ impl Projection {
         }
     }
 
+    /// The dotted paths at which it shows the values that documents were sorted by.
+    pub fn sort_key_paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        self.root.add_sort_key_paths("", &mut paths);
+        paths
+    }
+
     /// Whether the result holds nothing beyond the named fields, so that what they depend on is all that is needed.
     pub fn is_inclusion(&self) -> bool {
         self.mode == Mode::Inclusion
@@ -134,6 +141,17 @@ impl Node {
                 Child::Computed(expression) => computed.push(expression),
                 Child::Nested(node) => node.add_computed(computed),
                 Child::Include | Child::Exclude | Child::Array(_) => {}
+            }
+        }
+    }
+
+    fn add_sort_key_paths(&self, prefix: &str, paths: &mut Vec<String>) {
+        for (name, child) in &self.children {
+            let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") };
+            match child {
+                Child::Computed(expression) if expression.is_sort_key() => paths.push(path),
+                Child::Nested(node) => node.add_sort_key_paths(&path, paths),
+                _ => {}
             }
         }
     }

@@ -47,6 +47,12 @@ pub struct Schema {
 }
 
 impl Schema {
+    /// Whether documents that satisfy it have a field of that name at the top.
+    pub fn requires(&self, name: &str) -> bool {
+        let required = self.source.as_ref().get("required").and_then(ValueRef::as_array);
+        required.is_some_and(|required| required.iter().any(|required| required.as_str() == Some(name)))
+    }
+
     /// Parses the operand of `$jsonSchema`.
     /// # Errors
     /// `TypeMismatch` for an operand or keyword of the wrong type; `FailedToParse` for a keyword that is unknown, not

@@ -17,6 +17,7 @@ mod predicates;
 mod scans;
 mod sort_order;
 mod text_plan;
+mod whole_scan;
 
 pub(crate) use index_bounds::{IndexBounds, ScanRange, names_array_index};
 pub(crate) use intervals::{Edge, Interval, Intervals};

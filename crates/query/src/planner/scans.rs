@@ -3,8 +3,8 @@
 use super::{Builder, Candidate, Found, IndexBounds, Order, covered_plan, or_plan, predicates_of};
 use crate::plan::UsedIndex;
 use crate::stages::{
-    ClusteredScan, CollectionScan, Covered, Express, Fetch, GeoScan, IndexScan, KeysAlone, OrScan, RecordStage,
-    Residual,
+    ClusteredScan, CollectionScan, Covered, DecidedByKeys, DocumentStage, Express, Fetch, GeoScan, IndexScan,
+    KeysAlone, OrScan, RecordStage, Residual, Shown,
 };
 use bunko_bson::Value;
 use bunko_catalog::{Index, KeySpan, Multikey};
@@ -14,9 +14,14 @@ use std::sync::Arc;
 
 impl Builder<'_> {
     pub(super) fn geo_scan(&mut self, index: Arc<Index>, spans: Vec<KeySpan>) -> Found {
+        let scan = Box::new(self.region(index, spans));
+        self.fetch(scan, Residual::whole(), Order::Any)
+    }
+
+    /// The records of a region's keys.
+    pub(super) fn region(&mut self, index: Arc<Index>, spans: Vec<KeySpan>) -> GeoScan {
         self.note(&index, index.multikey());
-        let scan = GeoScan { number: self.number(), index, spans: spans.into() };
-        self.fetch(Box::new(scan), Residual::whole(), Order::Any)
+        GeoScan { number: self.number(), index, spans: spans.into() }
     }
 
     pub(super) fn collection_scan(&mut self, direction: Direction) -> Found {
@@ -45,18 +50,31 @@ impl Builder<'_> {
         }
         let covered = self.covered(&candidate.bounds, &residual, order);
         let scan = self.scan(candidate.bounds, direction);
-        if let Some(fields) = covered {
+        if let Some((fields, decided)) = covered {
             self.is_covered = true;
-            return Found { stage: Box::new(Covered { number: self.number(), scan, fields }), order };
+            let shown = if self.query.returns_keys { Shown::AsScan } else { Shown::AsProjection };
+            return Found { stage: Box::new(Covered::new((self.number(), shown), scan, fields, decided)), order };
         }
         self.fetch(Box::new(scan), residual, order)
     }
 
     /// The fields of an index that are all that is needed, where its keys alone give the answer.
-    pub(super) fn covered(&self, bounds: &IndexBounds, residual: &Residual, order: Order) -> Option<Vec<usize>> {
+    pub(super) fn covered(
+        &self,
+        bounds: &IndexBounds,
+        residual: &Residual,
+        order: Order,
+    ) -> Option<(Vec<usize>, DecidedByKeys)> {
         let is_ordered = self.query.sort.is_none() || order == Order::AsAsked;
-        let needed = self.query.needed_alone().filter(|_| is_ordered && residual.is_nothing())?;
-        covered_plan::fields(bounds, needed)
+        let decided = residual.decided_by_keys().filter(|_| is_ordered)?;
+        let own: Vec<Box<str>>;
+        let needed = if self.query.needs_keys_alone() {
+            own = bounds.index.fields.iter().map(|field| field.path.as_str().into()).collect();
+            &own
+        } else {
+            self.query.needed_alone()?
+        };
+        Some((covered_plan::fields(bounds, needed)?, decided))
     }
 
     fn clustered_scan(&mut self, bounds: IndexBounds, direction: Direction, residual: Residual, order: Order) -> Found {
@@ -68,10 +86,15 @@ impl Builder<'_> {
     pub(super) fn or_scan(&mut self, or: or_plan::OrBounds) -> Found {
         let is_all = matches!(self.query.filter.root(), Expression::Or(_));
         let residual = if is_all && or.is_decided { Residual::none() } else { Residual::whole() };
+        let scans = Box::new(self.several_scans(or.branches));
+        self.fetch(scans, residual, Order::Any)
+    }
+
+    /// The records that any of several scans finds.
+    pub(super) fn several_scans(&mut self, branches: Vec<IndexBounds>) -> OrScan {
         let scan = |bounds| Box::new(self.scan(bounds, Direction::Forward)) as Box<dyn RecordStage>;
-        let branches = or.branches.into_iter().map(scan).collect();
-        let or = OrScan { number: self.number(), branches };
-        self.fetch(Box::new(or), residual, Order::Any)
+        let branches = branches.into_iter().map(scan).collect();
+        OrScan { number: self.number(), branches }
     }
 
     pub(super) fn scan(&mut self, bounds: IndexBounds, direction: Direction) -> IndexScan {
@@ -80,10 +103,20 @@ impl Builder<'_> {
     }
 
     pub(super) fn fetch(&mut self, input: Box<dyn RecordStage>, residual: Residual, order: Order) -> Found {
-        if residual.is_nothing() && self.query.needs_no_field() {
-            return Found { stage: Box::new(KeysAlone { input }), order };
-        }
-        Found { stage: Box::new(Fetch { number: self.number(), residual, input }), order }
+        let stage: Box<dyn DocumentStage> = match self.keys_suffice(&residual) {
+            Some(decided) => Box::new(KeysAlone::new(input, decided)),
+            None => Box::new(self.fetched(input, residual)),
+        };
+        Found { stage, order }
+    }
+
+    /// Whether neither the filter nor a reader of the result looks at a document.
+    pub(super) fn keys_suffice(&self, residual: &Residual) -> Option<DecidedByKeys> {
+        residual.decided_by_keys().filter(|_| self.query.needs_no_field())
+    }
+
+    pub(super) fn fetched(&mut self, input: Box<dyn RecordStage>, residual: Residual) -> Fetch {
+        Fetch { number: self.number(), residual, input }
     }
 
     pub(super) fn note(&mut self, index: &Arc<Index>, multikey: Arc<Multikey>) {

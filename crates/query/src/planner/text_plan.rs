@@ -1,8 +1,8 @@
 //! `$text`: which index serves it, which of its keys are looked at, and the stages that do so.
 
-use super::{Builder, Found, Order, choose, predicates_of};
+use super::{Builder, Found, IndexBounds, Order, choose, near_plan, or_plan, predicates_of, whole_scan};
 use crate::find_query::{FindQuery, Hint};
-use crate::stages::{OrScan, RecordStage, Residual, ScoreUse, TermScan, TextMatch, TextOr};
+use crate::stages::{KeysAlone, OrScan, RecordStage, Residual, ScoreUse, TermScan, TextInput, TextMatch, TextOr};
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_catalog::{Index, KeySpan, TextIndex};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -109,9 +109,15 @@ impl Builder<'_> {
             let Some(prefix) = index.prefix(predicates, &query.scope.strings) else {
                 return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, PREFIX_MISSING));
             };
-            let terms = self.text_or(&index, &prefix, &asked, score);
-            let residual = Residual::without(&[position], predicates.len());
-            let input = self.fetch(Box::new(terms), residual, Order::Any).stage;
+            let terms = Box::new(self.text_or(&index, &prefix, &asked, score));
+            let mut residual = Residual::without(&[position], predicates.len());
+            if !asked.search.is_decided_by_terms() {
+                residual = residual.and_above();
+            }
+            let input = match self.keys_suffice(&residual) {
+                Some(decided) => TextInput::Terms(KeysAlone::new(terms, decided)),
+                None => TextInput::Documents(self.fetched(terms, residual)),
+            };
             let stage = TextMatch { number: self.number(), index: index.index, prefix, asked, input };
             return Ok(Found { stage: Box::new(stage), order: Order::Any });
         }
@@ -135,8 +141,7 @@ impl Builder<'_> {
                 let prefix = index.prefix(&all, strings);
                 prefix.map(|prefix| Box::new(self.text_or(index, &prefix, asked, score)) as _)
             } else {
-                let best = choose::best(&indexes, own, None, strings).filter(|best| best.bounds.is_narrowed());
-                best.map(|best| Box::new(self.scan(best.bounds, Direction::Forward)) as _)
+                self.beside_text(&indexes, own)
             };
             match branch {
                 // The search first: what it finds has a score.
@@ -152,6 +157,27 @@ impl Builder<'_> {
         }
         let or = OrScan { number: self.number(), branches };
         Ok(self.fetch(Box::new(or), Residual::whole(), Order::Any))
+    }
+
+    /// The records that an index, or several, find for an alternative that is no search of texts.
+    fn beside_text(&mut self, indexes: &[Arc<Index>], predicates: &[Expression]) -> Option<Box<dyn RecordStage>> {
+        let strings = &self.query.scope.strings;
+        let best = choose::best(indexes, predicates, None, strings).map(|best| best.bounds);
+        if let Some(bounds) = best.filter(IndexBounds::is_narrowed) {
+            return Some(Box::new(self.scan(bounds, Direction::Forward)));
+        }
+        if let Some((index, spans)) = near_plan::region(indexes, predicates, strings) {
+            return Some(Box::new(self.region(index, spans)));
+        }
+        let several = predicates.iter().find_map(|predicate| match predicate {
+            Expression::Or(alternatives) => or_plan::branches(indexes, alternatives, strings),
+            _ => None,
+        });
+        if let Some(several) = several {
+            return Some(Box::new(self.several_scans(several.branches)));
+        }
+        let whole = whole_scan::bounds(indexes, predicates, strings)?;
+        Some(Box::new(self.scan(whole, Direction::Forward)))
     }
 
     fn text_or(&mut self, texts: &Texts, prefix: &[Value], asked: &AskedText, score: ScoreUse) -> TextOr {

@@ -3,7 +3,7 @@
 //! later one meanwhile.
 
 use super::kept_fields::KeptFields;
-use super::{Row, RowVisitor, StageNumber};
+use super::{Row, RowVisitor, StageNumber, WholeDocument};
 use crate::execution::Run;
 use crate::find_query::FindQuery;
 use bunko_bson::DocumentRef;
@@ -150,7 +150,7 @@ fn help(finder: &Finder, parts: &Parts, is_over: &AtomicBool, sender: &SyncSende
 impl Finder {
     /// Finds what is in a part, and how that failed.
     fn fill(&self, range: RecordRange, is_over: &AtomicBool, found: &mut Found) {
-        let (kept, needs_documents) = (KeptFields::of_query(&self.query), !self.query.needs_no_field());
+        let (kept, needs_documents) = (KeptFields::below_sort(&self.query), !self.query.needs_no_field());
         let keep = |document: DocumentRef<'_>, bytes: &mut Vec<u8>| match &kept {
             _ if !needs_documents => {}
             Some(kept) => kept.append(document, bytes),
@@ -238,8 +238,8 @@ impl Showing<'_, '_> {
         loop {
             self.run.tick()?;
             let Some((record, _, bytes)) = cursor.next().map_err(from_storage)? else { return Ok(None) };
-            let document = DocumentRef::trusted(bytes);
-            let is_match = query.filter.try_matches(document)?;
+            let document = WholeDocument::of_record(bytes);
+            let is_match = document.matches(&query)?;
             let statistics = self.run.at(self.number);
             statistics.docs_examined += 1;
             if !is_match {
@@ -247,7 +247,7 @@ impl Showing<'_, '_> {
                 continue;
             }
             statistics.advanced += 1;
-            if (self.visitor)(self.run, Row { record, document })?.is_break() {
+            if (self.visitor)(self.run, Row { record, document: document.fields() })?.is_break() {
                 return Ok(Some(record));
             }
         }

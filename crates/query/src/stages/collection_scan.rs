@@ -1,7 +1,7 @@
 //! COLLSCAN: every document of the collection, in natural order or against it.
 
 use super::assisted_scan::{AssistedScan, Ended, RECORDS_ALONE};
-use super::{DocumentStage, Documents, Residual, Row, RowVisitor, Stage, StageNumber};
+use super::{DocumentStage, Documents, Residual, Row, RowVisitor, Stage, StageNumber, WholeDocument};
 use crate::execution::{Run, StageStatistics};
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
@@ -126,7 +126,7 @@ impl Filtered {
         loop {
             run.tick()?;
             let Some((record, location, bytes)) = self.cursor.next().map_err(from_storage)? else { return Ok(None) };
-            let is_match = run.query.filter.try_matches(DocumentRef::trusted(bytes))?;
+            let is_match = WholeDocument::of_record(bytes).matches(&run.query)?;
             let statistics = run.at(self.number);
             statistics.docs_examined += 1;
             if is_match {
@@ -153,13 +153,13 @@ impl Documents for Filtered {
             run.tick()?;
             let Some((record, _, bytes)) = self.cursor.next().map_err(from_storage)? else { break };
             examined += 1;
-            let document = DocumentRef::trusted(bytes);
-            let is_match = query.filter.try_matches(document)?;
+            let document = WholeDocument::of_record(bytes);
+            let is_match = document.matches(&query)?;
             let statistics = run.at(self.number);
             statistics.docs_examined += 1;
             if is_match {
                 statistics.advanced += 1;
-                if visitor(run, Row { record, document })?.is_break() {
+                if visitor(run, Row { record, document: document.fields() })?.is_break() {
                     return Ok(());
                 }
             } else {

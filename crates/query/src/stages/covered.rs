@@ -1,12 +1,12 @@
 //! PROJECTION_COVERED: what is needed of documents, from the keys of one index.
 
 use super::index_scan::Scan;
-use super::{DocumentStage, Documents, IndexScan, RecordStage, Records, Row, Stage, StageNumber};
+use super::{DecidedByKeys, DocumentStage, Documents, IndexScan, RecordStage, Records, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::key_string::{Direction, decode};
-use bunko_bson::{DocumentBuf, Value, Writer};
+use bunko_bson::{DocumentBuf, DocumentRef, Value, Writer};
 use bunko_catalog::{KeyTypes, ReadBack, from_storage};
 use bunko_errors::Result;
 use bunko_store::{RecordId, View};
@@ -14,26 +14,50 @@ use std::sync::Arc;
 
 /// Makes documents of the fields that are needed, in the order of the index, as MongoDB does.
 pub(crate) struct Covered {
-    pub number: StageNumber,
-    pub scan: IndexScan,
+    number: StageNumber,
+    shown: Shown,
+    scan: IndexScan,
     /// Positions in the index, ascending.
-    pub fields: Vec<usize>,
+    fields: Vec<usize>,
+}
+
+/// What explain shows in its place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// A projection.
+    AsProjection,
+    /// The scan of the index: the stage above asks for keys.
+    AsScan,
+}
+
+impl Covered {
+    pub fn new((number, shown): (StageNumber, Shown), scan: IndexScan, fields: Vec<usize>, _: DecidedByKeys) -> Self {
+        Self { number, shown, scan, fields }
+    }
+
+    /// The scan, where it is shown in the place of this stage.
+    fn shown_scan(&self) -> Option<&IndexScan> {
+        (self.shown == Shown::AsScan).then_some(&self.scan)
+    }
 }
 
 impl Stage for Covered {
-    fn name(&self, _query: &FindQuery) -> &'static str {
-        "PROJECTION_COVERED"
+    fn name(&self, query: &FindQuery) -> &'static str {
+        self.shown_scan().map_or("PROJECTION_COVERED", |scan| scan.name(query))
     }
 
     fn number(&self) -> StageNumber {
-        self.number
+        self.shown_scan().map_or(self.number, IndexScan::number)
     }
 
     fn inputs(&self) -> Vec<&dyn Stage> {
-        vec![&self.scan]
+        if self.shown_scan().is_some() { Vec::new() } else { vec![&self.scan] }
     }
 
     fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
+        if let Some(scan) = self.shown_scan() {
+            return scan.describe(query, facts);
+        }
         if !query.projection_document.as_ref().is_empty() {
             facts.append("transformBy", &query.projection_document);
             return;
@@ -50,7 +74,11 @@ impl Stage for Covered {
         facts.append("transformBy", &projection);
     }
 
-    fn describe_run(&self, _statistics: &StageStatistics, _facts: &mut DocumentBuf) {}
+    fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
+        if let Some(scan) = self.shown_scan() {
+            scan.describe_run(statistics, facts);
+        }
+    }
 
     fn effort(&self) -> Effort {
         self.scan.effort()
@@ -93,16 +121,26 @@ impl Covering {
     fn search(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
         while let Some(record) = self.scan.next(run)? {
             if self.write().is_some() {
+                self.hold(run);
                 return Ok(Some(record));
             }
             // A key that cannot be read is left to the document.
             let records = run.collection.records();
             if run.snapshot.record(records, record, &mut self.document).map_err(from_storage)?.is_some() {
                 run.at(self.number).docs_examined += 1;
+                self.hold(run);
                 return Ok(Some(record));
             }
         }
         Ok(None)
+    }
+
+    /// Puts the document's metadata into it, for the stages above.
+    fn hold(&mut self, run: &Run) {
+        if run.holds_metadata {
+            let document = DocumentRef::trusted(&self.document);
+            self.document = run.query.scope.at_hand.hold(document).into_bytes();
+        }
     }
 
     /// Writes the document of the last key; `None` where the key does not tell all of it.

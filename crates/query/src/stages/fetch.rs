@@ -1,11 +1,11 @@
 //! FETCH: the documents of records that indexes led to.
 
 use super::read_ahead::ReadAhead;
-use super::{DocumentStage, Documents, RecordStage, Records, Residual, Row, Stage, StageNumber};
+use super::{DocumentStage, Documents, RecordStage, Records, Residual, Row, Stage, StageNumber, WholeDocument};
 use crate::execution::{Run, StageStatistics};
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
-use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_bson::DocumentBuf;
 use bunko_catalog::from_storage;
 use bunko_errors::Result;
 use bunko_store::{RecordId, View};
@@ -48,21 +48,49 @@ impl Stage for Fetch {
     }
 }
 
-impl DocumentStage for Fetch {
-    fn open(&self, run: &Run) -> Box<dyn Documents> {
+impl Fetch {
+    /// Opens it for a stage that filters.
+    pub(super) fn open_whole(&self, run: &Run) -> Box<dyn WholeDocuments> {
+        match self.opened(run) {
+            Opened::Alone(fetching) => Box::new(fetching),
+            Opened::Ahead(fetching) => Box::new(fetching),
+        }
+    }
+
+    fn opened(&self, run: &Run) -> Opened {
         let (number, residual, input) = (self.number, self.residual.clone(), self.input.open(run));
         // What is known of a record beside its document is at hand until the next one is found.
         let knows_more = run.holds_metadata || run.query.reads_keys();
         if self.input.as_index_scan().is_some() && !knows_more {
             let ahead = ReadAhead::default();
-            return Box::new(FetchingAhead { number, residual, input, scan: self.input.number(), ahead });
+            return Opened::Ahead(FetchingAhead { number, residual, input, scan: self.input.number(), ahead });
         }
-        Box::new(Fetching { number, residual, input, document: Vec::new() })
+        Opened::Alone(Fetching { number, residual, input, document: Vec::new() })
+    }
+}
+
+impl DocumentStage for Fetch {
+    fn open(&self, run: &Run) -> Box<dyn Documents> {
+        match self.opened(run) {
+            Opened::Alone(fetching) => Box::new(fetching),
+            Opened::Ahead(fetching) => Box::new(fetching),
+        }
     }
 
     fn decided_by_keys(&self) -> Option<&dyn RecordStage> {
-        self.residual.is_nothing().then_some(self.input.as_ref())
+        self.residual.decided_by_keys().map(|_| self.input.as_ref())
     }
+}
+
+/// The running side for stages that filter.
+pub(super) trait WholeDocuments: Send {
+    /// The next record and its document, lent until the one after that is asked for.
+    fn next_whole<'s>(&'s mut self, run: &mut Run) -> Result<Option<(RecordId, WholeDocument<'s>)>>;
+}
+
+enum Opened {
+    Alone(Fetching),
+    Ahead(FetchingAhead),
 }
 
 struct Fetching {
@@ -80,16 +108,24 @@ impl Fetching {
             let Some(location) = found else { continue };
             run.place = Some((record, location));
             run.at(self.number).docs_examined += 1;
-            let document = DocumentRef::trusted(&self.document);
+            let document = WholeDocument::of_record(&self.document);
             if self.residual.matches(&run.query, document)? {
                 if run.holds_metadata {
-                    self.document = run.query.scope.at_hand.hold(document).into_bytes();
+                    self.document = run.query.scope.at_hand.hold(document.fields()).into_bytes();
                 }
                 return Ok(Some(record));
             }
             run.at(self.number).rejected += 1;
         }
         Ok(None)
+    }
+}
+
+impl WholeDocuments for Fetching {
+    fn next_whole<'s>(&'s mut self, run: &mut Run) -> Result<Option<(RecordId, WholeDocument<'s>)>> {
+        let found = self.search(run)?;
+        let row = Row::found(run, self.number, found, &self.document);
+        Ok(row.map(|row| (row.record, WholeDocument::of_record(row.document.as_bytes()))))
     }
 }
 
@@ -114,13 +150,21 @@ impl FetchingAhead {
         while let Some((record, location)) = self.ahead.next((self.input.as_mut(), self.scan), run)? {
             run.place = Some((record, location));
             run.at(self.number).docs_examined += 1;
-            if self.residual.matches(&run.query, DocumentRef::trusted(self.ahead.document()))? {
+            if self.residual.matches(&run.query, WholeDocument::of_record(self.ahead.document()))? {
                 self.ahead.take();
                 return Ok(Some(record));
             }
             run.at(self.number).rejected += 1;
         }
         Ok(None)
+    }
+}
+
+impl WholeDocuments for FetchingAhead {
+    fn next_whole<'s>(&'s mut self, run: &mut Run) -> Result<Option<(RecordId, WholeDocument<'s>)>> {
+        let found = self.search(run)?;
+        let row = Row::found(run, self.number, found, self.ahead.document());
+        Ok(row.map(|row| (row.record, WholeDocument::of_record(row.document.as_bytes()))))
     }
 }
 

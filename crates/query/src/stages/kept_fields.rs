@@ -2,17 +2,32 @@
 
 use crate::find_query::FindQuery;
 use bunko_bson::{DocumentRef, Writer};
+use bunko_expression::SortPattern;
 
 /// The fields at the top of documents in which all lies that whoever reads the documents needs.
 pub(super) struct KeptFields<'q>(Vec<&'q [u8]>);
 
 impl<'q> KeptFields<'q> {
-    /// Nothing where documents are needed whole.
-    pub(super) fn of_query(query: &'q FindQuery) -> Option<Self> {
+    /// The fields that are read of documents behind the plan's sort, or of a plan that does not sort; nothing where documents are
+    /// needed whole.
+    pub(super) fn behind_sort(query: &'q FindQuery) -> Option<Self> {
         let paths = query.needed_alone()?.iter();
-        let mut names: Vec<_> = paths.map(|path| path.split('.').next().unwrap_or_default().as_bytes()).collect();
+        Some(Self::of_names(paths.map(|path| path.split('.').next().unwrap_or_default().as_bytes()).collect()))
+    }
+
+    /// The fields that are read of documents that come out of a scan: the plan's sort, if there is one, reads its own too.
+    pub(super) fn below_sort(query: &'q FindQuery) -> Option<Self> {
+        let Self(mut names) = Self::behind_sort(query)?;
+        for (path, _) in query.sort.iter().flat_map(SortPattern::parts) {
+            names.extend(path.components().first().map(|name| name.as_bytes()));
+        }
+        Some(Self::of_names(names))
+    }
+
+    fn of_names(mut names: Vec<&'q [u8]>) -> Self {
+        names.sort_unstable();
         names.dedup();
-        Some(Self(names))
+        Self(names)
     }
 
     /// Appends a document with nothing but these to a buffer.
@@ -37,14 +52,30 @@ mod tests {
     fn only_what_is_needed_is_kept_and_whole_at_the_top() {
         let scope = QueryScope::new(0, OperationContext::unlimited());
         let mut query = FindQuery::new(DocumentRef::EMPTY, Arc::new(scope)).expect("a query");
-        assert!(KeptFields::of_query(&query).is_none());
+        assert!(KeptFields::behind_sort(&query).is_none());
         query.needed = Some(["a.b".into(), "a.c".into(), "x".into()].into());
-        let kept = KeptFields::of_query(&query).expect("some fields");
+        let kept = KeptFields::behind_sort(&query).expect("some fields");
         let inner = DocumentBuf::new().with("b", 1).with("other", 2);
         let document = DocumentBuf::new().with("_id", 1).with("x", 2).with("a", &inner).with("x", 3);
         let mut buffer = Vec::new();
         kept.append(document.as_ref(), &mut buffer);
         let expected = DocumentBuf::new().with("x", 2).with("a", &inner).with("x", 3);
         assert_eq!(DocumentRef::trusted(&buffer), expected.as_ref());
+    }
+
+    #[test]
+    fn a_sort_finds_its_own_fields_below_it() {
+        let scope = QueryScope::new(0, OperationContext::unlimited());
+        let mut query = FindQuery::new(DocumentRef::EMPTY, Arc::new(scope)).expect("a query");
+        query.needed = Some(["a.b".into()].into());
+        query.set_sort(DocumentBuf::new().with("s.t", 1).with("a.x", -1).as_ref()).expect("a sort");
+        let document = DocumentBuf::new().with("a", 1).with("s", 2).with("z", 3);
+        let names = |kept: KeptFields<'_>| {
+            let mut buffer = Vec::new();
+            kept.append(document.as_ref(), &mut buffer);
+            DocumentRef::trusted(&buffer).iter().map(|field| field.name.to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(KeptFields::behind_sort(&query).expect("some fields")), ["a"]);
+        assert_eq!(names(KeptFields::below_sort(&query).expect("some fields")), ["a", "s"]);
     }
 }

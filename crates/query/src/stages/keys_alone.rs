@@ -1,6 +1,6 @@
 //! COUNT_SCAN: records whose documents nobody looks at, as what an index says of them is all that is asked for.
 
-use super::{DocumentStage, Documents, RecordStage, Records, Row, Stage, StageNumber};
+use super::{DecidedByKeys, DocumentStage, Documents, RecordStage, Records, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
 use crate::explain;
 use crate::find_query::FindQuery;
@@ -10,10 +10,14 @@ use bunko_errors::Result;
 
 /// Yields an empty document for each record. To explain it is the stage below it: it does nothing of its own.
 pub(crate) struct KeysAlone {
-    pub input: Box<dyn RecordStage>,
+    input: Box<dyn RecordStage>,
 }
 
 impl KeysAlone {
+    pub fn new(input: Box<dyn RecordStage>, _: DecidedByKeys) -> Self {
+        Self { input }
+    }
+
     fn counts(&self) -> bool {
         self.input.as_index_scan().is_some_and(super::IndexScan::is_one_range)
     }

@@ -24,10 +24,11 @@ mod skip;
 mod sort;
 mod text_match;
 mod text_or;
+mod whole_document;
 
 pub(crate) use clustered_scan::ClusteredScan;
 pub(crate) use collection_scan::CollectionScan;
-pub(crate) use covered::Covered;
+pub(crate) use covered::{Covered, Shown};
 pub(crate) use distinct_scan::DistinctScan;
 pub(crate) use eof::Eof;
 pub(crate) use express::Express;
@@ -38,13 +39,14 @@ pub(crate) use index_scan::IndexScan;
 pub(crate) use keys_alone::KeysAlone;
 pub(crate) use limit::Limit;
 pub(crate) use or_scan::OrScan;
-pub(crate) use projection::{ProjectionStage, is_simple};
-pub(crate) use residual::Residual;
+pub(crate) use projection::{ProjectionStage, names_fields_alone};
+pub(crate) use residual::{DecidedByKeys, Residual};
 pub(crate) use return_key::ReturnKey;
 pub(crate) use skip::Skip;
 pub(crate) use sort::Sort;
-pub(crate) use text_match::TextMatch;
+pub(crate) use text_match::{TextInput, TextMatch};
 pub(crate) use text_or::{ScoreUse, TermScan, TextOr};
+pub(crate) use whole_document::WholeDocument;
 
 use crate::execution::{Run, StageStatistics};
 use crate::find_query::FindQuery;
@@ -72,7 +74,8 @@ pub(crate) trait Stage: Send + Sync {
     fn effort(&self) -> Effort;
 }
 
-/// A stage that yields documents.
+/// A stage that yields documents: at least those of their fields that are needed above it, see [`FindQuery::needed`]. A stage
+/// that filters takes a [`WholeDocument`] instead.
 pub(crate) trait DocumentStage: Stage {
     fn open(&self, run: &Run) -> Box<dyn Documents>;
     /// The stage below, if every record that it finds matches and is fetched: counting needs no document.

@@ -38,9 +38,14 @@ impl Stage for ProjectionStage {
 }
 
 /// Whether a projection only includes or excludes fields of the top level.
-pub(crate) fn is_simple(projection: DocumentRef<'_>) -> bool {
+fn is_simple(projection: DocumentRef<'_>) -> bool {
+    names_fields_alone(projection) && projection.iter().all(|element| !element.name.contains('.'))
+}
+
+/// Whether a projection only includes or excludes fields, by dotted paths.
+pub(crate) fn names_fields_alone(projection: DocumentRef<'_>) -> bool {
     projection.iter().all(|element| {
-        !element.name.contains('.') && (element.value.is_number() || matches!(element.value, ValueRef::Boolean(_)))
+        !element.name.contains('$') && (element.value.is_number() || matches!(element.value, ValueRef::Boolean(_)))
     })
 }
 

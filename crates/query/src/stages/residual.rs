@@ -1,5 +1,6 @@
 //! The part of a filter that has to be evaluated on documents.
 
+use super::WholeDocument;
 use crate::find_query::FindQuery;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
@@ -9,10 +10,16 @@ use bunko_matcher::Expression;
 #[derive(Clone, Debug)]
 pub(crate) enum Residual {
     Nothing,
+    /// Only the check that the stage above makes on the document.
+    Above,
     Whole,
     /// All but those at these positions of the outermost conjunction.
     Without(Vec<usize>),
 }
+
+/// Says that keys decide the whole filter. Stages that read no documents cannot be made without it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DecidedByKeys(());
 
 impl Residual {
     pub fn none() -> Self {
@@ -32,20 +39,33 @@ impl Residual {
         }
     }
 
+    /// The same residual where the stage above checks the document too.
+    pub fn and_above(self) -> Self {
+        if matches!(self, Self::Nothing) { Self::Above } else { self }
+    }
+
     pub fn is_nothing(&self) -> bool {
         matches!(self, Self::Nothing)
     }
 
+    /// Whether no document has to be read to evaluate the filter.
+    pub fn decided_by_keys(&self) -> Option<DecidedByKeys> {
+        self.is_nothing().then_some(DecidedByKeys(()))
+    }
+
     /// Whether a document that was found matches.
     #[inline]
-    pub fn matches(&self, query: &FindQuery, document: DocumentRef<'_>) -> Result<bool> {
-        if self.is_nothing() { Ok(true) } else { query.filter.try_matches(document) }
+    pub fn matches(&self, query: &FindQuery, document: WholeDocument<'_>) -> Result<bool> {
+        match self {
+            Self::Nothing | Self::Above => Ok(true),
+            Self::Whole | Self::Without(_) => document.matches(query),
+        }
     }
 
     /// Adds `filter` to what explain says of a stage.
     pub fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
         match self {
-            Self::Nothing => {}
+            Self::Nothing | Self::Above => {}
             Self::Whole => {
                 facts.append("filter", &query.filter.to_document());
             }

@@ -79,7 +79,7 @@ impl Sorting {
         let mut key = Vec::new();
         let number = self.number;
         // Of few documents most are read for nothing but their key.
-        let kept = if self.limit.is_none() { KeptFields::of_query(&query) } else { None };
+        let kept = if self.limit.is_none() { KeptFields::behind_sort(&query) } else { None };
         let mut narrow = Vec::new();
         self.input.visit(run, &mut |run, row| {
             key.clear();

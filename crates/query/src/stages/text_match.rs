@@ -1,10 +1,11 @@
 //! TEXT_MATCH: of the documents that have some of the terms, those that match the whole search.
 
-use super::{DocumentStage, Documents, Row, Stage, StageNumber};
+use super::fetch::WholeDocuments;
+use super::{DocumentStage, Documents, Fetch, KeysAlone, RecordStage, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
-use bunko_bson::{ArrayBuf, DocumentBuf, Value};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value};
 use bunko_catalog::Index;
 use bunko_errors::Result;
 use bunko_matcher::AskedText;
@@ -17,7 +18,24 @@ pub(crate) struct TextMatch {
     /// The values of the fields before the texts.
     pub prefix: Vec<Value>,
     pub asked: Arc<AskedText>,
-    pub input: Box<dyn DocumentStage>,
+    pub input: TextInput,
+}
+
+/// Which documents the search looks at.
+pub(crate) enum TextInput {
+    /// Those of the records that have its terms.
+    Documents(Fetch),
+    /// None: the terms decide, and nothing reads the documents either.
+    Terms(KeysAlone),
+}
+
+impl TextInput {
+    fn stage(&self) -> &dyn DocumentStage {
+        match self {
+            Self::Documents(fetch) => fetch,
+            Self::Terms(keys) => keys,
+        }
+    }
 }
 
 impl Stage for TextMatch {
@@ -30,7 +48,7 @@ impl Stage for TextMatch {
     }
 
     fn inputs(&self) -> Vec<&dyn Stage> {
-        vec![self.input.as_ref()]
+        vec![self.input.stage()]
     }
 
     fn describe(&self, _query: &FindQuery, facts: &mut DocumentBuf) {
@@ -66,19 +84,27 @@ impl Stage for TextMatch {
 
 impl DocumentStage for TextMatch {
     fn open(&self, run: &Run) -> Box<dyn Documents> {
-        Box::new(Matching {
-            number: self.number,
-            asked: Arc::clone(&self.asked),
-            input: self.input.open(run),
-            document: Vec::new(),
-        })
+        let number = self.number;
+        match &self.input {
+            TextInput::Documents(fetch) => Box::new(Matching {
+                number,
+                asked: Arc::clone(&self.asked),
+                input: fetch.open_whole(run),
+                document: Vec::new(),
+            }),
+            TextInput::Terms(keys) => Box::new(Passing { number, input: keys.open(run) }),
+        }
+    }
+
+    fn decided_by_keys(&self) -> Option<&dyn RecordStage> {
+        self.input.stage().decided_by_keys()
     }
 }
 
 struct Matching {
     number: StageNumber,
     asked: Arc<AskedText>,
-    input: Box<dyn Documents>,
+    input: Box<dyn WholeDocuments>,
     document: Vec<u8>,
 }
 
@@ -87,18 +113,34 @@ impl Documents for Matching {
         let AskedText { fields, search } = &*self.asked;
         let operation = Arc::clone(&run.query.scope.operation);
         loop {
-            let Some(row) = self.input.next(run)? else {
+            let Some((record, document)) = self.input.next_whole(run)? else {
                 run.at(self.number).is_at_end = true;
                 return Ok(None);
             };
-            if search.matches_beyond_terms(fields, row.document, Some(&operation))? {
+            if search.matches_beyond_terms(fields, document.fields(), Some(&operation))? {
                 run.at(self.number).advanced += 1;
-                let record = row.record;
                 self.document.clear();
-                self.document.extend_from_slice(row.document.as_bytes());
-                return Ok(Some(Row { record, document: bunko_bson::DocumentRef::trusted(&self.document) }));
+                self.document.extend_from_slice(document.fields().as_bytes());
+                return Ok(Some(Row { record, document: DocumentRef::trusted(&self.document) }));
             }
             run.at(self.number).rejected += 1;
         }
+    }
+}
+
+/// Passes on what the terms have decided.
+struct Passing {
+    number: StageNumber,
+    input: Box<dyn Documents>,
+}
+
+impl Documents for Passing {
+    fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
+        let row = self.input.next(run)?;
+        match row {
+            Some(_) => run.at(self.number).advanced += 1,
+            None => run.at(self.number).is_at_end = true,
+        }
+        Ok(row)
     }
 }

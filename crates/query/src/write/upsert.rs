@@ -3,7 +3,8 @@
 use super::search::Wanted;
 use super::{Upsert, Writes};
 use bunko_bson::{DocumentRef, Value, ValueRef, order};
-use bunko_catalog::{Order, stored_document};
+use bunko_catalog::Order;
+use bunko_catalog::stored_document::{self, EmptyTimestamps};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::{Expression, Filter};
 use bunko_update::{ApplyContext, Insertion, Outcome, Update};
@@ -53,7 +54,8 @@ impl Writes<'_> {
             Outcome::Unchanged => base,
             Outcome::Changed(document) => document,
         };
-        let stored = stored_document::for_insert(document.as_ref(), self.empty_timestamps, self.stamps)?;
+        // A replacement has filled its own zero timestamps. Zero timestamps that operators and pipelines make stay.
+        let stored = stored_document::for_insert(document.as_ref(), EmptyTimestamps::Kept, self.stamps)?;
         before_insert(DocumentRef::trusted(&stored))?;
         let document = std::slice::from_ref(&stored);
         let mut inserted = self.catalog.insert(self.namespace, document, Order::Ordered, &*scope.operation)?;

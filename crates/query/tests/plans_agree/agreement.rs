@@ -52,6 +52,13 @@ fn text(document: &DocumentBuf) -> String {
     shell::print(ValueRef::Document(document.as_ref()))
 }
 
+/// A document with the fields at its top by name: an index gives them in its own order.
+fn by_name(document: &DocumentBuf) -> String {
+    let mut fields: Vec<_> = document.as_ref().iter().collect();
+    fields.sort_unstable_by_key(|field| field.name);
+    text(&fields.iter().fold(DocumentBuf::new(), |all, field| all.with(field.name, field.value)))
+}
+
 /// The documents that a find gives.
 fn told(reader: &Reader, find: &str) -> Result<Vec<DocumentBuf>> {
     let mut execution = reader.open(reader.query(find))?;
@@ -107,10 +114,7 @@ fn check_covered(reader: &Reader, filter: &str) -> Result<()> {
                 while let Some((record, document)) = execution.next_record()? {
                     let mut buffer = Vec::new();
                     let projected = shape.projected(document, &mut buffer).expect("a simple projection");
-                    let mut fields: Vec<_> = projected.iter().collect();
-                    fields.sort_unstable_by_key(|field| field.name);
-                    let sorted = fields.iter().fold(DocumentBuf::new(), |all, field| all.with(field.name, field.value));
-                    found.push((record.0, text(&sorted)));
+                    found.push((record.0, by_name(&projected.to_owned())));
                 }
                 found.sort_unstable();
                 Ok(found)
@@ -118,6 +122,14 @@ fn check_covered(reader: &Reader, filter: &str) -> Result<()> {
             let scanned = shaped("hint: {$natural: 1}")?;
             let covered = shaped(&format!("hint: '{}', needed: [{list}]", index.name))?;
             assert_eq!(covered, scanned, "{filter} with {} for {list}", index.name);
+            let shown = |hint: &str| -> Result<Vec<String>> {
+                let find = format!("{{filter: {filter}, projection: {projection}, projectionOnly: true, hint: {hint}}}");
+                let mut shown: Vec<_> = told(reader, &find)?.iter().map(by_name).collect();
+                shown.sort_unstable();
+                Ok(shown)
+            };
+            let by_index = shown(&format!("'{}'", index.name))?;
+            assert_eq!(by_index, shown("{$natural: 1}")?, "{filter} with {} shown for {list}", index.name);
         }
     }
     Ok(())

@@ -21,7 +21,10 @@ use table::{Complete, Gathered, Groups, Pending};
 pub(super) const DEFINITION: Definition = Definition { name: "$group", parse };
 
 struct Group {
+    /// What documents are grouped by.
     id: Expression,
+    /// The name under which that stands in `_id`, where `_id` is written as a document of one field.
+    id_name: Option<String>,
     fields: Vec<(String, AccumulatorExpression)>,
     /// How many of them keep a total.
     totals: usize,
@@ -59,11 +62,15 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
             fields.push((element.name.to_owned(), AccumulatorExpression::parse(element, &scope)?));
         }
     }
-    let mut id = id.ok_or_else(|| Failure::new(ErrorCode(15955), "a group specification must include an _id"))?;
+    let id = id.ok_or_else(|| Failure::new(ErrorCode(15955), "a group specification must include an _id"))?;
+    // As on MongoDB: a missing value counts as null, as it does where the expression is all of `_id`. An `_id` of
+    // several fields leaves out the missing ones.
+    let (id_name, mut id) = id.without_only_name();
     let inputs = fields.iter_mut().map(|(_, accumulator): &mut (_, AccumulatorExpression)| accumulator.input_mut());
     let slots = PathSlots::of(std::iter::once(&mut id).chain(inputs));
     let totals = fields.iter().filter(|(_, accumulator)| accumulator.keeps_total()).count();
-    Ok(vec![Box::new(Group { id, fields, totals, engine: environment.engine, form: Form::AsTheyAre, slots })])
+    let (engine, form) = (environment.engine, Form::AsTheyAre);
+    Ok(vec![Box::new(Group { id, id_name, fields, totals, engine, form, slots })])
 }
 
 /// # Errors
@@ -245,8 +252,14 @@ impl Group {
 
     fn write(&self, group: Gathered, buffer: &mut Vec<u8>, environment: &Environment) -> Result<()> {
         let mut writer = Writer::new(buffer);
-        check_depth(group.id.as_ref(), 1)?;
-        self.form.append(&mut writer, "_id", group.id.as_ref());
+        let id = group.id.as_ref();
+        check_depth(id, 1 + usize::from(self.id_name.is_some()))?;
+        match &self.id_name {
+            None => self.form.append(&mut writer, "_id", id),
+            Some(name) => {
+                writer.begin_document("_id").append(name, id).end();
+            }
+        }
         let (mut totals, mut accumulators) = (group.totals.iter(), group.accumulators.into_iter());
         for (name, expression) in &self.fields {
             let value = if expression.keeps_total() {

@@ -261,8 +261,10 @@ impl Groups {
             None => stage.id.evaluate(&environment.context(document).in_engine(stage.engine))?.into_value(),
         };
         let id = id.unwrap_or(Value::Null);
-        let root = id.as_ref().as_document().unwrap_or(DocumentRef::EMPTY);
-        let context = environment.context(root).in_engine(stage.engine);
+        // What accumulators begin with may be made of the group's `_id`.
+        let named = stage.id_name.as_ref().map(|name| DocumentBuf::new().with(name, &id));
+        let whole = named.as_ref().map(DocumentBuf::as_ref).or_else(|| id.as_ref().as_document());
+        let context = environment.context(whole.unwrap_or(DocumentRef::EMPTY)).in_engine(stage.engine);
         let others = stage.fields.iter().filter(|(_, field)| !field.keeps_total());
         let accumulators = others.map(|(_, field)| field.make(&context)).collect::<Result<Vec<_>>>()?;
         Ok(self.insert(Kept { id, accumulators }, std::iter::repeat_n(Total::default(), stage.totals)))

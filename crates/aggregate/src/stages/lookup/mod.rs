@@ -10,7 +10,7 @@ use crate::equality_join::{EqualityJoin, match_any};
 use crate::joined_path::local_values;
 use crate::sub_pipeline::SubPipeline;
 use crate::{DocumentStream, Environment, Flow};
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Expression, FieldPath, Variables};
 use bunko_operation::Gatherer;
@@ -273,7 +273,10 @@ impl LookedUp {
                 return Ok(Some(indexed));
             }
             let unmatched = (current.index == 0 && unwinding.preserves_without_elements()).then(|| {
-                let without = super::with_path(document, unwinding.path.components(), None);
+                // What leads to the array is made even where the array then goes.
+                let (path, empty) = (unwinding.path.components(), ArrayBuf::new());
+                let with_array = super::with_path(document, path, Some(ValueRef::from(&empty)));
+                let without = super::with_path(with_array.as_ref(), path, None);
                 unwinding.indexed(without, ValueRef::Null)
             });
             self.current = None;

@@ -217,8 +217,7 @@ fn constant(value: ValueRef<'_>, scope: &ParseScope) -> Result<Value> {
     if matches!(value, ValueRef::String(_)) {
         return Err(refusal("Window bounds must be 'unbounded', 'current', or a number."));
     }
-    let expression = Expression::parse(value, scope)?;
-    let constant = expression.as_literal().map(ValueRef::to_value);
+    let constant = Expression::parse(value, scope)?.constant_value(scope)?;
     constant.ok_or_else(|| refusal("Window bounds expression must be a constant."))
 }
 

@@ -3,7 +3,7 @@
 use super::partition::Partition;
 use super::{Call, Function, Running};
 use crate::Environment;
-use bunko_bson::{DocumentRef, Value, number};
+use bunko_bson::{Value, number};
 use bunko_errors::Result;
 use bunko_expression::Expression;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 struct Shift {
     output: Expression,
     by: i64,
-    default: Option<Expression>,
+    default: Option<Value>,
 }
 
 pub(super) fn parse(call: &Call<'_>) -> Result<Arc<dyn Function>> {
@@ -24,10 +24,11 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Arc<dyn Function>> {
     let by = by.ok_or_else(|| call.refusal("requires 'by' as an integer value."))?;
     let by = number::as_i64_exact(by).and_then(|by| i32::try_from(by).ok());
     let by = by.ok_or_else(|| call.refusal("requires 'by' as an integer value."))?;
-    let default = default.map(|default| call.expression(default)).transpose()?;
-    if default.as_ref().is_some_and(|default| !default.is_constant()) {
-        return Err(call.refusal("requires 'default' to be a constant expression."));
-    }
+    let default = default.map(|default| {
+        let constant = call.expression(default)?.constant_value(call.scope)?;
+        constant.ok_or_else(|| call.refusal("requires 'default' to be a constant expression."))
+    });
+    let default = default.transpose()?;
     Ok(Arc::new(Shift { output: call.expression(output)?, by: i64::from(by), default }))
 }
 
@@ -43,11 +44,8 @@ impl Running for Shifting {
     fn value(&mut self, partition: &Partition, position: usize, environment: &Environment) -> Result<Value> {
         let other = usize::try_from(position as i64 + self.0.by).ok().filter(|other| *other < partition.count());
         let other = other.map(|other| partition.at(other, environment)).transpose()?;
-        let (expression, document) = match (&other, &self.0.default) {
-            (Some(other), _) => (&self.0.output, other.document()),
-            (None, Some(default)) => (default, DocumentRef::EMPTY),
-            (None, None) => return Ok(Value::Null),
-        };
-        Ok(expression.evaluate(&environment.context(document))?.into_value().unwrap_or(Value::Null))
+        let Some(other) = &other else { return Ok(self.0.default.clone().unwrap_or(Value::Null)) };
+        let value = self.0.output.evaluate(&environment.context(other.document()))?;
+        Ok(value.into_value().unwrap_or(Value::Null))
     }
 }

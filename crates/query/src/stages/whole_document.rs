@@ -1,0 +1,30 @@
+//! Documents as filters see them: whole, and as they are stored.
+
+use crate::find_query::FindQuery;
+use bunko_bson::DocumentRef;
+use bunko_errors::Result;
+
+/// A document that was read from its record. Filters take no other: they would answer wrongly for a document that was made
+/// of keys, that was cut to the fields that a reader needs, or that was never read.
+#[derive(Clone, Copy)]
+pub(crate) struct WholeDocument<'d>(DocumentRef<'d>);
+
+impl<'d> WholeDocument<'d> {
+    /// The document in the bytes of a record.
+    pub fn of_record(bytes: &'d [u8]) -> Self {
+        Self(DocumentRef::trusted(bytes))
+    }
+
+    /// Its fields.
+    pub fn fields(self) -> DocumentRef<'d> {
+        self.0
+    }
+
+    /// Whether it matches the query's filter.
+    /// # Errors
+    /// Those of expressions, and what the operation says.
+    #[inline]
+    pub fn matches(self, query: &FindQuery) -> Result<bool> {
+        query.filter.try_matches(self.0)
+    }
+}
