@@ -10,6 +10,7 @@ mod embedded;
 mod first_user;
 mod log_file;
 mod log_format;
+mod memory_budget;
 mod open_files;
 mod panics;
 mod pid_file;

@@ -8,6 +8,7 @@ use crate::configuration::{
 };
 use crate::log_file::LogOutput;
 use crate::log_format::LogLayer;
+use crate::memory_budget::{budget, unflushed_bytes};
 use crate::open_files;
 use crate::panics::log_panics;
 use crate::pid_file::PidFile;
@@ -19,7 +20,7 @@ use bunko_certificates::Details;
 use bunko_client::percent_encoded;
 use bunko_command::{Facts, LogLines, OwnCertificate, Process, Service, World, delete_expired_until_stopped};
 use bunko_host::usable_memory_bytes;
-use bunko_operation::{Helpers, MemoryLimits, ScratchSpace, Scripting, ServerMemory, StageLimits};
+use bunko_operation::{Helpers, MemoryLimits, ScratchSpace, StageLimits};
 use bunko_scratch::ScratchDirectory;
 use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped, Tls};
 use bunko_store::{LogOptions, Store, StoreOptions, Survival};
@@ -29,10 +30,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tracing_subscriber::layer::SubscriberExt;
 
-/// What engines hold in memory before they are flushed, in bytes; less where the cache is small.
-const UNFLUSHED_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// The part of the cache that this may be at most.
-const UNFLUSHED_CACHE_PART: u64 = 8;
 /// Exit status where the configuration is wrong, as mongod's, and as for flags.
 const CONFIGURATION_WRONG_STATUS: u8 = 2;
 /// The most that one operation may hold of the memory, in bytes.
@@ -203,7 +200,8 @@ fn new_service(
         service.parameters.set_transaction_lifetime(seconds);
     }
     let transactions = catalog.transaction_memory();
-    transactions.set_all_bytes_max(usable_memory_bytes() / 4);
+    transactions.set_all_bytes_max(service.facts.memory_limits.server.bytes_max() / 2);
+    transactions.count_in(&service.facts.memory_limits.server);
     if let Some(bytes_max) = settings.transaction_memory {
         transactions.set_one_bytes_max(bytes_max);
     }
@@ -248,7 +246,7 @@ fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
             }),
         },
         checkpoint_interval: settings.checkpoint_interval,
-        unflushed_bytes_max: UNFLUSHED_BYTES_MAX.min(settings.engines.cache_bytes / UNFLUSHED_CACHE_PART),
+        unflushed_bytes_max: unflushed_bytes(&settings.engines),
         clock: Arc::new(now_ms),
         on_background_error: Arc::new(|what, error| {
             tracing::error!(target: "STORAGE", id = 22435, ctx = "background", error = %error, "{what} failed and will be tried again");
@@ -300,7 +298,7 @@ fn facts(settings: &Settings, scratch: Option<Arc<dyn ScratchSpace>>) -> Facts {
         arguments: shown_arguments(std::env::args()),
         parsed_options: settings.parsed.clone(),
         connections_max: settings.admission.connections_max as u32,
-        memory_limits: memory_limits(scratch, settings.scripting),
+        memory_limits: memory_limits(settings, scratch),
         journal_commit_interval: settings.commit_interval,
         slow_operation: settings.slow_operation,
     }
@@ -311,15 +309,15 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Operations may hold a quarter of the memory that the process may use, and one of them at most 512 MiB.
-fn memory_limits(scratch: Option<Arc<dyn ScratchSpace>>, scripting: Scripting) -> MemoryLimits {
-    let server_bytes_max = usable_memory_bytes() / 4;
+/// One operation may hold half of the budget for clients, and at most 512 MiB.
+fn memory_limits(settings: &Settings, scratch: Option<Arc<dyn ScratchSpace>>) -> MemoryLimits {
+    let server = budget(usable_memory_bytes(), settings.engine.name, &settings.engines);
     MemoryLimits {
-        operation_bytes_max: OPERATION_BYTES_MAX.min(server_bytes_max),
-        server: ServerMemory::new(server_bytes_max),
+        operation_bytes_max: OPERATION_BYTES_MAX.min(server.bytes_max() / 2),
+        server,
         stages: StageLimits::in_memory()
             .with_scratch(scratch)
-            .with_scripting(scripting)
+            .with_scripting(settings.scripting)
             .with_helpers(Helpers::new(processors() - 1)),
         ..MemoryLimits::none()
     }

@@ -37,13 +37,11 @@ pub(crate) struct HeldMemory {
     kept: i64,
     /// What the server has been told: what it holds beyond what was drawn for it.
     told: i64,
-    /// The part of what it holds that is the reply it writes.
-    reply: i64,
 }
 
 impl HeldMemory {
     pub fn new(limits: MemoryLimits) -> Self {
-        Self { limits, taken_before: bunko_heap::taken_bytes(), kept: 0, told: 0, reply: 0 }
+        Self { limits, taken_before: bunko_heap::taken_bytes(), kept: 0, told: 0 }
     }
 
     pub fn enter(&mut self) {
@@ -54,18 +52,12 @@ impl HeldMemory {
         self.kept = (self.held() - given_away_bytes as i64).max(0);
         // The connection gives back what it drew.
         self.limits.prepaid_bytes = 0;
-        self.reply = 0;
         self.enter();
         self.tell();
     }
 
     pub fn server(&self) -> &Arc<ServerMemory> {
         &self.limits.server
-    }
-
-    /// Notes how much of what it holds is the reply that it writes.
-    pub fn note_reply(&mut self, bytes: usize) {
-        self.reply = bytes as i64;
     }
 
     /// Draws so many bytes, which it will hold.
@@ -127,10 +119,8 @@ impl HeldMemory {
         let held = self.held();
         self.check_own(held as u64)?;
         let server = &self.limits.server;
-        // Small operations go on: the large ones are to blame, and will be asked too. A reply counts for neither: its batch ends
-        // early where memory is short.
-        let blamed = self.told.min(held - self.reply);
-        if all > server.limit(Purpose::Work) && blamed > (server.bytes_max() / 64) as i64 {
+        // Small operations go on: the large ones are to blame, and will be asked too. What was drawn for one was there to be had.
+        if all > server.limit(Purpose::Work) && self.told > (server.bytes_max() / 64) as i64 {
             let message = format!(
                 "operation holds {held} bytes of memory, and the server {all} bytes for all clients, more than its limit of {} bytes",
                 server.limit(Purpose::Work)

@@ -30,7 +30,7 @@ pub enum Purpose {
     Message,
     /// What operations hold, and what they make for others: plans, keys, runs of a build, tables of a search.
     Work,
-    /// A reply that the client has not taken yet. It is counted, never asked for.
+    /// A reply, from when it grows long until the client has taken it.
     Reply,
 }
 
@@ -38,6 +38,8 @@ pub enum Purpose {
 const PARTS: u64 = 16;
 /// From here on the budget is short: what can take less takes less.
 const SHORT_PART: u64 = 11;
+/// The same of replies alone.
+const SHORT_REPLIES_PART: u64 = 3;
 
 impl Purpose {
     const ALL: [Self; 3] = [Self::Message, Self::Work, Self::Reply];
@@ -47,8 +49,25 @@ impl Purpose {
     fn part(self) -> u64 {
         match self {
             Self::Message => 12,
+            Self::Work | Self::Reply => 15,
+        }
+    }
+
+    /// How many of them the draws for this purpose may hold.
+    fn own_part(self) -> u64 {
+        match self {
+            Self::Message => 8,
             Self::Work => 15,
-            Self::Reply => PARTS,
+            Self::Reply => 4,
+        }
+    }
+
+    /// How many of them a single draw takes at most: a larger one might never find room.
+    fn one_part(self) -> u64 {
+        match self {
+            Self::Message => 8,
+            Self::Work => 7,
+            Self::Reply => 4,
         }
     }
 }
@@ -117,7 +136,9 @@ impl ServerMemory {
 
     /// Whether something waits for room, or soon will: what can take less, such as a batch, takes less.
     pub fn is_short(&self) -> bool {
-        self.held() > self.part(SHORT_PART) || self.waiting() > 0
+        self.held() > self.part(SHORT_PART)
+            || self.drawn(Purpose::Reply) > self.part(SHORT_REPLIES_PART)
+            || self.waiting() > 0
     }
 
     /// Up to how many bytes the budget may be filled for a purpose.
@@ -129,18 +150,23 @@ impl ServerMemory {
         self.bytes_max / PARTS * part
     }
 
-    /// The bytes that a draw takes which asks for so many. A single one never takes more than half of what its purpose may: else
-    /// it would wait for ever.
-    fn bounded(&self, bytes: u64, purpose: Purpose) -> u64 {
-        bytes.min(self.limit(purpose) / 2)
+    /// What the draws for a purpose may hold, in bytes.
+    pub fn own_limit(&self, purpose: Purpose) -> u64 {
+        self.part(purpose.own_part())
     }
 
-    /// Draws so many bytes; `None` where there is no room, or others wait for it. Of more than half of what the purpose may hold,
-    /// that half is drawn.
+    /// The bytes that a draw takes which asks for so many.
+    fn bounded(&self, bytes: u64, purpose: Purpose) -> u64 {
+        bytes.min(self.part(purpose.one_part()))
+    }
+
+    /// Draws so many bytes; `None` where there is no room, or others wait for it. A draw for more than the purpose allows a single
+    /// one takes what is allowed.
     pub fn draw(self: &Arc<Self>, bytes: u64, purpose: Purpose) -> Option<Draw> {
         let bytes = self.bounded(bytes, purpose);
-        let is_free = self.waiting[purpose as usize].load(Ordering::SeqCst) == 0;
-        (is_free && self.take(bytes, purpose)).then(|| Draw::taken(self, bytes, purpose))
+        let _queue = self.queue.lock();
+        let is_first = self.waiting[purpose as usize].load(Ordering::SeqCst) == 0;
+        (is_first && self.take(bytes, purpose)).then(|| Draw::taken(self, bytes, purpose))
     }
 
     /// Draws so many bytes, as [`Self::draw`], and waits in its turn where there is no room. No thread waits with it.
@@ -150,12 +176,14 @@ impl ServerMemory {
 
     /// Counts so many bytes that are taken already, whether there is room or not.
     pub fn count(self: &Arc<Self>, bytes: u64, purpose: Purpose) -> Draw {
+        self.drawn[purpose as usize].fetch_add(bytes, Ordering::Relaxed);
         self.held.fetch_add(bytes as i64, Ordering::Relaxed);
         Draw::taken(self, bytes, purpose)
     }
 
-    /// What an operation holds more than it told before; what all hold then.
-    pub(crate) fn tell(&self, more: i64) -> u64 {
+    /// Notes that something holds so many bytes more, or fewer, than it told before: operations, which the allocator counts, and
+    /// transactions, which count themselves. What is held in all, in bytes.
+    pub fn tell(&self, more: i64) -> u64 {
         let all = if more == 0 {
             self.held.load(Ordering::Relaxed)
         } else {
@@ -168,18 +196,26 @@ impl ServerMemory {
         u64::try_from(all).unwrap_or(0)
     }
 
-    /// Takes bytes where the purpose's part has room for them.
+    /// Takes bytes where the purpose has room for them. Only under the queue's lock, so that draws do not hold up each other.
     fn take(&self, bytes: u64, purpose: Purpose) -> bool {
+        let drawn = &self.drawn[purpose as usize];
+        if drawn.load(Ordering::SeqCst) + bytes > self.own_limit(purpose) {
+            return false;
+        }
         let limit = self.limit(purpose) as i64;
         let taken = self.held.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |held| {
             held.checked_add(bytes as i64).filter(|held| *held <= limit)
         });
+        if taken.is_ok() {
+            drawn.fetch_add(bytes, Ordering::SeqCst);
+        }
         taken.is_ok()
     }
 
-    fn give_back(&self, bytes: u64) {
+    fn give_back(&self, bytes: u64, purpose: Purpose) {
         // A draw that begins to wait is counted before it looks for room, and room is given before it is looked for draws that
         // wait: one of the two sees the other.
+        self.drawn[purpose as usize].fetch_sub(bytes, Ordering::SeqCst);
         self.held.fetch_sub(bytes as i64, Ordering::SeqCst);
         self.serve_where_needed();
     }
@@ -190,12 +226,12 @@ impl ServerMemory {
         }
     }
 
-    /// Gives draws that wait what there is room for. Work comes first: it has begun.
+    /// Gives draws that wait what there is room for. What has begun comes first.
     fn serve(&self) {
         let mut woken: Vec<Waker> = Vec::new();
         {
             let mut queue = self.queue.lock();
-            for purpose in [Purpose::Work, Purpose::Message] {
+            for purpose in [Purpose::Work, Purpose::Reply, Purpose::Message] {
                 while let Some(bytes) = queue.first(purpose).filter(|bytes| self.take(*bytes, purpose)) {
                     woken.extend(queue.grant_first(purpose, bytes));
                     self.waiting[purpose as usize].fetch_sub(1, Ordering::SeqCst);
@@ -218,7 +254,6 @@ pub struct Draw {
 impl Draw {
     /// One whose bytes have been taken.
     fn taken(memory: &Arc<ServerMemory>, bytes: u64, purpose: Purpose) -> Self {
-        memory.drawn[purpose as usize].fetch_add(bytes, Ordering::Relaxed);
         Self { memory: Arc::clone(memory), purpose, bytes }
     }
 
@@ -243,16 +278,9 @@ impl Draw {
 
     /// Holds so many from now on: gives back the rest, or counts what has been taken beyond.
     pub fn set(&mut self, bytes: u64) {
-        let drawn = &self.memory.drawn[self.purpose as usize];
         match bytes.checked_sub(self.bytes) {
-            Some(more) => {
-                drawn.fetch_add(more, Ordering::Relaxed);
-                self.memory.held.fetch_add(more as i64, Ordering::Relaxed);
-            }
-            None => {
-                drawn.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
-                self.memory.give_back(self.bytes - bytes);
-            }
+            Some(more) => return self.join(self.memory.count(more, self.purpose)),
+            None => self.memory.give_back(self.bytes - bytes, self.purpose),
         }
         self.bytes = bytes;
     }

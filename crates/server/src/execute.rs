@@ -1,10 +1,12 @@
 //! From a frame to its reply's bytes.
 
 use crate::legacy;
+use crate::message_room::LARGE_BYTES;
 use crate::newcomer::frame_bytes_max;
 use bunko_bson::{BsonError, ValueRef};
 use bunko_command::{Answer, Await, ClientConnection, Halt, Request, RunOn, Service, write_failure};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_operation::Purpose;
 use bunko_wire::{
     Codec, HEADER_BYTES, Header, MAX_SEQUENCES, Message, MessageFlags, NEVER_COMPRESSED, OpCode, WireError,
     begin_message, write_message,
@@ -162,6 +164,26 @@ fn refuse(frame: &[u8], failure: &Failure, out: &mut Vec<u8>) -> Result<Executed
     Ok(Executed::Done(Answer::default()))
 }
 
+/// Answers a large message for which there was no room, of which the first bytes came; `false` where that cannot be done, because
+/// it is not known whether the client listens.
+pub(crate) fn refuse_for_memory(start: &[u8], header: &Header, out: &mut Vec<u8>) -> bool {
+    let flags = start.get(HEADER_BYTES..).and_then(|content| content.first_chunk()).copied().map(u32::from_le_bytes);
+    let Some(flags) = flags.filter(|_| header.op_code == OpCode::Message).map(MessageFlags) else { return false };
+    if flags.contains(MessageFlags::MORE_TO_COME) {
+        return true;
+    }
+    let message = format!("the server's memory had no room for a message of {} bytes; try again later", header.length);
+    let failure = Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message);
+    let start = out.len();
+    let written = write_message(out, reply_id(header), header.request_id, MessageFlags::NONE, |out| {
+        write_failure(out, &failure);
+    });
+    if written.is_err() {
+        out.truncate(start);
+    }
+    written.is_ok()
+}
+
 fn compressed(
     service: &Service,
     connection: &mut ClientConnection,
@@ -170,6 +192,7 @@ fn compressed(
     run_on: RunOn,
     out: &mut Vec<u8>,
 ) -> Result<Executed, WireError> {
+    let memory = Arc::clone(&service.facts.memory_limits.server);
     let mut inner = Vec::new();
     codec.decompress(frame, frame_bytes_max(service, connection), &mut inner)?;
     let (header, _) = Header::of_whole(&inner)?;
@@ -178,6 +201,8 @@ fn compressed(
     if reply.is_empty() {
         return Ok(executed);
     }
+    // Two of it, for as long as it takes.
+    let _copy = (reply.len() > LARGE_BYTES).then(|| memory.count(reply.len() as u64, Purpose::Reply));
     // As the client compressed, so it can read.
     match Codec::compressor_of(frame).filter(|_| !is_never_compressed(&inner)) {
         Some(compressor) => drop(codec.compress(&reply, compressor, out)?),
@@ -286,6 +311,13 @@ impl Run {
     fn execute(mut self, run_on: RunOn) -> (Self, Result<Executed, WireError>) {
         let Self { service, connection, header, frame, out } = &mut self;
         let executed = execute(service, connection, &mut Codec::new(), header, frame, run_on, out);
+        if out.len() > LARGE_BYTES {
+            // The operation holds it no longer, and the connection's thread may take a while to come to it.
+            let drawn = connection.take_reply_draw();
+            let mut drawn = drawn.unwrap_or_else(|| service.facts.memory_limits.server.count(0, Purpose::Reply));
+            drawn.set(out.len() as u64);
+            connection.keep_reply_draw(drawn);
+        }
         (self, executed)
     }
 

@@ -72,9 +72,9 @@ impl OperationContext {
         }
     }
 
-    /// Notes how much of what the operation holds is the reply that it writes.
-    pub fn note_reply(&self, bytes: usize) {
-        self.turn.lock().memory.note_reply(bytes);
+    /// Notes that so many bytes more of what the operation takes have been drawn for it already.
+    pub fn prepay(&self, bytes: u64) {
+        self.turn.lock().memory.prepay(bytes);
     }
 
     /// Whether what can take less memory, such as a batch, is to take less.

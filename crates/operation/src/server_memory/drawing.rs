@@ -80,7 +80,7 @@ impl Drop for Drawing {
         let Some(ticket) = self.ticket else { return };
         let left = self.memory.queue.lock().leave(self.purpose, ticket);
         match left {
-            Left::Granted => self.memory.give_back(self.bytes),
+            Left::Granted => self.memory.give_back(self.bytes, self.purpose),
             Left::Waited => {
                 self.memory.waiting[self.purpose as usize].fetch_sub(1, Ordering::SeqCst);
                 // The draws behind it may be smaller.

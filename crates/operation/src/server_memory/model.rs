@@ -5,13 +5,13 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use shuttle::future::block_on;
 use shuttle::scheduler::RandomScheduler;
 use shuttle::{Config, Runner, thread};
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Each takes more than half of what messages may hold, so that one has it at a time.
-const BYTES: u64 = 700;
+/// More than half of what messages may hold, so that one has it at a time.
+const BYTES: u64 = 500;
 const BUDGET: u64 = 1600;
 
 fn explore(model: impl Fn() + Send + Sync + 'static) {
@@ -28,7 +28,7 @@ fn all_are_served_and_the_budget_holds() {
             thread::spawn(move || {
                 let draw = block_on(memory.draw_in_turn(bytes, Purpose::Message));
                 let all = drawn.fetch_add(draw.bytes(), Ordering::SeqCst) + draw.bytes();
-                assert!(all <= memory.limit(Purpose::Message), "{all} bytes are drawn");
+                assert!(all <= memory.own_limit(Purpose::Message), "{all} bytes are drawn");
                 drawn.fetch_sub(draw.bytes(), Ordering::SeqCst);
             })
         };
@@ -48,7 +48,7 @@ fn a_draw_that_gives_up_keeps_no_other_waiting() {
             thread::spawn(move || {
                 let mut drawing = memory.draw_in_turn(BYTES, Purpose::Message);
                 // Asked once, and dropped whatever the answer is.
-                block_on(poll_fn(|context| Poll::Ready(drop(std::future::Future::poll(pin!(&mut drawing), context)))));
+                block_on(poll_fn(|context| Poll::Ready(drop(Future::poll(pin!(&mut drawing), context)))));
             })
         };
         let waits = {
