@@ -23,6 +23,7 @@ import zlib
 
 import bson
 import pymongo
+from bson.raw_bson import RawBSONDocument
 
 PROCESSES = 4
 # How long a bystander may wait, in seconds: the figures say how long it did, and no test may depend on how busy a machine is.
@@ -178,7 +179,7 @@ def reply(connection):
 
 def next_batch(raw):
     """The getMore that a reply asks for, if it does; what the reply came to."""
-    document = bson.raw_bson.RawBSONDocument(raw)
+    document = RawBSONDocument(raw)
     if not document.get("ok"):
         return None, f"code {document.get('code')}"
     cursor = document.get("cursor")
@@ -283,7 +284,7 @@ class Server:
 
     def peak_mb(self):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return next(int(line.split()[1]) // 1000 for line in status.splitlines() if line.startswith("VmHWM"))
+        return next((int(line.split()[1]) // 1000 for line in status.splitlines() if line.startswith("VmHWM")), None)
 
     def forget_peak(self):
         pathlib.Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
@@ -320,9 +321,9 @@ def try_shape(server, shape, arguments, administrator):
         counts.update(results.get())
     wrong = wait_for_peace(server, administrator)
     stop.set()
+    finds, sorts, failed = seen.get(timeout=BYSTANDER_PATIENCE + 10)
     if not server.is_alive():
         return None, [f"the server is gone: status {server.process.returncode}"]
-    finds, sorts, failed = seen.get(timeout=BYSTANDER_PATIENCE + 10)
     if failed:
         wrong.append(f"a bystander's request failed: {failed}")
     finds.sort()

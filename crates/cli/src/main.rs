@@ -11,6 +11,7 @@ mod first_user;
 mod log_file;
 mod log_format;
 mod memory_budget;
+mod memory_pressure;
 mod open_files;
 mod panics;
 mod pid_file;

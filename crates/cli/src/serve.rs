@@ -1,7 +1,7 @@
 //! `bunko serve`: opens the data directory, listens, and closes in order.
 
 use crate::access::{Access, check_exposure};
-use crate::allocator::give_freed_memory_back_when_idle;
+use crate::allocator::give_freed_memory_back;
 use crate::audit_log;
 use crate::configuration::{
     self, Configuration, ReplicaSetSettings, ServeArguments, Settings, TestCommands, shown_arguments,
@@ -9,6 +9,7 @@ use crate::configuration::{
 use crate::log_file::LogOutput;
 use crate::log_format::LogLayer;
 use crate::memory_budget::{budget, unflushed_bytes};
+use crate::memory_pressure::PressureGauge;
 use crate::open_files;
 use crate::panics::log_panics;
 use crate::pid_file::PidFile;
@@ -20,7 +21,7 @@ use bunko_certificates::Details;
 use bunko_client::percent_encoded;
 use bunko_command::{Facts, LogLines, OwnCertificate, Process, Service, World, delete_expired_until_stopped};
 use bunko_host::usable_memory_bytes;
-use bunko_operation::{Helpers, MemoryLimits, ScratchSpace, StageLimits};
+use bunko_operation::{Helpers, MemoryLimits, ScratchSpace, ServerMemory, StageLimits};
 use bunko_scratch::ScratchDirectory;
 use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped, Tls};
 use bunko_store::{LogOptions, Store, StoreOptions, Survival};
@@ -97,7 +98,9 @@ fn serve(
     let _context = runtime.enter();
     let cannot_handle = |error| format!("cannot handle signals: {error}");
     let requests = signals::Requests::register().map_err(cannot_handle)?;
-    give_freed_memory_back_when_idle().map_err(|error| format!("cannot start a thread: {error}"))?;
+    let memory = budget(usable_memory_bytes(), settings.engine.name, &settings.engines);
+    give_freed_memory_back(PressureGauge::new(&memory, usable_memory_bytes()))
+        .map_err(|error| format!("cannot start a thread: {error}"))?;
     let started = Instant::now();
     let store = open_store(settings)?;
     log_recovery(store.recovery());
@@ -123,7 +126,7 @@ fn serve(
             move || tls.as_ref().map(|tls| own_certificate(tls))
         }),
     };
-    let facts = Facts { connections_max: connections_max as u32, ..facts(settings, open_scratch(settings)?) };
+    let facts = Facts { connections_max: connections_max as u32, ..facts(settings, memory, open_scratch(settings)?) };
     let service = new_service(settings, facts, &catalog, log_lines, process)?;
     service.audit_start(settings.in_force.as_ref());
     access.begin(&service, &catalog)?;
@@ -178,7 +181,8 @@ fn rotate_log(settings: &Settings, log: &LogOutput) -> Result<(), String> {
 pub fn open_service(settings: &Settings) -> Result<(Arc<Store>, Arc<Service>), String> {
     let store = open_store(settings)?;
     let catalog = Catalog::open(Arc::clone(&store), Box::new(uuid)).map_err(|failure| failure.to_string())?;
-    let facts = facts(settings, open_scratch(settings)?);
+    let memory = budget(usable_memory_bytes(), settings.engine.name, &settings.engines);
+    let facts = facts(settings, memory, open_scratch(settings)?);
     let service = new_service(settings, facts, &catalog, Arc::default(), Process::default())?;
     Ok((store, service))
 }
@@ -290,7 +294,7 @@ fn own_certificate(tls: &Tls) -> OwnCertificate {
     OwnCertificate { subject, not_after_ms }
 }
 
-fn facts(settings: &Settings, scratch: Option<Arc<dyn ScratchSpace>>) -> Facts {
+fn facts(settings: &Settings, memory: Arc<ServerMemory>, scratch: Option<Arc<dyn ScratchSpace>>) -> Facts {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let port = settings.addresses.first().map_or(0, std::net::SocketAddr::port);
     Facts {
@@ -298,7 +302,7 @@ fn facts(settings: &Settings, scratch: Option<Arc<dyn ScratchSpace>>) -> Facts {
         arguments: shown_arguments(std::env::args()),
         parsed_options: settings.parsed.clone(),
         connections_max: settings.admission.connections_max as u32,
-        memory_limits: memory_limits(settings, scratch),
+        memory_limits: memory_limits(settings, memory, scratch),
         journal_commit_interval: settings.commit_interval,
         slow_operation: settings.slow_operation,
     }
@@ -310,8 +314,11 @@ fn processors() -> usize {
 }
 
 /// One operation may hold half of the budget for clients, and at most 512 MiB.
-fn memory_limits(settings: &Settings, scratch: Option<Arc<dyn ScratchSpace>>) -> MemoryLimits {
-    let server = budget(usable_memory_bytes(), settings.engine.name, &settings.engines);
+fn memory_limits(
+    settings: &Settings,
+    server: Arc<ServerMemory>,
+    scratch: Option<Arc<dyn ScratchSpace>>,
+) -> MemoryLimits {
     MemoryLimits {
         operation_bytes_max: OPERATION_BYTES_MAX.min(server.bytes_max() / 2),
         server,

@@ -1,7 +1,7 @@
 //! From a frame to its reply's bytes.
 
 use crate::legacy;
-use crate::message_room::LARGE_BYTES;
+use crate::message_room::{LARGE_BYTES, count_copy};
 use crate::newcomer::frame_bytes_max;
 use bunko_bson::{BsonError, ValueRef};
 use bunko_command::{Answer, Await, ClientConnection, Halt, Request, RunOn, Service, write_failure};
@@ -192,7 +192,6 @@ fn compressed(
     run_on: RunOn,
     out: &mut Vec<u8>,
 ) -> Result<Executed, WireError> {
-    let memory = Arc::clone(&service.facts.memory_limits.server);
     let mut inner = Vec::new();
     codec.decompress(frame, frame_bytes_max(service, connection), &mut inner)?;
     let (header, _) = Header::of_whole(&inner)?;
@@ -201,8 +200,7 @@ fn compressed(
     if reply.is_empty() {
         return Ok(executed);
     }
-    // Two of it, for as long as it takes.
-    let _copy = (reply.len() > LARGE_BYTES).then(|| memory.count(reply.len() as u64, Purpose::Reply));
+    let _copy = count_copy(&service.facts.memory_limits.server, reply.len());
     // As the client compressed, so it can read.
     match Codec::compressor_of(frame).filter(|_| !is_never_compressed(&inner)) {
         Some(compressor) => drop(codec.compress(&reply, compressor, out)?),
@@ -354,7 +352,11 @@ pub(crate) async fn execute_apart(
         }
         apart.begun.fetch_add(1, Ordering::Relaxed);
     }
-    let task = tokio::task::spawn_blocking(move || run.execute(RunOn::OwnThread));
+    let task = tokio::task::spawn_blocking(move || {
+        let executed = run.execute(RunOn::OwnThread);
+        bunko_heap::give_back_before_rest();
+        executed
+    });
     let (run, executed) = task.await.expect("a command does not panic");
     drop(turn);
     run.returned(executed)

@@ -12,6 +12,11 @@ pub(crate) const LARGE_BYTES: usize = 64 * 1024;
 /// what the engine makes of it.
 const EXECUTION_FACTOR: u64 = 2;
 
+/// Counts a reply of so many bytes that stands in memory twice, until it is dropped; `None` of a short one.
+pub(crate) fn count_copy(memory: &Arc<ServerMemory>, bytes: usize) -> Option<Draw> {
+    (bytes > LARGE_BYTES).then(|| memory.count(bytes as u64, Purpose::Reply))
+}
+
 /// What a large message takes, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cost {
