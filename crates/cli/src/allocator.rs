@@ -1,7 +1,9 @@
 //! The memory allocator of the whole program.
 #![allow(unsafe_code)]
 
-use bunko_heap::{Counting, Mimalloc};
+use crate::memory_pressure::{Pressure, PressureGauge};
+use bunko_heap::{Counting, Mimalloc, note_scarcity};
+use bunko_host::private_resident_bytes;
 use libmimalloc_sys::{mi_collect, mi_option_set, mi_option_t};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::time::Duration;
@@ -14,6 +16,15 @@ static ALLOCATOR: Counting<Mimalloc> = Counting(Mimalloc);
 const PURGE_DELAY: mi_option_t = 15;
 /// A year: mimalloc never finds it over.
 const NOT_BY_ITSELF_MS: i64 = 365 * 24 * 3600 * 1000;
+
+/// For how long memory is free while there is little of it.
+const SCARCE_MS: i64 = 10;
+
+/// How often it is asked how much memory the process has, and while it has much.
+const GLANCE: Duration = Duration::from_millis(200);
+const GLANCE_NEAR: Duration = Duration::from_millis(20);
+/// How often memory is given back while there is little of it: to look for what is free takes long.
+const SCARCE_LOOK: Duration = Duration::from_millis(200);
 
 /// How often it is asked whether the process is idle.
 const LOOK: Duration = Duration::from_secs(1);
@@ -28,21 +39,36 @@ pub(crate) fn keep_freed_memory() {
     set_purge_delay(-1);
 }
 
-/// Starts a thread that gives freed memory back to the system while the process is idle, and every ten minutes where it
-/// never is.
+/// Starts a thread that gives freed memory back to the system while the process is idle, every ten minutes where it never is, and at
+/// once where the process comes near to what it may have.
 ///
 /// By itself mimalloc does so a second after, and the next thread that asks for memory does the work: a client's request
 /// waited up to 8 ms for what a flush had freed, which the next memtable then had to have cleared again.
 /// # Errors
 /// No thread can be started.
-pub(crate) fn give_freed_memory_back_when_idle() -> std::io::Result<()> {
+pub(crate) fn give_freed_memory_back(mut gauge: PressureGauge) -> std::io::Result<()> {
     leave_giving_back_to_us();
     let mut freed = Freed { cpu: process_cpu(), kept: Duration::ZERO };
     std::thread::Builder::new().name("memory".to_owned()).spawn(move || {
+        let (mut pressure, mut since_look) = (Pressure::None, Duration::ZERO);
         loop {
-            std::thread::sleep(LOOK);
-            if freed.goes_back(process_cpu()) {
-                give_freed_memory_back();
+            let taken = private_resident_bytes().unwrap_or(0);
+            let was = std::mem::replace(&mut pressure, gauge.note(taken));
+            if pressure != was {
+                set_purge_delay(if pressure == Pressure::None { NOT_BY_ITSELF_MS } else { SCARCE_MS });
+                note_scarcity(pressure != Pressure::None);
+            }
+            let glance = if gauge.is_near(taken) { GLANCE_NEAR } else { GLANCE };
+            std::thread::sleep(glance);
+            since_look += glance;
+            if pressure != Pressure::None && since_look >= SCARCE_LOOK {
+                since_look = Duration::ZERO;
+                collect();
+            } else if since_look >= LOOK {
+                since_look = Duration::ZERO;
+                if freed.goes_back(process_cpu()) {
+                    collect();
+                }
             }
         }
     })?;
@@ -85,10 +111,11 @@ fn set_purge_delay(milliseconds: i64) {
 fn leave_giving_back_to_us() {
     set_purge_delay(NOT_BY_ITSELF_MS);
     // What was freed before has its time already, and takes along what is free then.
-    give_freed_memory_back();
+    collect();
 }
 
-fn give_freed_memory_back() {
+/// Gives back to the system what is free.
+fn collect() {
     // SAFETY: takes a flag; each thread may call it at any time.
     unsafe { mi_collect(true) };
 }
@@ -153,8 +180,7 @@ mod tests {
         });
         assert!(kept > of_freed(7), "{kept} bytes are kept");
         // What mimalloc misses once, because another thread looks at it, goes back when it was used and freed again.
-        let left: Vec<u64> =
-            std::iter::repeat_with(|| resident_after_freeing(before, give_freed_memory_back)).take(5).collect();
+        let left: Vec<u64> = std::iter::repeat_with(|| resident_after_freeing(before, collect)).take(5).collect();
         if left.iter().all(|left| *left > of_freed(2)) {
             // SAFETY: prints, to the standard error stream, as no function is given.
             unsafe { mi_stats_print_out(None, std::ptr::null_mut()) };
@@ -163,7 +189,7 @@ mod tests {
 
         keep_freed_memory();
         assert_eq!(delay(), -1);
-        let kept = resident_after_freeing(before, give_freed_memory_back);
+        let kept = resident_after_freeing(before, collect);
         assert!(kept > of_freed(7), "{kept} bytes are kept");
     }
 

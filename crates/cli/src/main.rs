@@ -13,6 +13,8 @@ mod first_user;
 mod key_file;
 mod log_file;
 mod log_format;
+mod memory_budget;
+mod memory_pressure;
 mod open_files;
 mod panics;
 mod pid_file;

@@ -1,7 +1,7 @@
 //! `bunko serve`: opens the data directory, listens, and closes in order.
 
 use crate::access::Access;
-use crate::allocator::give_freed_memory_back_when_idle;
+use crate::allocator::give_freed_memory_back;
 use crate::audit_log;
 use crate::configuration::{
     self, Configuration, ReplicaSetSettings, ServeArguments, Settings, TestCommands, shown_arguments,
@@ -10,6 +10,8 @@ use crate::file_modes::warn_of_open_files;
 use crate::key_file;
 use crate::log_file::LogOutput;
 use crate::log_format::LogLayer;
+use crate::memory_budget::{budget, unflushed_bytes};
+use crate::memory_pressure::PressureGauge;
 use crate::open_files;
 use crate::panics::log_panics;
 use crate::pid_file::PidFile;
@@ -21,7 +23,7 @@ use bunko_certificates::Details;
 use bunko_client::percent_encoded;
 use bunko_command::{Facts, LogLines, OwnCertificate, Process, Service, World, delete_expired_until_stopped};
 use bunko_host::usable_memory_bytes;
-use bunko_operation::{Helpers, MemoryLimits, ScratchSpace, Scripting, StageLimits};
+use bunko_operation::{Helpers, MemoryLimits, ScratchSpace, ServerMemory, StageLimits};
 use bunko_scratch::ScratchDirectory;
 use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped, Tls};
 use bunko_store::{LogOptions, Store, StoreOptions, Survival};
@@ -31,10 +33,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tracing_subscriber::layer::SubscriberExt;
 
-/// What engines hold in memory before they are flushed, in bytes; less where the cache is small.
-const UNFLUSHED_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// The part of the cache that this may be at most.
-const UNFLUSHED_CACHE_PART: u64 = 8;
 /// Exit status where the configuration is wrong, as mongod's, and as for flags.
 const CONFIGURATION_WRONG_STATUS: u8 = 2;
 /// The most that one operation may hold of the memory, in bytes.
@@ -105,7 +103,9 @@ fn serve(
     let _context = runtime.enter();
     let cannot_handle = |error| format!("cannot handle signals: {error}");
     let requests = signals::Requests::register().map_err(cannot_handle)?;
-    give_freed_memory_back_when_idle().map_err(|error| format!("cannot start a thread: {error}"))?;
+    let memory = budget(usable_memory_bytes(), settings.engine.name, &settings.engines);
+    give_freed_memory_back(PressureGauge::new(&memory, usable_memory_bytes()))
+        .map_err(|error| format!("cannot start a thread: {error}"))?;
     let started = Instant::now();
     let store = open_store(settings)?;
     log_recovery(store.recovery());
@@ -133,7 +133,7 @@ fn serve(
         }),
         is_this_machine: Box::new(is_this_machine),
     };
-    let facts = Facts { connections_max: connections_max as u32, ..facts(settings, open_scratch(settings)?) };
+    let facts = Facts { connections_max: connections_max as u32, ..facts(settings, memory, open_scratch(settings)?) };
     let service = new_service(settings, facts, &catalog, log_lines, process)?;
     service.audit_start(settings.in_force.as_ref());
     access.begin(&service, &catalog, settings.addresses.first().map_or(0, std::net::SocketAddr::port))?;
@@ -189,7 +189,8 @@ fn rotate_log(settings: &Settings, log: &LogOutput) -> Result<(), String> {
 pub fn open_service(settings: &Settings) -> Result<(Arc<Store>, Arc<Service>), String> {
     let store = open_store(settings)?;
     let catalog = Catalog::open(Arc::clone(&store), Box::new(uuid)).map_err(|failure| failure.to_string())?;
-    let facts = facts(settings, open_scratch(settings)?);
+    let memory = budget(usable_memory_bytes(), settings.engine.name, &settings.engines);
+    let facts = facts(settings, memory, open_scratch(settings)?);
     let service = new_service(settings, facts, &catalog, Arc::default(), Process::default())?;
     Ok((store, service))
 }
@@ -211,7 +212,8 @@ fn new_service(
         service.parameters.set_transaction_lifetime(seconds);
     }
     let transactions = catalog.transaction_memory();
-    transactions.set_all_bytes_max(usable_memory_bytes() / 4);
+    transactions.set_all_bytes_max(service.facts.memory_limits.server.bytes_max() / 2);
+    transactions.count_in(&service.facts.memory_limits.server);
     if let Some(bytes_max) = settings.transaction_memory {
         transactions.set_one_bytes_max(bytes_max);
     }
@@ -258,7 +260,7 @@ fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
             }),
         },
         checkpoint_interval: settings.checkpoint_interval,
-        unflushed_bytes_max: UNFLUSHED_BYTES_MAX.min(settings.engines.cache_bytes / UNFLUSHED_CACHE_PART),
+        unflushed_bytes_max: unflushed_bytes(&settings.engines),
         clock: Arc::new(now_ms),
         on_background_error: Arc::new(|what, error| {
             tracing::error!(target: "STORAGE", id = 22435, ctx = "background", error = %error, "{what} failed and will be tried again");
@@ -302,7 +304,7 @@ fn own_certificate(tls: &Tls) -> OwnCertificate {
     OwnCertificate { subject, not_after_ms }
 }
 
-fn facts(settings: &Settings, scratch: Option<Arc<dyn ScratchSpace>>) -> Facts {
+fn facts(settings: &Settings, memory: Arc<ServerMemory>, scratch: Option<Arc<dyn ScratchSpace>>) -> Facts {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let port = settings.addresses.first().map_or(0, std::net::SocketAddr::port);
     Facts {
@@ -310,7 +312,7 @@ fn facts(settings: &Settings, scratch: Option<Arc<dyn ScratchSpace>>) -> Facts {
         arguments: shown_arguments(std::env::args()),
         parsed_options: settings.parsed.clone(),
         connections_max: settings.admission.connections_max as u32,
-        memory_limits: memory_limits(scratch, settings.scripting),
+        memory_limits: memory_limits(settings, memory, scratch),
         journal_commit_interval: settings.commit_interval,
         slow_operation: settings.slow_operation,
         compressors: settings.compressors.clone(),
@@ -330,15 +332,18 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Operations may hold a quarter of the memory that the process may use, and one of them at most 512 MiB.
-fn memory_limits(scratch: Option<Arc<dyn ScratchSpace>>, scripting: Scripting) -> MemoryLimits {
-    let server_bytes_max = usable_memory_bytes() / 4;
+/// One operation may hold half of the budget for clients, and at most 512 MiB.
+fn memory_limits(
+    settings: &Settings,
+    server: Arc<ServerMemory>,
+    scratch: Option<Arc<dyn ScratchSpace>>,
+) -> MemoryLimits {
     MemoryLimits {
-        operation_bytes_max: OPERATION_BYTES_MAX.min(server_bytes_max),
-        server_bytes_max,
+        operation_bytes_max: OPERATION_BYTES_MAX.min(server.bytes_max() / 2),
+        server,
         stages: StageLimits::in_memory()
             .with_scratch(scratch)
-            .with_scripting(scripting)
+            .with_scripting(settings.scripting)
             .with_helpers(Helpers::new(processors() - 1)),
         ..MemoryLimits::none()
     }

@@ -10,6 +10,7 @@ use crate::sessions::id::random_uuid;
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Haste, Turn};
 use bunko_errors::Result;
+use bunko_operation::Draw;
 use bunko_wire::Compressor;
 use parking_lot::Mutex;
 use std::fmt;
@@ -103,6 +104,10 @@ pub struct ClientConnection {
     pub(crate) haste: Arc<Haste>,
     /// How far the heartbeat is whose request is run next.
     pub(crate) heartbeat: Heartbeat,
+    /// Bytes of the server's memory that were drawn for what the next command takes, beside its message.
+    pub prepaid_bytes: u64,
+    /// What was drawn for replies that have not been sent.
+    reply_draw: Option<Draw>,
 }
 
 impl ClientConnection {
@@ -125,7 +130,22 @@ impl ClientConnection {
             hold: None,
             haste: Arc::default(),
             heartbeat: Heartbeat::default(),
+            prepaid_bytes: 0,
+            reply_draw: None,
         }
+    }
+
+    /// Keeps what was drawn for a reply, for as long as the reply is not sent.
+    pub fn keep_reply_draw(&mut self, draw: Draw) {
+        match &mut self.reply_draw {
+            Some(kept) => kept.join(draw),
+            none => *none = Some(draw),
+        }
+    }
+
+    /// What was drawn for the replies that are to be sent.
+    pub fn take_reply_draw(&mut self) -> Option<Draw> {
+        self.reply_draw.take()
     }
 
     /// What a reply waits for before it is sent ([`crate::Answer::is_held`]).

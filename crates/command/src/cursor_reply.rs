@@ -2,11 +2,11 @@
 
 use crate::authorization::cursors::Owner;
 use crate::awaiting::{Await, ParkedCursor};
-use crate::counters::Counters;
 use crate::cursor_store::{BatchLimits, CursorSource, OpenCursor};
 use crate::dispatch::{FollowUp, Halt, check_reply_bytes};
 use crate::error_labels;
 use crate::invocation::{Examined, Invocation};
+use crate::reply_room::ReplyRoom;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{Failure, Result};
@@ -54,8 +54,10 @@ pub fn write_first_batch(
 ) -> Result<()> {
     reply.begin_document("cursor").begin_array("firstBatch");
     let mut pending = None;
-    let counters = &invocation.service.counters;
-    let filled = fill(reply, source.as_mut(), &mut pending, batch.documents, counters);
+    let mut room = ReplyRoom::new(invocation, batch.is_only);
+    let filled = fill(&mut room, reply, source.as_mut(), &mut pending, batch.documents);
+    let drawn = if filled.is_ok() { room.into_draw(reply.len_bytes()) } else { None };
+    drawn.into_iter().for_each(|draw| invocation.connection.keep_reply_draw(draw));
     note_examined(invocation, source.as_ref(), None);
     let Filled { end, resume_token, .. } = filled?;
     reply.end();
@@ -150,13 +152,19 @@ pub fn write_next_batch(
     cursor.source.resume().inspect_err(|_| cursors.finish(id))?;
     let began = Instant::now();
     invocation.take_over(&cursor.context, cursor.time_left).inspect_err(|_| cursors.finish(id))?;
+    let mut room = ReplyRoom::new(invocation, false);
     // Most batches are about as long as the one before; a buffer that grew under them would be copied several times.
-    reply.reserve(cursor.batch_bytes + cursor.batch_bytes / 16);
+    let likely_bytes = cursor.batch_bytes + cursor.batch_bytes / 16;
+    if room.grow(likely_bytes, documents).is_ok_and(|is_free| is_free) {
+        reply.reserve(likely_bytes);
+    }
     reply.begin_document("cursor").begin_array("nextBatch");
     let before = reply.len_bytes();
     let OpenCursor { source, pending, .. } = cursor.as_mut();
     let examined = source.examined();
-    let filled = fill(reply, source.as_mut(), pending, documents, &invocation.service.counters);
+    let filled = fill(&mut room, reply, source.as_mut(), pending, documents);
+    let drawn = if filled.is_ok() { room.into_draw(reply.len_bytes()) } else { None };
+    drawn.into_iter().for_each(|draw| invocation.connection.keep_reply_draw(draw));
     note_examined(invocation, source.as_ref(), examined);
     let Filled { end, documents, resume_token } = match filled {
         Ok(filled) => filled,
@@ -224,11 +232,11 @@ struct Filled {
 }
 
 fn fill(
+    room: &mut ReplyRoom<'_, '_>,
     reply: &mut Writer<'_>,
     source: &mut dyn CursorSource,
     pending: &mut Option<DocumentBuf>,
     documents: u64,
-    counters: &Counters,
 ) -> Result<Filled> {
     let before = reply.len_bytes();
     let mut index = 0;
@@ -236,8 +244,11 @@ fn fill(
     // Kept in one place: most batches never need it.
     let mut last_id = Vec::new();
     if pending.is_none() {
-        let limits = BatchLimits { documents, bytes: BATCH_BYTES_MAX };
+        // Only streams have whole batches at hand.
+        let is_short = source_is_resumable && room.is_short();
+        let limits = BatchLimits { documents, bytes: if is_short { room.bytes() } else { BATCH_BYTES_MAX } };
         if let Some((batch, count)) = source.next_batch(limits)? {
+            room.grow(batch.as_document().len_bytes(), 0)?;
             reply.extend(batch.as_document());
             check_reply_bytes(reply.len_bytes())?;
             index = count;
@@ -254,6 +265,9 @@ fn fill(
         if index == documents {
             break if pending.is_none() && source.is_over() { End::Reached } else { End::NotYet };
         }
+        if let Some(document) = pending.as_ref() {
+            room.grow(document.len_bytes(), 0)?;
+        }
         if let Some(document) = pending.take() {
             note_id(document.as_ref());
             reply.push(index as usize, &document);
@@ -261,7 +275,8 @@ fn fill(
             continue;
         }
         let Some(document) = source.next()? else { break End::Reached };
-        if index > 0 && reply.len_bytes() - before + document.len_bytes() > BATCH_BYTES_MAX {
+        let bytes = reply.len_bytes() - before + document.len_bytes();
+        if index > 0 && bytes > BATCH_BYTES_MAX || bytes > room.bytes() && !room.grow(bytes, index)? {
             *pending = Some(document.to_owned());
             break End::NotYet;
         }
@@ -270,7 +285,7 @@ fn fill(
         check_reply_bytes(reply.len_bytes())?;
         index += 1;
     };
-    counters.note_returned(index);
+    room.note_returned(index);
     // What did not fit any more has been read already.
     let resume_token = match pending {
         Some(_) => {

@@ -62,7 +62,7 @@ pub struct Invocation<'a> {
     pub(crate) parked: Option<ParkedCursor>,
     /// What a failpoint adds to the reply.
     pub(crate) injected: Option<InjectedError>,
-    run_on: RunOn,
+    pub(crate) run_on: RunOn,
     operation: &'a RunningOperation,
     /// The session, where the command is a retryable write or part of a transaction.
     checked_out: Option<CheckedOut<'a>>,
@@ -366,6 +366,7 @@ impl<'a> Invocation<'a> {
         let interruption = Interruption::of(self.operation, self.deadline());
         let mut limits = self.service.facts.memory_limits.clone();
         self.service.parameters.limit_stages(&mut limits.stages);
+        limits.prepaid_bytes = self.connection.prepaid_bytes;
         let operation = OperationContext::within(self.unit_shared(), Arc::clone(&interruption) as _, limits);
         operation.seed(self.service.world.seed ^ (u64::from(self.opid()) << 32));
         operation.enter(self.place(), self.started());

@@ -13,6 +13,7 @@ use crate::counters::Counters;
 use crate::cursor_store::CursorStore;
 use crate::dispatch::{Request, RunOn};
 use crate::fail_points::FailPoints;
+use crate::memory_counts::MemoryCounts;
 use crate::operations::Operations;
 use crate::parameters::Parameters;
 use crate::profiler::Profiler;
@@ -242,6 +243,8 @@ pub struct Service {
     pub pace: ConnectionPace,
     /// What `serverStatus` and `top` count.
     pub counters: Arc<Counters>,
+    /// What the shortage of memory did.
+    pub memory_counts: MemoryCounts,
     /// The thread that deletes what is expired.
     pub time_to_live: TimeToLive,
     /// Time and chance.
@@ -292,6 +295,7 @@ impl Service {
             query_settings: AllQuerySettings::kept(&catalog),
             parameters,
             pace: ConnectionPace::default(),
+            memory_counts: MemoryCounts::default(),
             counters: Arc::default(),
             time_to_live: TimeToLive::default(),
             started,

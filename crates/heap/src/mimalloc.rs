@@ -1,8 +1,9 @@
-//! Rust's allocator interface over mimalloc.
+//! Rust's allocator interface over mimalloc, and over the system for large blocks.
 //!
 //! The crate of that name asks for an alignment each time, also for one that every block has. mimalloc then looks at the
 //! first free block alone; where there is none at hand it takes a larger one, to align within it, and never fills the pages
 //! of the right size. A quarter of a request's allocations went that way.
+use crate::large::{give_back, is_large, resize, take};
 use libmimalloc_sys::{
     mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_zalloc, mi_zalloc_aligned,
 };
@@ -22,10 +23,14 @@ fn is_natural(size: usize, alignment: usize) -> bool {
     alignment <= NATURAL_ALIGNMENT && alignment <= size
 }
 
-// SAFETY: mimalloc keeps the contract of malloc, and `is_natural` is true of its blocks, which a test holds it to.
+// SAFETY: mimalloc keeps the contract of malloc, and `is_natural` is true of its blocks, which a test holds it to. A large block is a
+// mapping of its own, and by its layout every call knows that it is.
 unsafe impl GlobalAlloc for Mimalloc {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if is_large(layout.size(), layout.align()) {
+            return take(layout.size());
+        }
         // SAFETY: any size is allowed, and any power of two as alignment.
         unsafe {
             if is_natural(layout.size(), layout.align()) {
@@ -38,6 +43,9 @@ unsafe impl GlobalAlloc for Mimalloc {
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if is_large(layout.size(), layout.align()) {
+            return take(layout.size());
+        }
         // SAFETY: as for `alloc`.
         unsafe {
             if is_natural(layout.size(), layout.align()) {
@@ -49,20 +57,50 @@ unsafe impl GlobalAlloc for Mimalloc {
     }
 
     #[inline]
-    unsafe fn dealloc(&self, pointer: *mut u8, _: Layout) {
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // SAFETY: the caller has it from this allocator, and uses it no more.
-        unsafe { mi_free(pointer.cast()) };
+        unsafe {
+            if is_large(layout.size(), layout.align()) {
+                give_back(pointer, layout.size());
+            } else {
+                mi_free(pointer.cast());
+            }
+        }
     }
 
     #[inline]
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: the caller has it from this allocator, and uses it no more.
+        let (was_large, is_large) = (is_large(layout.size(), layout.align()), is_large(new_size, layout.align()));
+        // SAFETY: the caller has it from this allocator, and uses it no more unless null comes back.
         unsafe {
-            if is_natural(new_size, layout.align()) {
+            if was_large && is_large {
+                resize(pointer, layout.size(), new_size)
+            } else if was_large || is_large {
+                self.move_block(pointer, layout, new_size)
+            } else if is_natural(new_size, layout.align()) {
                 mi_realloc(pointer.cast(), new_size).cast()
             } else {
                 mi_realloc_aligned(pointer.cast(), new_size, layout.align()).cast()
             }
+        }
+    }
+}
+
+impl Mimalloc {
+    /// Moves a block that becomes large, or is no longer.
+    ///
+    /// # Safety
+    /// As [`GlobalAlloc::realloc`].
+    #[cold]
+    unsafe fn move_block(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: the caller's; `new_size` with the block's alignment is a layout, as the contract of `realloc` says.
+        unsafe {
+            let moved = self.alloc(Layout::from_size_align_unchecked(new_size, layout.align()));
+            if !moved.is_null() {
+                moved.copy_from_nonoverlapping(pointer, layout.size().min(new_size));
+                self.dealloc(pointer, layout);
+            }
+            moved
         }
     }
 }
@@ -74,8 +112,10 @@ mod tests {
     /// Blocks of a size, as many as make mimalloc take several pages for small ones.
     #[test]
     fn blocks_are_aligned_as_asked() {
-        for size in (1..200).chain([1000, 1024, 1030, 4096, 5001, 70_000, 1 << 20, (1 << 24) + 1]) {
-            for alignment in [1, 2, 4, 8, 16, 32, 64, 128, 4096] {
+        for size in
+            (1..200).chain([1000, 1024, 1030, 4096, 5001, 70_000, 256 << 10, (512 << 10) - 1, 512 << 10, (1 << 21) + 1])
+        {
+            for alignment in [1, 2, 4, 8, 16, 32, 64, 128, 4096, 8192] {
                 let layout = Layout::from_size_align(size, alignment).expect("a layout");
                 let larger = Layout::from_size_align(size * 2 + 1, alignment).expect("a layout");
                 let mut blocks = Vec::new();
@@ -100,7 +140,14 @@ mod tests {
                 }
                 for block in blocks {
                     // SAFETY: as above.
-                    unsafe { Mimalloc.dealloc(block, larger) };
+                    unsafe {
+                        let smaller = Mimalloc.realloc(block, larger, size);
+                        assert!(
+                            std::slice::from_raw_parts(smaller, size).iter().all(|byte| *byte == 7),
+                            "{larger:?} made smaller"
+                        );
+                        Mimalloc.dealloc(smaller, layout);
+                    }
                 }
             }
         }

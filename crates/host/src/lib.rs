@@ -37,6 +37,6 @@ pub use machine_cpu::MachineCpu;
 pub use memory_limit::usable_memory_bytes;
 pub use page_cache::forget_cached_pages;
 pub use pauses::{SleepPriority, Sleeper, Slept, usable_processors};
-pub use process::{ProcessReading, ProcessUse};
+pub use process::{ProcessReading, ProcessUse, private_resident_bytes};
 pub use run_delay::thread_run_delay;
 pub use time_slices::{use_long_slices, use_short_slices};

@@ -39,6 +39,20 @@ pub struct ProcessUse {
     pub written_bytes: Option<u64>,
 }
 
+/// Resident memory of this process that the system cannot take back by itself, in bytes: without pages of files.
+pub fn private_resident_bytes() -> Option<u64> {
+    let statm = fs::read_to_string("/proc/self/statm").ok()?;
+    parse_private(&statm).map(|pages| pages * page_size() as u64)
+}
+
+/// Resident pages less those of files and of shared memory, the second and third field.
+/// Source: `proc_pid_statm(5)`.
+fn parse_private(statm: &str) -> Option<u64> {
+    let mut fields = statm.split_ascii_whitespace().skip(1).map(|field| field.parse::<u64>().ok());
+    let (resident, shared) = (fields.next()??, fields.next()??);
+    Some(resident.saturating_sub(shared))
+}
+
 impl ProcessReading {
     /// Reads the counters; `None` once the process is gone.
     pub fn of(pid: u32) -> Option<Self> {
@@ -117,6 +131,8 @@ mod tests {
     fn resident_pages_are_the_second_field() {
         assert_eq!(parse_statm("765 430 402 5 0 121 0\n"), Some(430));
         assert_eq!(parse_statm(""), None);
+        assert_eq!((parse_private("765 430 402 5 0 121 0\n"), parse_private("765 430")), (Some(28), None));
+        assert!(private_resident_bytes().is_some_and(|bytes| bytes > 100_000));
     }
 
     #[test]

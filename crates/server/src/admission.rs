@@ -1,8 +1,10 @@
 //! Who may connect: how many all together, how many from one address, and who is let in when there are too many.
 
 use crate::newcomer::Held;
+use crate::unread_replies::UnreadReplies;
 use bunko_access::AddressRange;
 use bunko_command::Peer;
+use bunko_operation::ServerMemory;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
@@ -50,11 +52,17 @@ pub(crate) struct Admission {
     options: AdmissionOptions,
     by_address: Mutex<HashMap<IpAddr, usize>>,
     held: Held,
+    unread: UnreadReplies,
 }
 
 impl Admission {
-    pub fn new(options: AdmissionOptions) -> Self {
-        Self { options, by_address: Mutex::default(), held: Held::default() }
+    pub fn new(options: AdmissionOptions, memory: &Arc<ServerMemory>) -> Self {
+        Self { options, by_address: Mutex::default(), held: Held::default(), unread: UnreadReplies::new(memory) }
+    }
+
+    /// The replies that clients have not read.
+    pub fn unread(&self) -> &UnreadReplies {
+        &self.unread
     }
 
     /// What connections hold that nobody has logged in on.
@@ -152,7 +160,7 @@ mod tests {
     fn whoever_is_exempt_comes_in_when_it_is_full() {
         let exempt = vec![AddressRange::parse("10.0.0.0/8").expect("a range")];
         let options = AdmissionOptions { connections_max: 2, exempt, ..AdmissionOptions::unlimited() };
-        let admission = Arc::new(Admission::new(options));
+        let admission = Arc::new(Admission::new(options, &Arc::default()));
         assert!(admission.admit(peer("11.0.0.1:5"), 1).is_ok());
         assert_eq!(admission.admit(peer("11.0.0.1:5"), 2).err(), Some(Refusal::Full));
         assert!(admission.admit(peer("10.9.0.1:5"), 1000).is_ok());
@@ -163,7 +171,7 @@ mod tests {
     #[test]
     fn places_of_an_address_are_given_back() {
         let options = AdmissionOptions { by_address_max: Some(2), ..AdmissionOptions::unlimited() };
-        let admission = Arc::new(Admission::new(options));
+        let admission = Arc::new(Admission::new(options, &Arc::default()));
         let admit = |address| admission.admit(peer(address), 0);
         let first = admit("10.0.0.1:1").expect("admitted");
         let _second = admit("10.0.0.1:2").expect("admitted");

@@ -1,14 +1,17 @@
 //! One connection: bytes in, frames out, in order.
 
 mod ended;
+mod receiving;
+mod sending;
 mod waiting;
 
 use crate::acknowledge::{let_the_ready_run, stronger, wait};
 use crate::admission::Admitted;
-use crate::execute::{Executed, execute, execute_apart};
+use crate::execute::{Executed, execute, execute_apart, refuse_for_memory};
 use crate::executor::Executor;
 use crate::first_bytes::{self, Foreign, HTTP_ANSWER};
 use crate::input::Input;
+use crate::message_room::{Cost, Place};
 use crate::newcomer::{FRAME_BYTES_MAX, Newcomer, frame_bytes_max};
 use crate::scratch;
 use crate::socket::{Next, Socket};
@@ -17,7 +20,8 @@ use crate::tls::{HANDSHAKE_TIME_MAX, HandshakeError, PlainClients, Tls, shake_ha
 use bunko_command::{Acknowledgement, Answer, Await, ClientConnection, FollowUp, RunOn, Service};
 use bunko_wire::{Codec, HEADER_BYTES, Header, WireError, split_frame};
 use ended::Ended;
-use std::future::{Future, poll_fn};
+use receiving::Room;
+use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -56,6 +60,7 @@ pub(crate) async fn serve(
         client: Some(client),
         admitted,
         newcomer: None,
+        place: None,
     };
     let reason = match session.run().await {
         Ok(()) => "closed by the client",
@@ -92,6 +97,8 @@ struct Session {
     admitted: Admitted,
     /// While a login is asked for and nobody has logged in.
     newcomer: Option<Newcomer>,
+    /// Room for a large message that comes or is executed.
+    place: Option<Place>,
 }
 
 /// What came in.
@@ -110,6 +117,13 @@ struct Pass {
     /// None where no whole frame is left, or enough replies wait. In a box: it is rare, and a pass is handed on with each
     /// frame.
     stop: Option<Box<Stop>>,
+}
+
+impl Pass {
+    /// One over a frame that needs the others to wait.
+    fn stopped(stop: Stop) -> Self {
+        Self { consumed: 0, acknowledgement: Acknowledgement::None, stop: Some(Box::new(stop)) }
+    }
 }
 
 enum Stop {
@@ -141,6 +155,12 @@ impl Session {
                 let_the_ready_run().await;
             }
             self.mind_newcomer()?;
+            if let Some((header, frame)) = self.input.take_long_frame(LARGE_FRAME_BYTES) {
+                self.service.counters.note_network(frame.len() as u64, 0, 1);
+                let pass = Pass::stopped(Stop::Long(header, frame));
+                self.finish(scratch::with(|scratch| scratch.replies.take()), pass).await?;
+                continue;
+            }
             if self.input.has_frame() {
                 let bytes = self.input.take();
                 let (out, pass) =
@@ -150,10 +170,8 @@ impl Session {
                 continue;
             }
             // What begins a handshake may look like the length of a long frame.
-            if self.has_spoken
-                && let Some(room) = self.input.room(DIRECT_READ_BYTES)
-            {
-                if self.stream.read_more(room).await? == 0 {
+            if self.has_spoken && self.has_begun_large_message() {
+                if !self.receive().await? {
                     return Ok(());
                 }
                 continue;
@@ -267,12 +285,25 @@ impl Session {
             let frame = &bytes[pass.consumed..pass.consumed + length];
             pass.consumed += length;
             self.service.counters.note_network(length as u64, 0, 1);
-            if length > LARGE_FRAME_BYTES {
-                pass.stop = Some(Box::new(Stop::Long(header, frame.to_vec())));
-                break;
+            let cost = Cost::of(&header, frame);
+            if let Some(cost) = &cost {
+                // What was read on its own has its place.
+                self.place = self.place.take().or_else(|| cost.draw(&self.service.facts.memory_limits.server));
+                if self.place.is_none() || cost.content_bytes() > LARGE_FRAME_BYTES {
+                    pass.stop = Some(Box::new(Stop::Long(header, frame.to_vec())));
+                    break;
+                }
+                client.prepaid_bytes = self.place.as_ref().map_or(0, Place::execution);
             }
             let start = out.len();
-            let stop = match execute(&self.service, client, codec, &header, frame, RunOn::SharedThread, &mut out) {
+            let executed = execute(&self.service, client, codec, &header, frame, RunOn::SharedThread, &mut out);
+            if cost.is_some() {
+                client.prepaid_bytes = 0;
+                if matches!(&executed, Ok(Executed::Done(Answer { follow_up: None, .. }))) {
+                    self.place = None;
+                }
+            }
+            let stop = match executed {
                 Ok(Executed::Done(answer)) if answer.delay.is_some() || answer.is_held => Stop::Hold { answer, start },
                 Ok(Executed::Done(answer)) => {
                     pass.acknowledgement = stronger(pass.acknowledgement, answer.acknowledgement);
@@ -315,9 +346,9 @@ impl Session {
             Some(Stop::Stream(header, frame, follow_up)) => more = Some((header, frame, More::Next(follow_up))),
             Some(Stop::Long(header, frame)) => {
                 let start = out.len();
-                let (frame, replies, executed) = self.apart(header, frame, out).await;
+                let (frame, replies, executed) = self.apart(header, frame, out).await?;
                 out = replies;
-                match executed? {
+                match executed {
                     Executed::Done(answer) => {
                         pass.acknowledgement = stronger(pass.acknowledgement, answer.acknowledgement);
                         held = (answer.delay.is_some() || answer.is_held).then_some((answer, start));
@@ -329,6 +360,9 @@ impl Session {
                 }
             }
             Some(Stop::Await(header, frame, wait)) => more = Some((header, frame, More::Later(wait))),
+        }
+        if more.is_none() {
+            self.place = None;
         }
         let peers = self.executor.connections();
         wait(&self.service, pass.acknowledgement, peers).await.map_err(|_| Ended::Storage)?;
@@ -352,17 +386,24 @@ impl Session {
         ended.map_or(Ok(()), Err)
     }
 
-    /// Runs a command on a thread of its own; its frame, the replies, and what came of it.
+    /// Runs a command on a thread of its own, once there is room for its message; its frame, the replies, and what came of it.
     async fn apart(
         &mut self,
         header: Header,
         frame: Vec<u8>,
-        out: Vec<u8>,
-    ) -> (Vec<u8>, Vec<u8>, Result<Executed, WireError>) {
-        let client = self.client.take().expect("no long command is running");
+        mut out: Vec<u8>,
+    ) -> Result<(Vec<u8>, Vec<u8>, Executed), Ended> {
+        if let Some(cost) = Cost::of(&header, &frame)
+            && self.find_room(&cost).await? == Room::Refused
+        {
+            let is_answered = refuse_for_memory(&frame, &header, &mut out);
+            return if is_answered { Ok((frame, out, Executed::Done(Answer::default()))) } else { Err(Ended::NoRoom) };
+        }
+        let mut client = self.client.take().expect("no long command is running");
+        client.prepaid_bytes = self.place.as_ref().map_or(0, Place::execution);
         let absence = client.absence();
         let mut apart = pin!(execute_apart(&self.service, self.executor.apart(), client, header, frame, out));
-        let returned = tokio::select! {
+        let mut returned = tokio::select! {
             finished = &mut apart => finished,
             () = self.stream.ended() => {
                 if let Some(absence) = absence {
@@ -371,22 +412,8 @@ impl Session {
                 apart.await
             }
         };
+        returned.connection.prepaid_bytes = 0;
         self.client = Some(returned.connection);
-        (returned.frame, returned.out, returned.executed)
-    }
-
-    async fn send(&mut self, bytes: &[u8]) -> Result<(), Ended> {
-        self.service.counters.note_network(0, bytes.len() as u64, 0);
-        let Some(newcomer) = &self.newcomer else { return Ok(self.stream.write_all(bytes).await?) };
-        let mut write = pin!(self.stream.write_all(bytes));
-        // Whoever reads at once holds nothing.
-        if let Poll::Ready(written) = poll_fn(|context| Poll::Ready(write.as_mut().poll(context))).await {
-            return Ok(written?);
-        }
-        let _held = newcomer.hold_reply(bytes.len())?;
-        tokio::select! {
-            written = write => Ok(written?),
-            () = tokio::time::sleep(newcomer.patience()) => Err(Ended::Late),
-        }
+        Ok((returned.frame, returned.out, returned.executed?))
     }
 }

@@ -1,10 +1,12 @@
 //! From a frame to its reply's bytes.
 
 use crate::legacy;
+use crate::message_room::{LARGE_BYTES, count_copy};
 use crate::newcomer::frame_bytes_max;
 use bunko_bson::{BsonError, ValueRef};
 use bunko_command::{Answer, Await, ClientConnection, Halt, Request, RunOn, Service, write_failure};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_operation::Purpose;
 use bunko_wire::{
     Codec, HEADER_BYTES, Header, MAX_SEQUENCES, Message, MessageFlags, NEVER_COMPRESSED, OpCode, WireError,
     begin_message, write_message,
@@ -162,6 +164,26 @@ fn refuse(frame: &[u8], failure: &Failure, out: &mut Vec<u8>) -> Result<Executed
     Ok(Executed::Done(Answer::default()))
 }
 
+/// Answers a large message for which there was no room, of which the first bytes came; `false` where that cannot be done, because
+/// it is not known whether the client listens.
+pub(crate) fn refuse_for_memory(start: &[u8], header: &Header, out: &mut Vec<u8>) -> bool {
+    let flags = start.get(HEADER_BYTES..).and_then(|content| content.first_chunk()).copied().map(u32::from_le_bytes);
+    let Some(flags) = flags.filter(|_| header.op_code == OpCode::Message).map(MessageFlags) else { return false };
+    if flags.contains(MessageFlags::MORE_TO_COME) {
+        return true;
+    }
+    let message = format!("the server's memory had no room for a message of {} bytes; try again later", header.length);
+    let failure = Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message);
+    let start = out.len();
+    let written = write_message(out, reply_id(header), header.request_id, MessageFlags::NONE, |out| {
+        write_failure(out, &failure);
+    });
+    if written.is_err() {
+        out.truncate(start);
+    }
+    written.is_ok()
+}
+
 fn compressed(
     service: &Service,
     connection: &mut ClientConnection,
@@ -178,6 +200,7 @@ fn compressed(
     if reply.is_empty() {
         return Ok(executed);
     }
+    let _copy = count_copy(&service.facts.memory_limits.server, reply.len());
     // As the client compressed, so it can read.
     match Codec::compressor_of(frame).filter(|_| !is_never_compressed(&inner)) {
         Some(compressor) => drop(codec.compress(&reply, compressor, out)?),
@@ -286,6 +309,13 @@ impl Run {
     fn execute(mut self, run_on: RunOn) -> (Self, Result<Executed, WireError>) {
         let Self { service, connection, header, frame, out } = &mut self;
         let executed = execute(service, connection, &mut Codec::new(), header, frame, run_on, out);
+        if out.len() > LARGE_BYTES {
+            // The operation holds it no longer, and the connection's thread may take a while to come to it.
+            let drawn = connection.take_reply_draw();
+            let mut drawn = drawn.unwrap_or_else(|| service.facts.memory_limits.server.count(0, Purpose::Reply));
+            drawn.set(out.len() as u64);
+            connection.keep_reply_draw(drawn);
+        }
         (self, executed)
     }
 
@@ -322,7 +352,11 @@ pub(crate) async fn execute_apart(
         }
         apart.begun.fetch_add(1, Ordering::Relaxed);
     }
-    let task = tokio::task::spawn_blocking(move || run.execute(RunOn::OwnThread));
+    let task = tokio::task::spawn_blocking(move || {
+        let executed = run.execute(RunOn::OwnThread);
+        bunko_heap::give_back_before_rest();
+        executed
+    });
     let (run, executed) = task.await.expect("a command does not panic");
     drop(turn);
     run.returned(executed)

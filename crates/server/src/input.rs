@@ -1,11 +1,9 @@
 //! Bytes of a connection that are not yet a whole frame.
 
-use bunko_wire::needed_bytes;
+use bunko_wire::{Header, needed_bytes, split_frame};
 
 /// Largest capacity that an idle connection keeps.
 const KEPT_BYTES_MAX: usize = 16 * 1024;
-/// Most bytes reserved ahead for a frame whose claimed length has not arrived.
-const AHEAD_BYTES_MAX: usize = 1 << 20;
 
 /// Usually empty: most frames arrive whole and are read where they landed.
 #[derive(Default)]
@@ -46,20 +44,34 @@ impl Input {
         self.partial.extend_from_slice(bytes);
     }
 
-    /// Room for the rest of a frame that is known to be long, to read straight into; `None` where it is short or
-    /// complete.
-    pub fn room(&mut self, at_least: usize) -> Option<&mut Vec<u8>> {
-        let missing = needed_bytes(&self.partial)?.checked_sub(self.partial.len())?;
-        if missing < at_least {
-            return None;
-        }
-        // Memory follows what was really sent: a thousand headers that promise 48 MB each must not take a gigabyte.
-        self.partial.reserve(missing.min(self.partial.len().clamp(at_least, AHEAD_BYTES_MAX)));
-        Some(&mut self.partial)
+    /// How many bytes the frame is short of, where its length has come.
+    pub fn missing_bytes(&self) -> Option<usize> {
+        Some(needed_bytes(&self.partial)?.saturating_sub(self.partial.len()))
+    }
+
+    /// Room for the rest of the frame and for nothing behind it, to read straight into.
+    pub fn rest(&mut self) -> &mut Vec<u8> {
+        let missing = self.missing_bytes().unwrap_or(0);
+        self.partial.reserve_exact(missing);
+        &mut self.partial
+    }
+
+    /// Gives up the room for what has not come.
+    pub fn shrink(&mut self) {
+        self.partial.shrink_to_fit();
     }
 
     /// Whether a whole frame is there.
     pub fn has_frame(&self) -> bool {
-        needed_bytes(&self.partial).is_some_and(|needed| needed <= self.partial.len())
+        self.missing_bytes() == Some(0)
+    }
+
+    /// The frame that is there, where it is longer than `bytes` and nothing follows it: it is handed on without a copy.
+    pub fn take_long_frame(&mut self, bytes: usize) -> Option<(Header, Vec<u8>)> {
+        if self.partial.len() <= bytes || needed_bytes(&self.partial) != Some(self.partial.len()) {
+            return None;
+        }
+        let (header, _, _) = split_frame(&self.partial, self.partial.len()).ok().flatten()?;
+        Some((header, self.take()))
     }
 }

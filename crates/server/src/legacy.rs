@@ -4,6 +4,7 @@
 //! collection becomes the `find` that a newer driver would have sent, so there is one way to read.
 
 use crate::execute::Executed;
+use crate::message_room::count_copy;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_command::{Answer, ClientConnection, Request, RunOn, Service};
 use bunko_wire::{GetMore, KillCursors, Query, QueryFlags, ReplyFlags, ReplyHead, WireError, write_reply};
@@ -29,6 +30,7 @@ pub(crate) fn query(
     match service.run(connection, Request::new(database, body, None), run_on, &mut reply) {
         Ok(answer) => {
             let head = ReplyHead::COMMAND;
+            let _copy = count_copy(&service.facts.memory_limits.server, reply.len());
             write_reply(out, query.request_id, query.request_id, head, |out| out.extend_from_slice(&reply))?;
             Ok(Executed::Done(Answer { follow_up: None, ..answer }))
         }
@@ -125,6 +127,7 @@ fn run_cursor(
         Ok(answer) => Answer { follow_up: None, ..answer },
         Err(halt) => return Ok(Executed::of(halt)),
     };
+    let _copy = count_copy(&service.facts.memory_limits.server, reply.len());
     let reply = DocumentRef::trusted(&reply);
     let Some(cursor) = reply.get("cursor").and_then(ValueRef::as_document) else {
         return write_failure(reply, request_id, out);

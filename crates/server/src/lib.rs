@@ -16,6 +16,7 @@ mod first_bytes;
 mod input;
 mod legacy;
 mod listener;
+mod message_room;
 mod newcomer;
 mod rate_limit;
 mod scratch;
@@ -23,6 +24,7 @@ mod socket;
 mod stream;
 mod tls;
 mod unix_socket;
+mod unread_replies;
 
 pub use admission::AdmissionOptions;
 pub use listener::{Server, ServerOptions, Stopped};

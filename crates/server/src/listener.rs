@@ -115,7 +115,7 @@ impl Server {
             executor: Arc::clone(&executor),
             service: Arc::clone(service),
             last_id: AtomicI32::new(0),
-            admission: Arc::new(Admission::new(options.admission.clone())),
+            admission: Arc::new(Admission::new(options.admission.clone(), &service.facts.memory_limits.server)),
             rate_limit: RefCell::new(RateLimit::new(Instant::now())),
             refusals: RefCell::default(),
             tls: options.tls.clone(),

@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn all_together_hold_no_more_than_they_may() {
-        let admission = Arc::new(Admission::new(AdmissionOptions::unlimited()));
+        let admission = Arc::new(Admission::new(AdmissionOptions::unlimited(), &Arc::default()));
         let newcomer = || Newcomer::new(&admission.admit(Peer::Unix, 0).expect("admitted"));
         let (mut one, mut other) = (newcomer(), newcomer());
         assert!(one.hold(HELD_BYTES_MAX - 10).is_ok() && other.hold(10).is_ok());
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn time_runs_while_something_is_begun() {
-        let admission = Arc::new(Admission::new(AdmissionOptions::unlimited()));
+        let admission = Arc::new(Admission::new(AdmissionOptions::unlimited(), &Arc::default()));
         let mut newcomer = Newcomer::new(&admission.admit(Peer::Unix, 0).expect("admitted"));
         newcomer.note(true);
         let deadline = newcomer.deadline().expect("it runs");

@@ -4,7 +4,7 @@ use bunko_command::LocalEnd;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::{Errno, ioctl_fionread, retry_on_intr};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, SocketAddrUnix, getsockname, recv, send, sendmsg};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -114,14 +114,26 @@ impl Socket {
     /// Writes all of it.
     pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
+            bytes = &bytes[self.write_some(bytes).await?..];
+        }
+        Ok(())
+    }
+
+    /// Writes some of it, once the socket takes any; how many bytes.
+    pub async fn write_some(&self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
             self.is_writable.store(false, Ordering::Release);
             match retry_on_intr(|| send(self, bytes, SendFlags::NOSIGNAL)) {
-                Ok(sent) => bytes = &bytes[sent..],
+                Ok(sent) => return Ok(sent),
                 Err(Errno::AGAIN) => self.writable().await,
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(())
+    }
+
+    /// How many bytes wait to be read.
+    pub fn readable_bytes(&self) -> u64 {
+        ioctl_fionread(self).unwrap_or(0)
     }
 
     /// Writes what the socket takes at once; `WouldBlock` where that is nothing.

@@ -76,6 +76,28 @@ impl Stream {
         self.socket.ended().await;
     }
 
+    /// Whether so many bytes may still come, though the client sends no more. Of encrypted ones it is not known how many wait.
+    pub fn may_bring(&self, bytes: u64) -> bool {
+        !self.is_encrypted() && self.socket.readable_bytes() >= bytes
+    }
+
+    /// Writes some of it, once the socket takes any; how many bytes. What of them TLS keeps leaves with the next call, or with
+    /// [`Self::flush`].
+    pub async fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.layer {
+            Layer::Plain => self.socket.write_some(bytes).await,
+            Layer::Tls(session) => session.write_some(&self.socket, bytes).await,
+        }
+    }
+
+    /// Waits until all that was written has left.
+    pub async fn flush(&mut self) -> io::Result<()> {
+        match &mut self.layer {
+            Layer::Plain => Ok(()),
+            Layer::Tls(session) => session.flush(&self.socket).await,
+        }
+    }
+
     /// Writes all of it.
     pub async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.layer {

@@ -9,6 +9,10 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 /// Zstandard's own default level, which servers use too.
 const ZSTD_LEVEL: i32 = 3;
 
+/// Where a header has its opcode, and an OP_COMPRESSED the length of what is inside.
+const OP_CODE_OFFSET: usize = 12;
+const CLAIMED_OFFSET: usize = HEADER_BYTES + 4;
+
 /// Compresses and decompresses frames, keeping the compressors' working memory from one frame to the next.
 ///
 /// That memory can exceed a megabyte once each compressor was used: share one codec per thread, not one per
@@ -77,6 +81,19 @@ impl Codec {
     /// What an OP_COMPRESSED frame was compressed with; `None` where it was not, or is malformed.
     pub fn compressor_of(frame: &[u8]) -> Option<Compressor> {
         Envelope::parse(frame).ok()?.compressor
+    }
+
+    /// How long the frame inside an OP_COMPRESSED says that it is, header included, in bytes; 0 for another frame, and while the
+    /// first bytes that have come do not say. `start` begins with the header.
+    pub fn inner_bytes(start: &[u8]) -> usize {
+        let field =
+            |at: usize| start.get(at..at + 4).and_then(|bytes| bytes.first_chunk().copied()).map(i32::from_le_bytes);
+        match (field(OP_CODE_OFFSET), field(CLAIMED_OFFSET)) {
+            (Some(code), Some(claimed)) if code == OpCode::Compressed.code() => {
+                usize::try_from(claimed).map_or(0, |claimed| claimed.saturating_add(HEADER_BYTES).min(MAX_FRAME_BYTES))
+            }
+            _ => 0,
+        }
     }
 
     /// Replaces `out` by the frame inside the OP_COMPRESSED `frame`, with a header of its own, ready for
@@ -230,6 +247,17 @@ mod tests {
                 assert_eq!(refused, Err(WireError::NestedCompression));
             }
         }
+    }
+
+    #[test]
+    fn the_length_inside_is_told_by_the_first_bytes() {
+        let plain = frame(&"long ".repeat(1000));
+        let mut wrapped = Vec::new();
+        Codec::new().compress(&plain, Compressor::Zlib, &mut wrapped).expect("compresses");
+        assert_eq!((Codec::inner_bytes(&wrapped), Codec::inner_bytes(&wrapped[..24])), (plain.len(), plain.len()));
+        assert_eq!((Codec::inner_bytes(&wrapped[..23]), Codec::inner_bytes(&plain)), (0, 0));
+        assert_eq!(Codec::inner_bytes(&envelope(2013, -1, 2, b"")), 0);
+        assert_eq!(Codec::inner_bytes(&envelope(2013, i32::MAX, 2, b"")), MAX_FRAME_BYTES);
     }
 
     #[test]

@@ -104,6 +104,16 @@ impl Header {
         })
     }
 
+    /// Reads the header of a frame of which the first bytes have come.
+    /// # Errors
+    /// [`WireError::Truncated`] where the header is not whole; [`WireError::BadLength`], [`WireError::UnknownOpCode`].
+    pub fn of_start(start: &[u8]) -> Result<Self, WireError> {
+        match (frame_length(start, MAX_FRAME_BYTES)?, start.first_chunk::<HEADER_BYTES>()) {
+            (Some(length), Some(&bytes)) => Self::read(bytes, length),
+            _ => Err(WireError::Truncated),
+        }
+    }
+
     /// Reads the header of a whole frame and returns what follows it.
     /// # Errors
     /// Where the frame is not exactly as long as it says.
@@ -196,6 +206,10 @@ mod tests {
             assert_eq!(needed_bytes(&input[..arrived]), (arrived >= 4).then_some(18));
         }
         let (header, body, consumed) = split_frame(&input, MAX_FRAME_BYTES).expect("valid").expect("complete");
+        assert_eq!(
+            (Header::of_start(&input[..16]), Header::of_start(&input[..15])),
+            (Ok(header), Err(WireError::Truncated))
+        );
         assert_eq!(header, Header { length: 18, request_id: 7, response_to: 3, op_code: OpCode::Message });
         assert_eq!((body, consumed), (&[1, 2][..], 18));
     }

@@ -1,7 +1,9 @@
 //! What open transactions hold in memory, each and all together.
 
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::{Purpose, ServerMemory};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// What the changes of one transaction may take in memory, in bytes, unless something else is said.
 pub const TRANSACTION_BYTES_MAX: u64 = 256 << 20;
@@ -17,6 +19,8 @@ pub struct TransactionMemory {
     one_bytes_max: AtomicU64,
     all_bytes_max: AtomicU64,
     held_bytes: AtomicU64,
+    /// The server's budget, of which they are a part.
+    server: OnceLock<Arc<ServerMemory>>,
 }
 
 impl Default for TransactionMemory {
@@ -26,6 +30,7 @@ impl Default for TransactionMemory {
             one_bytes_max: AtomicU64::new(TRANSACTION_BYTES_MAX),
             all_bytes_max: AtomicU64::new(u64::MAX),
             held_bytes: AtomicU64::new(0),
+            server: OnceLock::new(),
         }
     }
 }
@@ -56,6 +61,11 @@ impl TransactionMemory {
         self.all_bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
+    /// Counts what transactions hold as a part of the server's budget. The first call counts.
+    pub fn count_in(&self, server: &Arc<ServerMemory>) {
+        let _ = self.server.set(Arc::clone(server));
+    }
+
     /// What all transactions hold, in bytes.
     pub fn held_bytes(&self) -> u64 {
         self.held_bytes.load(Ordering::Relaxed)
@@ -80,12 +90,21 @@ impl TransactionMemory {
                 format!("all open transactions together would hold {all} bytes of memory, and the limit is {all_max}");
             return Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message));
         }
+        let more = bytes.saturating_sub(held);
+        if let Some(server) = self.server.get().filter(|server| server.held() + more > server.limit(Purpose::Work)) {
+            let (held, max) = (server.held(), server.limit(Purpose::Work));
+            let message = format!("the server holds {held} bytes of memory for its clients, and the limit is {max}");
+            return Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message));
+        }
         Ok(())
     }
 
     /// Notes that a transaction that held `before` bytes holds `after`.
     pub(super) fn tell(&self, before: u64, after: u64) {
         self.held_bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+        if let Some(server) = self.server.get() {
+            server.tell(after as i64 - before as i64);
+        }
     }
 }
 
@@ -105,5 +124,17 @@ mod tests {
         assert_eq!(code(90, 100), None, "its own is not counted twice");
         memory.tell(90, 0);
         assert_eq!(memory.held_bytes(), 0);
+    }
+
+    #[test]
+    fn they_are_a_part_of_what_the_server_holds() {
+        let (memory, server) = (TransactionMemory::default(), ServerMemory::new(1600));
+        memory.count_in(&server);
+        memory.tell(0, 1000);
+        assert_eq!(server.held(), 1000);
+        let code = |held, bytes| memory.check(held, bytes).err().map(|failure| failure.code());
+        assert_eq!([code(0, 500), code(0, 501)], [None, Some(ErrorCode::EXCEEDED_MEMORY_LIMIT)]);
+        memory.tell(1000, 0);
+        assert_eq!(server.held(), 0);
     }
 }

@@ -191,7 +191,10 @@ fn write_bunko(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Write
         .append("stalledWrites", statistics.stalled_writes as i64)
         .append("cursorsClosedForRoom", service.cursors.closed_for_room() as i64)
         .append("unflushedBytes", statistics.unflushed_bytes as i64)
-        .append("engineBytes", statistics.engines_bytes as i64);
+        .append("engineBytes", statistics.engines_bytes as i64)
+        .begin_document("memory");
+    service.memory_counts.write(&service.facts.memory_limits.server, out);
+    out.end();
 }
 
 /// In the form of `opLatencies`: each entry of the histogram begins at so many microseconds.

@@ -23,6 +23,12 @@ pub(super) enum Ended {
     Late,
     /// Before a login all together hold too much.
     Crowded,
+    /// It did not read its replies, and others want the room that they take.
+    Unread,
+    /// It stopped amid a message, and others want the room that the message takes.
+    Stalled,
+    /// There was no room for its message, and no way to answer.
+    NoRoom,
 }
 
 impl From<TooMuch> for Ended {
@@ -74,6 +80,18 @@ impl Ended {
             Self::Crowded => {
                 tracing::warn!(target: "NETWORK", id = 116, ctx = format!("conn{id}"), remote = %peer, "Closing a connection because those that nobody has logged in on hold too much memory");
                 "too much held before a login"
+            }
+            Self::Unread => {
+                tracing::warn!(target: "NETWORK", id = 135, ctx = format!("conn{id}"), remote = %peer, "Closing a connection whose client does not read its replies: they take memory that others wait for");
+                "unread replies"
+            }
+            Self::Stalled => {
+                tracing::warn!(target: "NETWORK", id = 136, ctx = format!("conn{id}"), remote = %peer, "Closing a connection that stopped amid a large message: what came of it takes memory that others wait for");
+                "stopped amid a message"
+            }
+            Self::NoRoom => {
+                tracing::warn!(target: "NETWORK", id = 137, ctx = format!("conn{id}"), remote = %peer, "Closing a connection that sent a large message for which memory had no room in time");
+                "no room for a message"
             }
             Self::FailPoint => "a failpoint",
             Self::Foreign(Foreign::Tls) => {

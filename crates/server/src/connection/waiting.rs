@@ -39,7 +39,9 @@ impl Session {
                 execute(&self.service, client, codec, &header, &frame, RunOn::SharedThread, &mut out)
             });
             if matches!(executed, Ok(Executed::TooLong)) {
-                (frame, out, executed) = self.apart(header, frame, out).await;
+                let apart;
+                (frame, out, apart) = self.apart(header, frame, out).await?;
+                executed = Ok(apart);
             }
             let next = match executed? {
                 Executed::Awaits(next) => Some(More::Later(next)),
@@ -60,7 +62,10 @@ impl Session {
             scratch::with(|scratch| scratch.replies.give(out));
             match next {
                 Some(next) => more = next,
-                None => return Ok(()),
+                None => {
+                    self.place = None;
+                    return Ok(());
+                }
             }
         }
     }

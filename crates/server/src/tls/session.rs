@@ -143,12 +143,19 @@ impl TlsSession {
     /// Writes all of it.
     pub async fn write_all(&mut self, socket: &Socket, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            // It takes what its buffer has room for, which is all of most replies.
-            let taken = self.connection.writer().write(bytes)?;
-            bytes = &bytes[taken..];
+            bytes = &bytes[self.write_some(socket, bytes).await?..];
             self.flush(socket).await?;
         }
         Ok(())
+    }
+
+    /// Takes some of it, once what was taken before has left; how many bytes.
+    pub async fn write_some(&mut self, socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
+        self.flush(socket).await?;
+        // It takes what its buffer has room for, which is all of most replies.
+        let taken = self.connection.writer().write(bytes)?;
+        self.try_flush(socket);
+        Ok(taken)
     }
 
     /// Sends what waits for it.

@@ -1,0 +1,86 @@
+//! What the process really takes of the memory, beside what its parts know of.
+//!
+//! Everything that grows with a client's wish is counted before it is taken, but for what is overlooked and for what the allocator
+//! keeps. So it is asked how much memory the process has: where that comes near to what it may have, the budget for clients counts
+//! as full, until it is less. Large messages wait then, batches are short, and commands that hold much fail.
+
+use bunko_operation::{Purpose, ServerMemory};
+use std::sync::Arc;
+
+/// From these parts of the memory on threads give back what they have freed, no new message is read, and no command may hold much:
+/// in percent.
+const SCARCE_PERCENT: u64 = 70;
+const FULL_PERCENT: u64 = 90;
+const TOO_MUCH_PERCENT: u64 = 95;
+
+/// How near the process is to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pressure {
+    None,
+    /// Nothing that was freed is kept.
+    Scarce,
+    /// Nothing that is large may begin.
+    Full,
+    /// What is large must end.
+    TooMuch,
+}
+
+/// What the budget is told.
+pub(crate) struct PressureGauge {
+    memory: Arc<ServerMemory>,
+    usable: u64,
+    told: i64,
+}
+
+impl PressureGauge {
+    /// For a process that may use so many bytes.
+    pub fn new(memory: &Arc<ServerMemory>, usable: u64) -> Self {
+        Self { memory: Arc::clone(memory), usable, told: 0 }
+    }
+
+    /// Whether the process has so much that it is to be asked often.
+    pub fn is_near(&self, taken: u64) -> bool {
+        taken > self.usable / 2
+    }
+
+    /// Notes what the process has taken, without what the system may take back by itself.
+    pub fn note(&mut self, taken: u64) -> Pressure {
+        let part = self.usable / 100;
+        let pressure = match taken / part.max(1) {
+            percent if percent >= TOO_MUCH_PERCENT => Pressure::TooMuch,
+            percent if percent >= FULL_PERCENT => Pressure::Full,
+            percent if percent >= SCARCE_PERCENT => Pressure::Scarce,
+            _ => Pressure::None,
+        };
+        let fills_to = match pressure {
+            Pressure::None | Pressure::Scarce => 0,
+            Pressure::Full => self.memory.limit(Purpose::Message),
+            Pressure::TooMuch => self.memory.bytes_max(),
+        };
+        let known = self.memory.held() as i64 - self.told;
+        let tells = (fills_to as i64 - known).max(0);
+        self.memory.tell(tells - self.told);
+        self.told = tells;
+        pressure
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budget_is_full_while_the_process_has_too_much() {
+        let memory = ServerMemory::new(1600);
+        let mut gauge = PressureGauge::new(&memory, 10_000);
+        let held = memory.draw(300, Purpose::Work);
+        assert_eq!((gauge.note(8999), memory.held()), (Pressure::Scarce, 300));
+        assert_eq!((gauge.note(9000), memory.held()), (Pressure::Full, 1200));
+        assert!(memory.draw(1, Purpose::Message).is_none() && memory.is_short());
+        assert_eq!((gauge.note(9500), memory.held()), (Pressure::TooMuch, 1600));
+        drop(held);
+        assert_eq!((gauge.note(9500), memory.held()), (Pressure::TooMuch, 1600));
+        assert_eq!((gauge.note(5001), memory.held()), (Pressure::None, 0));
+        assert!(gauge.is_near(5001) && !gauge.is_near(5000));
+    }
+}

@@ -1,0 +1,114 @@
+//! Room in the server's memory for the reply that a cursor's batch becomes.
+//!
+//! Short batches draw nothing. A longer one draws as it grows; where there is no room, it ends with what it has, and what is left
+//! comes with the next `getMore`. Only a batch that may not end yet waits: one whose first document is long, and one that no other
+//! follows.
+
+use crate::dispatch::RunOn;
+use crate::invocation::Invocation;
+use bunko_errors::Result;
+use bunko_operation::{Draw, Place, Purpose, ServerMemory};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// So much of a batch draws nothing.
+const FREE_BYTES: usize = 256 * 1024;
+/// What a batch draws at a time.
+const STEP_BYTES: usize = 1 << 20;
+/// How long a batch waits that may not end. Clients that do not read their replies are closed sooner, so there is room by then;
+/// where there is none even so, the batch goes on, and its reply is counted.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a batch does where there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    /// It ends: the cursor stays open.
+    EndsBatch,
+    /// It waits: no batch follows, or this one has no document yet.
+    Waits,
+}
+
+/// The room of one batch.
+pub(crate) struct ReplyRoom<'i, 'a> {
+    invocation: &'i Invocation<'a>,
+    is_only: bool,
+    drawn: Option<Draw>,
+    bytes: usize,
+    /// Until when it waits for room, from when it first had to.
+    patience: Option<Instant>,
+}
+
+impl<'i, 'a> ReplyRoom<'i, 'a> {
+    /// Of a batch that others follow, or of the only one.
+    pub fn new(invocation: &'i Invocation<'a>, is_only: bool) -> Self {
+        Self { invocation, is_only, drawn: None, bytes: FREE_BYTES, patience: None }
+    }
+
+    /// What the batch may have without another draw, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn memory(&self) -> &Arc<ServerMemory> {
+        &self.invocation.service.facts.memory_limits.server
+    }
+
+    /// Counts the documents of the batch, which has come to its end.
+    pub fn note_returned(&self, documents: u64) {
+        self.invocation.service.counters.note_returned(documents);
+    }
+
+    /// Whether short batches are wanted.
+    pub fn is_short(&self) -> bool {
+        self.memory().is_short()
+    }
+
+    /// Draws for a batch that has `documents` and would have so many bytes with the next; whether there is room.
+    /// # Errors
+    /// As [`bunko_operation::OperationContext::check`] of a batch that waits; [`bunko_errors::Failure::too_long`] on a thread that
+    /// is not its own.
+    pub fn grow(&mut self, bytes: usize, documents: u64) -> Result<bool> {
+        let missing = bytes.saturating_sub(self.bytes);
+        if missing == 0 {
+            return Ok(true);
+        }
+        let shortage = if documents == 0 || self.is_only { Shortage::Waits } else { Shortage::EndsBatch };
+        let step = missing.next_multiple_of(STEP_BYTES) as u64;
+        let draw = match self.memory().draw(step, Purpose::Reply) {
+            Some(draw) => draw,
+            None if shortage == Shortage::EndsBatch => return Ok(false),
+            None => self.wait_for(step)?,
+        };
+        self.invocation.operation().prepay(step);
+        self.bytes += step as usize;
+        match &mut self.drawn {
+            Some(drawn) => drawn.join(draw),
+            none => *none = Some(draw),
+        }
+        Ok(true)
+    }
+
+    fn wait_for(&mut self, bytes: u64) -> Result<Draw> {
+        let operation = self.invocation.operation();
+        if operation.place() != Place::OwnThread && operation.patience_ends().is_some() {
+            operation.leave_shared_thread()?;
+        }
+        let mut drawing = self.memory().draw_in_turn(bytes, Purpose::Reply);
+        let end = *self.patience.get_or_insert_with(|| Instant::now() + PATIENCE);
+        // The thread may be one that serves others.
+        while self.invocation.run_on == RunOn::OwnThread && Instant::now() < end {
+            let until = operation.may_wait_until()?;
+            if let Some(draw) = drawing.wait_until(until.min(end)) {
+                return Ok(draw);
+            }
+        }
+        Ok(self.memory().count(bytes, Purpose::Reply))
+    }
+
+    /// What was drawn, for a reply of so many bytes.
+    pub fn into_draw(self, reply_bytes: usize) -> Option<Draw> {
+        let mut drawn = self.drawn?;
+        drawn.set(reply_bytes as u64);
+        Some(drawn)
+    }
+}

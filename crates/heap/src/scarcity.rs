@@ -1,0 +1,20 @@
+//! Threads that rest and keep memory.
+
+use libmimalloc_sys::mi_collect;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static IS_SCARCE: AtomicBool = AtomicBool::new(false);
+
+/// Says whether memory is scarce from now on.
+pub fn note_scarcity(is_scarce: bool) {
+    IS_SCARCE.store(is_scarce, Ordering::Relaxed);
+}
+
+/// Gives back to the system what this thread has freed, where memory is scarce. mimalloc keeps it for what the thread does next: for
+/// threads that may rest from now on, and are many, that adds up.
+pub fn give_back_before_rest() {
+    if IS_SCARCE.load(Ordering::Relaxed) {
+        // SAFETY: takes a flag; each thread may call it at any time.
+        unsafe { mi_collect(true) };
+    }
+}

@@ -1,0 +1,179 @@
+//! Replies that clients have not read. They count as the server's memory from when a write would block until the client has
+//! taken them.
+//!
+//! **Invariant:** unread replies hold at most twice the part of the budget that replies may draw, and one reply more: beyond that
+//! the connection is closed whose client has read nothing for longest.
+
+use bunko_operation::{Draw, Purpose, ServerMemory};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// While others wait for room, a client is closed that has read nothing for so long.
+const UNREAD_MAX: Duration = Duration::from_secs(5);
+/// How often a connection that waits for its client asks whether it is to be closed.
+pub(crate) const LOOK: Duration = Duration::from_millis(250);
+
+/// When a client last read something, and a number that makes it unique.
+type Age = (Instant, u64);
+
+struct Entry {
+    bytes: u64,
+    closed: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Entries {
+    last: u64,
+    bytes: u64,
+    by_age: BTreeMap<Age, Entry>,
+}
+
+impl Entries {
+    fn insert(&mut self, entry: Entry) -> Age {
+        self.last += 1;
+        let age = (Instant::now(), self.last);
+        self.bytes += entry.bytes;
+        self.by_age.insert(age, entry);
+        age
+    }
+
+    fn remove(&mut self, age: Age) -> Option<Entry> {
+        let entry = self.by_age.remove(&age)?;
+        self.bytes -= entry.bytes;
+        Some(entry)
+    }
+}
+
+/// All of them.
+pub(crate) struct UnreadReplies {
+    memory: Arc<ServerMemory>,
+    entries: Mutex<Entries>,
+}
+
+impl UnreadReplies {
+    pub fn new(memory: &Arc<ServerMemory>) -> Self {
+        Self { memory: Arc::clone(memory), entries: Mutex::default() }
+    }
+
+    /// Counts a reply of so many bytes until it is dropped; `drawn` is what has been drawn for it.
+    pub fn begin(&self, bytes: usize, drawn: Option<Draw>) -> Unread<'_> {
+        let mut draw = drawn.unwrap_or_else(|| self.memory.count(0, Purpose::Reply));
+        draw.set(bytes as u64);
+        let closed = Arc::new(Notify::new());
+        let mut entries = self.entries.lock();
+        let age = entries.insert(Entry { bytes: bytes as u64, closed: Arc::clone(&closed) });
+        while entries.bytes > 2 * self.memory.own_limit(Purpose::Reply) && entries.by_age.len() > 1 {
+            let Some((oldest, _)) = entries.by_age.first_key_value() else { break };
+            let oldest = *oldest;
+            // It waits at its socket, and hears of it there.
+            entries.remove(oldest).into_iter().for_each(|entry| entry.closed.notify_one());
+        }
+        Unread { replies: self, age, closed, _draw: draw }
+    }
+
+    /// Whether others want the room that unread replies hold.
+    fn is_room_wanted(&self, entries: &Entries) -> bool {
+        self.memory.waiting_for(Purpose::Reply) > 0
+            || self.memory.held() > self.memory.limit(Purpose::Work)
+            || entries.bytes > self.memory.own_limit(Purpose::Reply)
+    }
+}
+
+/// One of them.
+pub(crate) struct Unread<'r> {
+    replies: &'r UnreadReplies,
+    age: Age,
+    closed: Arc<Notify>,
+    _draw: Draw,
+}
+
+impl Unread<'_> {
+    /// Notes that the client has read some of it.
+    pub fn note_progress(&mut self) {
+        let mut entries = self.replies.entries.lock();
+        if let Some(entry) = entries.remove(self.age) {
+            self.age = entries.insert(entry);
+        }
+    }
+
+    /// Returns once the connection is to be closed because replies hold too much.
+    pub async fn closed(&self) {
+        self.closed.notified().await;
+    }
+
+    /// Whether the connection is to be closed: others want the room, and its client has read nothing for longest.
+    pub fn is_to_be_closed(&self) -> bool {
+        let mut entries = self.replies.entries.lock();
+        let is_oldest = entries.by_age.first_key_value().is_some_and(|(oldest, _)| *oldest == self.age);
+        let is_old = self.age.0.elapsed() >= UNREAD_MAX;
+        let is_it = is_oldest && is_old && self.replies.is_room_wanted(&entries);
+        if is_it {
+            // The next oldest may go as soon as it asks.
+            entries.remove(self.age);
+        }
+        is_it
+    }
+}
+
+impl Drop for Unread<'_> {
+    fn drop(&mut self) {
+        self.replies.entries.lock().remove(self.age);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    /// Replies may draw 400 of them.
+    const BUDGET: u64 = 1600;
+
+    fn is_closed(unread: &Unread<'_>) -> bool {
+        pin!(unread.closed()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn beyond_the_bound_the_one_goes_that_is_unread_for_longest() {
+        let memory = ServerMemory::new(BUDGET);
+        let replies = UnreadReplies::new(&memory);
+        let (mut first, second) = (replies.begin(300, None), replies.begin(300, None));
+        first.note_progress();
+        assert!(!is_closed(&first) && !is_closed(&second));
+        let third = replies.begin(300, None);
+        assert_eq!([&first, &second, &third].map(is_closed), [false, true, false]);
+        drop(second);
+        assert_eq!(memory.drawn(Purpose::Reply), 600);
+        drop((first, third));
+        // One alone may be larger than the bound.
+        let large = replies.begin(5000, memory.draw(100, Purpose::Reply));
+        assert!(!is_closed(&large) && memory.held() == 5000);
+        drop(large);
+        assert_eq!(memory.held(), 0);
+    }
+
+    #[test]
+    fn only_old_ones_go_and_only_where_room_is_wanted() {
+        let memory = ServerMemory::new(BUDGET);
+        let replies = UnreadReplies::new(&memory);
+        let (mut old, young) = (replies.begin(300, None), replies.begin(50, None));
+        let long_ago = Instant::now().checked_sub(2 * UNREAD_MAX).expect("a machine that has run for a while");
+        {
+            let mut entries = replies.entries.lock();
+            let entry = entries.remove(old.age).expect("it is there");
+            entries.bytes += entry.bytes;
+            entries.by_age.insert((long_ago, 0), entry);
+            old.age = (long_ago, 0);
+        }
+        assert!(!old.is_to_be_closed(), "there is room");
+        let more = replies.begin(51, None);
+        assert!(!young.is_to_be_closed() && !more.is_to_be_closed());
+        assert!(old.is_to_be_closed());
+        assert!(!young.is_to_be_closed(), "it is the oldest now, and not old");
+    }
+}
