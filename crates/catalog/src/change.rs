@@ -294,9 +294,13 @@ fn all_keys(
     record: RecordId,
     grown: Option<(usize, &mut Vec<(usize, Multikey)>)>,
 ) -> Result<BTreeSet<Vec<u8>>> {
-    let keys = index_keys(index, DocumentRef::trusted(document))?;
+    let document = DocumentRef::trusted(document);
+    let keys = index_keys(index, document)?;
     if let Some((position, grown)) = grown {
         index.kind.check_arrays(index, &keys.multikey)?;
+        if !keys.keys.is_empty() {
+            index.kind.check_document(index, document)?;
+        }
         note_growth(grown, position, index, &keys.multikey);
     }
     Ok(keys

@@ -129,6 +129,9 @@ pub(crate) fn append_stored_keys(
     }
     let found = index_keys(index, document)?;
     index.kind.check_arrays(index, &found.multikey)?;
+    if !found.keys.is_empty() {
+        index.kind.check_document(index, document)?;
+    }
     note_growth(grown, position, index, &found.multikey);
     for key in found.keys {
         let start = bytes.len();

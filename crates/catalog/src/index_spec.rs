@@ -124,10 +124,6 @@ impl IndexSpec {
             let id = options.version.into_iter().fold(Self::id(), Self::with_version);
             return Ok(options.strings.into_iter().fold(id, |id, strings| id.with_strings(&strings)));
         }
-        if kind.name != kinds::TEXT_INDEX && key.get(kinds::TEXT_TERMS).is_some() {
-            let message = format!("the field '{}' can only be in the key of a text index", kinds::TEXT_TERMS);
-            return Err(cannot_create(message));
-        }
         if name == ID_INDEX || name == "*" {
             return Err(Failure::bad_value(format!("The index name '{name}' is not valid.")));
         }

@@ -184,7 +184,7 @@ fn polygon(coordinates: ArrayRef<'_>, winding: Winding) -> Reason<Polygon> {
         rings.push(ring(array(coordinates, "Polygon coordinates")?, winding)?);
     }
     let outer = rings.remove(0);
-    Polygon::new(outer, rings)
+    Ok(Polygon::new(outer, rings))
 }
 
 fn ring(coordinates: ArrayRef<'_>, winding: Winding) -> Reason<Ring> {

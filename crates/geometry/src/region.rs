@@ -85,7 +85,11 @@ impl Region {
             return Ok(Self::Shape(Shape::point(Vector::at(point.x, point.y))));
         }
         match value {
-            ValueRef::Document(geometry) => geojson::shape(geometry).map(|(shape, _)| Self::Shape(shape)),
+            ValueRef::Document(geometry) => {
+                let (shape, _) = geojson::shape(geometry)?;
+                shape.fault().map_or(Ok(()), |fault| Err(fault.to_owned()))?;
+                Ok(Self::Shape(shape))
+            }
             other => Err(format!("$geometry must be an object, found {}", other.kind().alias())),
         }
     }

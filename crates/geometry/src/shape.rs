@@ -45,6 +45,11 @@ impl Shape {
         }
     }
 
+    /// Why it is no shape: rings of a polygon that do not fit together.
+    pub(crate) fn fault(&self) -> Option<&str> {
+        self.polygons.iter().find_map(Polygon::fault)
+    }
+
     /// Whether it is one point, one line or one polygon.
     pub fn is_single(&self) -> bool {
         self.points.len() + self.lines.len() + self.polygons.len() == 1

@@ -21,6 +21,23 @@ impl Stored {
     /// # Errors
     /// The reason why it is no geometry.
     pub fn parse(value: ValueRef<'_>) -> Result<Self, String> {
+        let stored = Self::kept(value)?;
+        match stored.sphere.as_ref().and_then(Shape::fault) {
+            Some(fault) => Err(fault.to_owned()),
+            None => Ok(stored),
+        }
+    }
+
+    /// Whether [`Stored::parse`] may refuse what [`Stored::kept`] takes.
+    pub fn may_have_faults(value: ValueRef<'_>) -> bool {
+        let kind = value.as_document().and_then(|geometry| geometry.get("type")?.as_str());
+        matches!(kind, Some("GeometryCollection" | "MultiPolygon" | "Polygon"))
+    }
+
+    /// Reads a value that is there already: polygons of an earlier version may have holes that [`Stored::parse`] refuses.
+    /// # Errors
+    /// The reason why it is no geometry.
+    pub fn kept(value: ValueRef<'_>) -> Result<Self, String> {
         if geojson::is_pair(value) {
             let flat = geojson::pair(value, Further::Allowed)?;
             let sphere = flat.is_on_sphere().then(|| Shape::point(Vector::at(flat.x, flat.y)));

@@ -2,11 +2,11 @@
 
 use super::{Definition, Stages, group, sort};
 use crate::Environment;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef, order};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, StringUse, Value, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Expression;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$bucket", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$bucket", strings: StringUse::Collated, parse };
 
 fn refusal(code: i32, message: impl Into<String>) -> Failure {
     Failure::new(ErrorCode(code), message.into())

@@ -8,7 +8,7 @@ use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::{DocumentStream, Documents, Environment, Flow};
 use bunko_bson::key_string::Direction;
-use bunko_bson::{DocumentBuf, DocumentRef, Element, Value, ValueRef, number, order};
+use bunko_bson::{DocumentBuf, DocumentRef, Element, StringUse, Value, ValueRef, number, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Accumulator, AccumulatorExpression, Dependencies, Expression, Offered};
 use bunko_operation::Gatherer;
@@ -16,7 +16,7 @@ use bunko_query::append_spilled;
 use bunko_scratch::{Sorter, Spilled};
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$bucketAuto", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$bucketAuto", strings: StringUse::Collated, parse };
 
 struct BucketAuto {
     group_by: Expression,

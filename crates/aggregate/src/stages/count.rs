@@ -2,10 +2,10 @@
 
 use super::{Definition, Stages, group, reshaped};
 use crate::Environment;
-use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_bson::{DocumentBuf, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const DEFINITION: Definition = Definition { name: "$count", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$count", strings: StringUse::AsBytes, parse };
 
 /// Short for `$group` and `$project`.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {

@@ -4,12 +4,12 @@ use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::{DocumentStream, Documents, Environment};
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Expression};
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$documents", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$documents", strings: StringUse::AsBytes, parse };
 
 /// The expression sees no document, but the variables around it.
 struct InPlace(Expression);

@@ -4,7 +4,7 @@ use super::{Definition, Reads, Stage, Stages, position};
 use crate::metadata::{Carried, Holding, Releasing};
 use crate::{DocumentStream, Environment, Flow, Pipeline};
 use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{AtHand, Dependencies, FieldPath};
 use bunko_operation::Gatherer;
@@ -12,7 +12,7 @@ use bunko_query::append_spilled;
 use bunko_scratch::{Spilled, Spool, SpoolReader};
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$facet", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$facet", strings: StringUse::AsBytes, parse };
 
 /// Most bytes of what the pipelines make together.
 /// Source: MongoDB 8.2, parameter `internalQueryFacetMaxOutputDocSizeBytes`.

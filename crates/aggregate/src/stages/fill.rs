@@ -4,11 +4,11 @@
 use super::{Definition, Stages, reshaped, window};
 use crate::Environment;
 use crate::stage_fields::StageFields;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Element, Value, ValueRef};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Element, StringUse, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Expression, FieldPath, SortPattern};
 
-pub(super) const DEFINITION: Definition = Definition { name: "$fill", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$fill", strings: StringUse::Collated, parse };
 
 /// Errors: `FailedToParse` for what is no document, `TypeMismatch` and those of IDL for its fields, 6050203 for no output,
 /// 6050200 to 6050202 for a field of it, 6050204 for two kinds of partitions, 16873 for a string that is no path where

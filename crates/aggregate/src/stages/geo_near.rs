@@ -6,7 +6,7 @@ use super::{Definition, Plannable, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::{DocumentStream, Environment};
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Evaluated, Expression, FieldPath, Offered};
 use bunko_matcher::{Path, near_of};
@@ -14,7 +14,7 @@ use bunko_query::{NearAsked, NearOutput, QueryScope};
 use bunko_timeseries::TimeSeries;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$geoNear", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$geoNear", strings: StringUse::AsBytes, parse };
 
 /// The stage as it was sent. Points and distances may be variables, whose values are known once it is opened.
 #[derive(Clone)]

@@ -6,7 +6,7 @@ use crate::joined_path::local_values;
 use crate::{DocumentStream, Environment, SourceName};
 use bunko_bson::key_string::Direction;
 use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, StringOrder, Value, ValueRef, number};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, StringOrder, StringUse, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Expression, FieldPath};
 use bunko_operation::Gatherer;
@@ -14,7 +14,7 @@ use bunko_query::append_spilled;
 use foldhash::HashSet;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$graphLookup", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$graphLookup", strings: StringUse::Collated, parse };
 
 struct GraphLookup {
     source: SourceName,

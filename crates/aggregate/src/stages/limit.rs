@@ -2,12 +2,12 @@
 
 use super::{Definition, Plannable, Reads, Stage, Stages};
 use crate::{DocumentStream, Environment, Flow};
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$limit", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$limit", strings: StringUse::AsBytes, parse };
 
 struct Limit(u64);
 

@@ -3,13 +3,13 @@
 use super::{Definition, Plannable, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, Flow};
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Offered};
 use bunko_matcher::Filter;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$match", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$match", strings: StringUse::Collated, parse };
 
 struct Match {
     source: DocumentBuf,

@@ -43,7 +43,7 @@ mod window;
 
 use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, WriteStage};
-use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, Element, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, SortPattern, with_path};
 use bunko_query::Distinct;
@@ -102,6 +102,9 @@ type Stages = Vec<Box<dyn Stage>>;
 struct Definition {
     /// With its `$`.
     name: &'static str,
+    /// Whether it compares values itself, beside the expressions that it holds.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the test that walks the table reads it"))]
+    strings: StringUse,
     /// Reads the specification.
     parse: fn(ValueRef<'_>, &Environment) -> Result<Stages>,
 }
@@ -238,6 +241,71 @@ fn is_stage(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Documents, Pipeline};
+    use bunko_bson::StringOrder;
+    use bunko_operation::OperationContext;
+    use bunko_query::QueryScope;
+    use bunko_testkit::collators::WithoutCase;
+    use bunko_testkit::shell;
+
+    const DOCUMENTS: &[&str] = &[
+        "{_id: 1, s: 'b', v: 1, w: 5}",
+        "{_id: 2, s: 'C', v: 2}",
+        "{_id: 3, s: 'B', v: 4}",
+        "{_id: 4, s: 'a', v: 2, list: ['x', 'X']}",
+    ];
+    const SPECIFICATIONS: &[&str] = &[
+        "{s: 'c'}",
+        "{s: 1}",
+        "{_id: '$s', n: {$sum: 1}}",
+        "'$s'",
+        "'$list'",
+        "'s'",
+        "1",
+        "{groupBy: '$s', boundaries: ['B', 'c', 'd'], default: 'x'}",
+        "{groupBy: '$s', buckets: 2}",
+        "{field: 'v', partitionByFields: ['s'], range: {step: 1, bounds: 'full'}}",
+        "{partitionByFields: ['s'], sortBy: {v: 1}, output: {w: {method: 'locf'}}}",
+        "{partitionBy: '$s', sortBy: {v: 1}, output: {n: {$sum: 1}}}",
+        "{newRoot: {x: '$s'}}",
+        "{x: '$s'}",
+        "{f: [{$limit: 1}]}",
+        "'$$KEEP'",
+    ];
+    /// Stages that read other collections, for which scripts of commands ask, or come out in any order.
+    const ASKED_ELSEWHERE: &[&str] = &["$graphLookup", "$lookup", "$rankFusion", "$sample", "$scoreFusion"];
+
+    /// What the stage makes of the documents, by all specifications that it takes.
+    fn results(stage: &str, strings: &StringOrder) -> Vec<(&'static str, Vec<String>)> {
+        let document = |text: &str| shell::parse_document(text).unwrap_or_else(|failure| panic!("{text}: {failure}"));
+        let operation = OperationContext::unlimited();
+        let mut results = Vec::new();
+        for specification in SPECIFICATIONS {
+            let scope = QueryScope { strings: strings.clone(), ..QueryScope::new(0, Arc::clone(&operation)) };
+            let written = document(&format!("{{p: [{{'{stage}': {specification}}}]}}"));
+            let stages = written.as_ref().get("p").and_then(ValueRef::as_array).expect("an array");
+            let Ok(pipeline) = Pipeline::parse(stages, Environment::new(Arc::new(scope))) else { continue };
+            let source: Vec<DocumentBuf> = DOCUMENTS.iter().map(|text| document(text)).collect();
+            let mut stream = pipeline.open(Box::new(Documents::new(source)));
+            let mut made = Vec::new();
+            while let Ok(Some(document)) = stream.next() {
+                made.push(shell::print(ValueRef::from(&document)));
+            }
+            results.push((*specification, made));
+        }
+        results
+    }
+
+    #[test]
+    fn stages_compare_strings_as_their_entries_say() {
+        for definition in DEFINITIONS.iter().filter(|definition| !ASKED_ELSEWHERE.contains(&definition.name)) {
+            let by_bytes = results(definition.name, StringOrder::BYTES);
+            let collated = results(definition.name, &StringOrder::collated(Arc::new(WithoutCase)));
+            let differing = by_bytes.iter().zip(&collated).find(|(one, other)| one != other);
+            let says = definition.strings == StringUse::Collated;
+            assert_eq!(differing.is_some(), says, "{}: {differing:?}", definition.name);
+        }
+    }
 
     #[test]
     fn every_stage_has_its_script() {

@@ -3,13 +3,13 @@
 use super::{Definition, Reads, Stage, Stages};
 use crate::stage_fields::StageFields;
 use crate::{DocumentStream, Environment, OutTarget, SourceName, WriteStage};
-use bunko_bson::ValueRef;
+use bunko_bson::{StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
 use bunko_timeseries::TimeSeries;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$out", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$out", strings: StringUse::AsBytes, parse };
 
 /// Databases that nobody writes out to.
 const INTERNAL: &[&str] = &["admin", "config", "local"];

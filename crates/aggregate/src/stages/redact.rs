@@ -2,12 +2,12 @@
 
 use super::{Definition, Reads, Stage, Stages};
 use crate::{DocumentStream, Environment};
-use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_bson::{DocumentBuf, StringUse, ValueRef};
 use bunko_errors::Result;
 use bunko_expression::{Dependencies, Redaction};
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$redact", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$redact", strings: StringUse::AsBytes, parse };
 
 struct Redact(Redaction);
 

@@ -2,23 +2,41 @@
 
 use super::{Definition, Reads, Stage, Stages};
 use crate::{DocumentStream, Environment, Flow};
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Reshaping};
 use std::sync::Arc;
 
-pub(super) const ADD_FIELDS: Definition =
-    Definition { name: "$addFields", parse: |value, environment| parse("$addFields", value, environment) };
-pub(super) const PROJECT: Definition =
-    Definition { name: "$project", parse: |value, environment| parse("$project", value, environment) };
-pub(super) const REPLACE_ROOT: Definition =
-    Definition { name: "$replaceRoot", parse: |value, environment| parse("$replaceRoot", value, environment) };
-pub(super) const REPLACE_WITH: Definition =
-    Definition { name: "$replaceWith", parse: |value, environment| parse("$replaceWith", value, environment) };
-pub(super) const SET: Definition =
-    Definition { name: "$set", parse: |value, environment| parse("$set", value, environment) };
-pub(super) const UNSET: Definition =
-    Definition { name: "$unset", parse: |value, environment| parse("$unset", value, environment) };
+pub(super) const ADD_FIELDS: Definition = Definition {
+    name: "$addFields",
+    strings: StringUse::AsBytes,
+    parse: |value, environment| parse("$addFields", value, environment),
+};
+pub(super) const PROJECT: Definition = Definition {
+    name: "$project",
+    strings: StringUse::AsBytes,
+    parse: |value, environment| parse("$project", value, environment),
+};
+pub(super) const REPLACE_ROOT: Definition = Definition {
+    name: "$replaceRoot",
+    strings: StringUse::AsBytes,
+    parse: |value, environment| parse("$replaceRoot", value, environment),
+};
+pub(super) const REPLACE_WITH: Definition = Definition {
+    name: "$replaceWith",
+    strings: StringUse::AsBytes,
+    parse: |value, environment| parse("$replaceWith", value, environment),
+};
+pub(super) const SET: Definition = Definition {
+    name: "$set",
+    strings: StringUse::AsBytes,
+    parse: |value, environment| parse("$set", value, environment),
+};
+pub(super) const UNSET: Definition = Definition {
+    name: "$unset",
+    strings: StringUse::AsBytes,
+    parse: |value, environment| parse("$unset", value, environment),
+};
 
 pub(super) fn parse(name: &str, value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let unknown = || Failure::new(ErrorCode(40324), format!("Unrecognized pipeline stage name: '{name}'"));

@@ -4,14 +4,14 @@ use super::stage_memory::StageMemory;
 use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::{DocumentStream, Documents, Environment, Flow};
-use bunko_bson::{DocumentBuf, ValueRef, number};
+use bunko_bson::{DocumentBuf, StringUse, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
 use bunko_operation::Gatherer;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$sample", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$sample", strings: StringUse::AsBytes, parse };
 
 struct Sample {
     size: usize,

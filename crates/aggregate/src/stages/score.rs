@@ -9,13 +9,13 @@ use crate::metadata::Carried;
 use crate::stage_fields::StageFields;
 use crate::{DocumentStream, Environment};
 use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef, number};
+use bunko_bson::{ArrayBuf, DocumentBuf, StringUse, ValueRef, number};
 use bunko_errors::{Failure, Result};
 use bunko_expression::{AtHand, Dependencies, Expression};
 use bunko_operation::Gatherer;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$score", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$score", strings: StringUse::AsBytes, parse };
 
 /// Source: MongoDB manual, "$score", "scoreDetails".
 const DESCRIPTION: &str = "the score calculated from multiplying a weight in the range [0,1] with either a normalized or \

@@ -4,16 +4,20 @@
 use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, Searched, SourceName};
-use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_bson::{DocumentBuf, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Offered};
 use bunko_search::{Asked, Hit, Search, SearchIndexDefinition, SearchQuery, Shown, has_true, metadata_of_nothing};
 use std::sync::Arc;
 
-pub(super) const DOCUMENTS: Definition =
-    Definition { name: "$search", parse: |value, environment| parse("$search", Asked::Documents, value, environment) };
+pub(super) const DOCUMENTS: Definition = Definition {
+    name: "$search",
+    strings: StringUse::AsBytes,
+    parse: |value, environment| parse("$search", Asked::Documents, value, environment),
+};
 pub(super) const METADATA: Definition = Definition {
     name: "$searchMeta",
+    strings: StringUse::AsBytes,
     parse: |value, environment| parse("$searchMeta", Asked::Metadata, value, environment),
 };
 

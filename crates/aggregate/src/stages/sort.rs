@@ -3,14 +3,14 @@
 use super::{Definition, Plannable, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, Flow};
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, SortPattern};
 use bunko_query::append_spilled;
 use bunko_scratch::Sorter;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$sort", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$sort", strings: StringUse::Collated, parse };
 
 struct Sort {
     pattern: SortPattern,

@@ -2,10 +2,10 @@
 
 use super::{Definition, Stages, group, sort};
 use crate::Environment;
-use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_bson::{DocumentBuf, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const DEFINITION: Definition = Definition { name: "$sortByCount", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$sortByCount", strings: StringUse::Collated, parse };
 
 /// Short for `$group` and `$sort`.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {

@@ -4,12 +4,12 @@ use super::{Definition, Reads, Stage, Stages, position};
 use crate::stage_fields::StageFields;
 use crate::sub_pipeline::SubPipeline;
 use crate::{DocumentStream, Environment, Flow, SourceName};
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_expression::{AtHand, Dependencies};
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$unionWith", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$unionWith", strings: StringUse::AsBytes, parse };
 
 struct UnionWith {
     other: SubPipeline,

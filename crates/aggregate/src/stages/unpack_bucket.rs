@@ -4,13 +4,14 @@ use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::stage_fields::StageFields;
 use crate::{DocumentStream, Environment};
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
 use bunko_timeseries::{TimeSeries, Unpacked};
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$_internalUnpackBucket", parse };
+pub(super) const DEFINITION: Definition =
+    Definition { name: "$_internalUnpackBucket", strings: StringUse::AsBytes, parse };
 
 /// Bytes of measurements that are unpacked at once.
 const PART_BYTES: usize = 1 << 20;

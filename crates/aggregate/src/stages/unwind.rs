@@ -4,14 +4,14 @@ use super::around::{Around, ReadFields};
 use super::{Definition, Reads, Stage, Stages};
 use crate::stream::{StandInVisitor, StandIns};
 use crate::{DocumentStream, Environment, Flow};
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Elements, ValueRef};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Elements, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, FieldPath, with_path};
 use bunko_operation::OperationContext;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$unwind", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$unwind", strings: StringUse::AsBytes, parse };
 
 struct Unwind {
     path: FieldPath,

@@ -8,12 +8,12 @@ use super::search_filter::{refuse_elsewhere_only, visit_conditions};
 use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, ScoredDocuments};
-use bunko_bson::{DocumentBuf, ValueRef, number};
+use bunko_bson::{DocumentBuf, StringUse, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Offered};
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$vectorSearch", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$vectorSearch", strings: StringUse::AsBytes, parse };
 
 /// The stage as it was sent.
 struct VectorSearch(DocumentBuf);

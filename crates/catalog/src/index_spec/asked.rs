@@ -4,6 +4,7 @@
 use super::options::check_id_options;
 use super::{IndexSpec, compound_wildcard, is_on_id};
 use crate::key_pattern::cannot_create;
+use crate::kinds;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -11,9 +12,10 @@ use bunko_errors::{ErrorCode, Failure, Result};
 impl IndexSpec {
     /// Parses what a client asks for.
     /// # Errors
-    /// As [`Self::parse`]; `CannotCreateIndex` for a name with a NUL; of `wildcardProjection` 51270 for an empty document, 51271 for
-    /// an operator, 31249 and 31250 for a path through another one, 31324 for a positional path, 16410 for another name with `$`,
-    /// 40352, 40353 and 15998 for empty names; those of compound wildcard indexes, from 7246200 to 7246211.
+    /// As [`Self::parse`]; `CannotCreateIndex` for a name with a NUL, for `_fts` outside of a text index and for `prepareUnique`
+    /// beside `unique`; of `wildcardProjection` 51270 for an empty document, 51271 for an operator, 31249 and 31250 for a path
+    /// through another one, 31324 for a positional path, 16410 for another name with `$`, 40352, 40353 and 15998 for empty names;
+    /// those of compound wildcard indexes, from 7246200 to 7246211.
     pub fn parse_asked(spec: DocumentRef<'_>) -> Result<Self> {
         compound_wildcard::check(spec)?;
         let parsed = Self::parse(spec)?;
@@ -23,6 +25,16 @@ impl IndexSpec {
             let key = ValueText(ValueRef::Document(key));
             let message = format!("The field 'key' for an _id index must be {{_id: 1}}, but got {key}");
             return Err(Failure::bad_value(message));
+        }
+        if parsed.kind.name() != kinds::TEXT_INDEX && key.get(kinds::TEXT_TERMS).is_some() {
+            let message = format!("the field '{}' can only be in the key of a text index", kinds::TEXT_TERMS);
+            return Err(cannot_create(message));
+        }
+        if parsed.is_unique && parsed.prepares_unique {
+            return Err(cannot_create(format!(
+                "an index that is unique cannot prepare to become so: 'unique' and 'prepareUnique' are both set in {}",
+                ValueText(ValueRef::Document(spec))
+            )));
         }
         if parsed.name.contains('\0') {
             return Err(cannot_create("index name cannot contain NUL bytes".to_owned()));

@@ -169,12 +169,6 @@ impl Options {
         if self.is_sparse && self.partial_filter.is_some() {
             return Err(cannot_create("cannot mix \"partialFilterExpression\" and \"sparse\" options".to_owned()));
         }
-        if self.is_unique && self.prepares_unique {
-            return Err(cannot_create(format!(
-                "an index that is unique cannot prepare to become so: 'unique' and 'prepareUnique' are both set in {}",
-                ValueText(ValueRef::Document(spec))
-            )));
-        }
         if self.version == Some(1) && self.strings.is_some() {
             return Err(cannot_create(format!(
                 "Invalid index specification {}; cannot create an index with the 'collation' option and v=1",

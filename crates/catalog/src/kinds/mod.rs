@@ -39,6 +39,14 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// Refuses a document that is written and has keys, or that an index is built over, for values that documents of an
+    /// earlier version may have.
+    /// # Errors
+    /// That the document cannot be indexed.
+    fn check_document(&self, _index: &IndexSpec, _document: DocumentRef<'_>) -> Result<()> {
+        Ok(())
+    }
+
     /// What the planner may ask of it.
     fn answers(&self) -> Answers;
 

@@ -133,6 +133,15 @@ impl IndexKind for Sphere {
         Ok(Multikey::default())
     }
 
+    fn check_document(&self, index: &IndexSpec, document: DocumentRef<'_>) -> Result<()> {
+        for (field, _) in index.fields.iter().zip(&self.is_geo).filter(|(_, is_geo)| **is_geo) {
+            for value in values_at(document, &field.path).into_iter().filter(|value| Stored::may_have_faults(*value)) {
+                Stored::parse(value).map_err(|reason| no_keys(document, &reason))?;
+            }
+        }
+        Ok(())
+    }
+
     fn answers(&self) -> Answers {
         Answers::ByItself
     }
@@ -146,7 +155,7 @@ fn cells(document: DocumentRef<'_>, path: &str, version: Version) -> Result<Vec<
     }
     let mut numbers = Vec::new();
     for value in values {
-        let stored = Stored::parse(value).map_err(|reason| no_keys(document, &reason))?;
+        let stored = Stored::kept(value).map_err(|reason| no_keys(document, &reason))?;
         let Some(shape) = stored.sphere() else {
             return Err(no_keys(document, "longitude/latitude is out of bounds"));
         };
@@ -185,4 +194,29 @@ pub(super) fn plain_values(document: DocumentRef<'_>, path: &str) -> Result<Vec<
 fn no_keys(document: DocumentRef<'_>, reason: &str) -> Failure {
     let text = ValueText(ValueRef::Document(document));
     Failure::new(ErrorCode(16755), format!("Can't extract geo keys: {text}  {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index_keys;
+    use bunko_testkit::shell;
+
+    #[test]
+    fn a_document_of_an_earlier_version_keeps_its_keys_until_it_is_written() {
+        let document = |text: &str| shell::parse_document(text).expect(text);
+        let spec = IndexSpec::parse(document("{key: {g: '2dsphere'}, name: 'g'}").as_ref()).expect("an index");
+        let with_hole = |hole: &str| {
+            let rings =
+                format!("[[0, 0], [9, 0], [9, 9], [0, 9], [0, 0]], [[1, 1], [3, 1], [3, 3], [1, 3], [1, 1]], {hole}");
+            document(&format!("{{g: {{type: 'Polygon', coordinates: [{rings}]}}}}"))
+        };
+        let right = with_hole("[[4, 4], [5, 4], [5, 5], [4, 5], [4, 4]]");
+        let crossing = with_hole("[[2, 2], [5, 2], [5, 5], [2, 5], [2, 2]]");
+        for (document, code) in [(&right, None), (&crossing, Some(ErrorCode(16755)))] {
+            assert!(!index_keys(&spec, document.as_ref()).expect("keys").keys.is_empty());
+            let refused = spec.kind.check_document(&spec, document.as_ref()).err();
+            assert_eq!(refused.map(|failure| failure.code()), code);
+        }
+    }
 }

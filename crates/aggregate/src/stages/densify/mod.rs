@@ -11,7 +11,7 @@ use crate::metadata::Carried;
 use crate::stage_fields::StageFields;
 use crate::{DocumentStream, Environment};
 use bunko_bson::key_string::Direction;
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Value, ValueRef, order};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringUse, Value, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, FieldPath};
 use bunko_operation::Gatherer;
@@ -20,7 +20,7 @@ use range::{Bounds, Range};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$densify", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$densify", strings: StringUse::Collated, parse };
 
 /// Documents that one stage may make.
 /// Source: MongoDB 8.2, parameter `internalQueryMaxAllowedDensifyDocs`.

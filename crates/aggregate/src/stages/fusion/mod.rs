@@ -11,7 +11,7 @@ use crate::metadata::Carried;
 use crate::stage_fields::StageFields;
 use crate::{DocumentStream, Environment, SourceName};
 use bunko_bson::key_string::Direction;
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{AtHand, Dependencies, Offered};
 use bunko_operation::Gatherer;
@@ -19,8 +19,10 @@ use foldhash::HashMap;
 use inputs::Input;
 use std::sync::Arc;
 
-pub(super) const RANK: Definition = Definition { name: "$rankFusion", parse: rank::parse };
-pub(super) const SCORE: Definition = Definition { name: "$scoreFusion", parse: score::parse };
+pub(super) const RANK: Definition =
+    Definition { name: "$rankFusion", strings: StringUse::Collated, parse: rank::parse };
+pub(super) const SCORE: Definition =
+    Definition { name: "$scoreFusion", strings: StringUse::Collated, parse: score::parse };
 
 /// What tells one fusion from the other.
 trait Fusion: Send + Sync {

@@ -7,7 +7,7 @@ use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
 use crate::stream::StandIns;
 use crate::{DocumentStream, Environment, Flow};
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringUse, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{
     AccumulatorExpression, Dependencies, Engine, EvaluationContext, Expression, FieldPath, PathSlots, StandIn,
@@ -18,7 +18,7 @@ use bunko_scratch::Spilled;
 use std::sync::Arc;
 use table::{Complete, Gathered, Groups, Pending};
 
-pub(super) const DEFINITION: Definition = Definition { name: "$group", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$group", strings: StringUse::Collated, parse };
 
 struct Group {
     /// What documents are grouped by.

@@ -10,7 +10,7 @@ use crate::equality_join::{EqualityJoin, match_any};
 use crate::joined_path::local_values;
 use crate::sub_pipeline::SubPipeline;
 use crate::{DocumentStream, Environment, Flow};
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringUse, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Expression, FieldPath, Variables};
 use bunko_operation::Gatherer;
@@ -20,7 +20,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$lookup", parse: parse::parse };
+pub(super) const DEFINITION: Definition =
+    Definition { name: "$lookup", strings: StringUse::Collated, parse: parse::parse };
 
 /// Most bytes of the documents that one document is joined with, where they become an array.
 /// Source: MongoDB 8.2, parameter `internalLookupStageIntermediateDocumentMaxSizeBytes`.

@@ -4,12 +4,13 @@ mod parse;
 
 use super::{Definition, Reads, Stage};
 use crate::{DocumentStream, Environment, WriteStage};
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::Result;
 use bunko_expression::{Dependencies, Expression, FieldPath};
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$merge", parse: parse::parse };
+pub(super) const DEFINITION: Definition =
+    Definition { name: "$merge", strings: StringUse::AsBytes, parse: parse::parse };
 
 /// What `$merge` asks for. Whoever runs the pipeline writes; the stage itself only hands its input on.
 pub struct Merge {

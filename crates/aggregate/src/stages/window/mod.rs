@@ -20,7 +20,7 @@ use crate::{DocumentStream, Environment, Flow};
 use bounds::Bounds;
 pub(super) use bounds::check_unit;
 use bunko_bson::key_string::Direction;
-use bunko_bson::{DocumentBuf, DocumentRef, Element, Value, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, Element, StringUse, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{
     Dependencies, Evaluated, EvaluationContext, Expression, Offered, ParseScope, Projection, SortPattern, Variables,
@@ -34,7 +34,7 @@ use std::sync::Arc;
 /// Functions that know neither windows nor arguments.
 const RANKS: [&str; 3] = ["$denseRank", "$documentNumber", "$rank"];
 
-pub(super) const DEFINITION: Definition = Definition { name: "$setWindowFields", parse };
+pub(super) const DEFINITION: Definition = Definition { name: "$setWindowFields", strings: StringUse::Collated, parse };
 
 /// One computed field, as it was parsed.
 trait Function: Send + Sync {
