@@ -42,7 +42,7 @@ impl PartialFilter {
         canonical(self.filter.root()) == canonical(other.filter.root())
     }
 
-    /// What holds for each document of the index.
+    /// The condition that each document of the index meets.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }

@@ -40,7 +40,7 @@ pub enum Kind {
     Long,
     /// A string.
     Text,
-    /// One of these strings.
+    /// A string out of a list.
     Choice(&'static [&'static str]),
     /// A document.
     Object,
@@ -62,7 +62,7 @@ pub enum Kind {
     Timestamp,
     /// An index by its name or its keys, and no null.
     Hint,
-    /// A value of one of these types, and no null.
+    /// A value whose type is in the list, and no null.
     OneOf(&'static [Type]),
 }
 

@@ -12,7 +12,7 @@ pub struct Fields<'a> {
     pub command: &'static str,
     /// The command document.
     pub body: DocumentRef<'a>,
-    /// What whoever checked the fields met.
+    /// The fields that a check of the whole body found.
     met: Option<FieldSet>,
 }
 
@@ -39,7 +39,7 @@ struct Place {
     offset: u32,
 }
 
-/// What a walk knows of a field.
+/// The place of a field, as far as a walk noted it.
 enum Found {
     /// Whether it is there was not looked at.
     Unknown,
@@ -96,13 +96,13 @@ impl FieldSet {
     }
 }
 
-/// One of 64 bits, by a name's length and its first byte.
+/// A bit of 64 that stands for a name, by its length and its first byte.
 fn mark(name: &[u8]) -> u64 {
     let first = name.first().copied().unwrap_or_default();
     1 << ((name.len() * 5 + usize::from(first)) % u64::BITS as usize)
 }
 
-/// What became of a field's name.
+/// How a field's name was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
     Known(&'static Field),

@@ -1,5 +1,6 @@
 //! The `scale` of statistics: what sizes are divided by.
 
+use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -18,9 +19,11 @@ pub(crate) fn scale(fields: &Fields<'_>) -> Result<u64> {
 }
 
 /// Refuses options of storage statistics that are no booleans. They change nothing here: `verbose` and `numericOnly` are about
-/// what MongoDB's storage engine adds, and nobody waits for a lock.
+/// what MongoDB's storage engine adds, and no reader waits for a lock.
 /// # Errors
 /// `TypeMismatch`.
 pub(crate) fn check_storage_options(fields: &Fields<'_>) -> Result<()> {
-    ["verbose", "waitForLock", "numericOnly"].into_iter().try_for_each(|name| fields.boolean(name, false).map(drop))
+    ["verbose", "waitForLock", "numericOnly"].into_iter().try_for_each(|name| {
+        fields.value(name).map_or(Ok(()), |value| field(name, Kind::Flag).check_value(fields.command, value))
+    })
 }

@@ -7,7 +7,7 @@ use crate::field_kinds::{Kind, POSITIVE, field};
 use crate::invocation::Invocation;
 use crate::oplog_view::{self, is_oplog};
 use crate::source_stages::coll_stats::write_buckets;
-use crate::statistics_scale::{check_storage_options, scale};
+use crate::statistics_scale::scale;
 use crate::time_series;
 use bunko_access::Action;
 use bunko_bson::Writer;
@@ -17,9 +17,9 @@ pub(super) const COMMAND: Command = Command {
     aliases: &["collstats"],
     fields: &[
         field("scale", POSITIVE),
-        field("verbose", Kind::BooleanLike),
-        field("waitForLock", Kind::BooleanLike),
-        field("numericOnly", Kind::BooleanLike),
+        field("verbose", Kind::Flag),
+        field("waitForLock", Kind::Flag),
+        field("numericOnly", Kind::Flag),
     ],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
@@ -30,7 +30,6 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let scale = scale(invocation)?;
-    check_storage_options(invocation)?;
     reply.append("ns", namespace.as_str());
     if is_oplog(&invocation.service.catalog, &namespace) {
         oplog_view::statistics(invocation)?.write(reply, scale);

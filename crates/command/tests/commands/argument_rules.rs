@@ -2,9 +2,9 @@
 //! with every value.
 //!
 //! `tests/arguments/kinds.txt` says what each kind does with each value, and `tests/arguments/fields.txt` which kind each
-//! field has. `tests/arguments/values.txt` shows the rules that a command has of its own: `values` puts each value into
-//! the field that the first line names of the command behind it, and shows the codes of the answers. `REWRITE=1 cargo test` writes the answers anew; read
-//! them.
+//! field has. `tests/arguments/values.txt` shows the rules that a command has of its own: `values` puts each value into the
+//! field that the first line names of the command behind it, and shows the codes of the answers. `REWRITE=1 cargo test` writes
+//! the answers anew; read them.
 
 use crate::server::Server;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef, number};
