@@ -101,13 +101,13 @@ pub(crate) fn parse_percentile(
     check_fields("$percentile", arguments, &["input", "p", "method"])?;
     let wanted = Expression::parse(arguments.get("p").unwrap_or(ValueRef::Null), scope)?;
     let input = Expression::parse(arguments.get("input").unwrap_or(ValueRef::Null), scope)?;
-    let wanted = read_wanted(wanted.constant_value(scope)?)?;
+    let wanted = read_wanted(wanted.constant_value(scope)?.as_ref())?;
     check_method("$percentile", arguments)?;
     Ok((input, wanted))
 }
 
-fn read_wanted(wanted: Option<Value>) -> Result<Arc<[f64]>> {
-    let Some(value) = &wanted else {
+fn read_wanted(wanted: Option<&Value>) -> Result<Arc<[f64]>> {
+    let Some(value) = wanted else {
         let message = "The $percentile 'p' field must be an array of constant values".to_owned();
         return Err(Failure::new(ErrorCode(7_750_300), message));
     };

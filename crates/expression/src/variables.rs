@@ -127,8 +127,17 @@ pub struct ParseScope {
     offered: Offered,
     at_hand: Option<Arc<AtHand>>,
     scripts: Option<Arc<Scripts>>,
-    /// What the variables are worth, and the time of `$$NOW`, where that is known while expressions are parsed.
-    known: Option<Arc<(Variables, i64)>>,
+    /// The values of the variables and the time of `$$NOW`, where they are known while expressions are parsed.
+    known: Option<(Known, i64)>,
+}
+
+/// Values of variables. Cheap to clone.
+#[derive(Clone, Debug)]
+enum Known {
+    /// Variables of the system alone.
+    System(Variables),
+    /// Variables of `let` too.
+    All(Arc<Variables>),
 }
 
 /// What one operator, or the command, names.
@@ -172,12 +181,20 @@ impl ParseScope {
     /// The same, in which what must be a constant may be made of these variables, and of `$$NOW` in milliseconds since 1970.
     #[must_use]
     pub fn knowing(self, variables: &Variables, now_ms: i64) -> Self {
-        Self { known: Some(Arc::new((variables.clone(), now_ms))), ..self }
+        let known = if variables.names.is_empty() {
+            Known::System(variables.clone())
+        } else {
+            Known::All(Arc::new(variables.clone()))
+        };
+        Self { known: Some((known, now_ms)), ..self }
     }
 
     /// The variables and the time of `$$NOW`, where they are known.
     pub(crate) fn known(&self) -> Option<(&Variables, i64)> {
-        self.known.as_deref().map(|(variables, now_ms)| (variables, *now_ms))
+        self.known.as_ref().map(|(known, now_ms)| match known {
+            Known::System(variables) => (variables, *now_ms),
+            Known::All(variables) => (&**variables, *now_ms),
+        })
     }
 
     /// The same, for an operation that the work of parsing is counted for.

@@ -21,4 +21,4 @@ mod stored_functions;
 mod to_script;
 
 pub use scripts::{Function, Scripts};
-pub use stored_functions::StoredFunctions;
+pub use stored_functions::{StoredFunctions, StoredVisitor};

@@ -67,12 +67,7 @@ impl Scripts {
 
     /// A script of an expression, which is compiled when it is first called.
     pub fn function(self: &Arc<Self>, text: &str) -> Function {
-        Function {
-            scripts: Arc::clone(self),
-            text: text.to_owned(),
-            place: Place::Expression,
-            number: Mutex::default(),
-        }
+        Function { scripts: Arc::clone(self), text: text.into(), place: Place::Expression, number: Mutex::default() }
     }
 
     /// The script of a `$where`, which may call the stored functions. It is compiled at once.
@@ -125,7 +120,7 @@ enum Place {
 /// One script.
 pub struct Function {
     scripts: Arc<Scripts>,
-    text: String,
+    text: Box<str>,
     place: Place,
     number: Mutex<Option<usize>>,
 }

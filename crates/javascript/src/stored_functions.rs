@@ -8,16 +8,15 @@ use bunko_operation::OperationContext;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
+/// Takes `_id` and `value` of a document that holds a function, as far as it has them.
+pub type StoredVisitor<'v> = dyn FnMut(Option<ValueRef<'_>>, Option<ValueRef<'_>>) -> Result<()> + 'v;
+
 /// Where stored functions are read.
 pub trait StoredFunctions: Send + Sync {
-    /// Shows the documents that hold them: what each has as `_id` and as `value`.
+    /// Shows the documents that hold them.
     /// # Errors
     /// Those of the storage, what the operation says, and the visitor's own.
-    fn read(
-        &self,
-        operation: &Arc<OperationContext>,
-        visit: &mut dyn FnMut(Option<ValueRef<'_>>, Option<ValueRef<'_>>) -> Result<()>,
-    ) -> Result<()>;
+    fn read(&self, operation: &Arc<OperationContext>, visit: &mut StoredVisitor<'_>) -> Result<()>;
 }
 
 /// What an operation's scripts belong to.

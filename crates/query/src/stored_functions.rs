@@ -1,10 +1,10 @@
 //! The functions of a database's `system.js`.
 
 use crate::{FindQuery, QueryScope, plan};
-use bunko_bson::{DocumentRef, ValueRef};
+use bunko_bson::DocumentRef;
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::Result;
-use bunko_javascript::StoredFunctions;
+use bunko_javascript::{StoredFunctions, StoredVisitor};
 use bunko_operation::OperationContext;
 use std::sync::Arc;
 
@@ -26,11 +26,7 @@ impl SystemFunctions {
 }
 
 impl StoredFunctions for SystemFunctions {
-    fn read(
-        &self,
-        operation: &Arc<OperationContext>,
-        visit: &mut dyn FnMut(Option<ValueRef<'_>>, Option<ValueRef<'_>>) -> Result<()>,
-    ) -> Result<()> {
+    fn read(&self, operation: &Arc<OperationContext>, visit: &mut StoredVisitor<'_>) -> Result<()> {
         let namespace = Namespace::new(&self.database, COLLECTION)?;
         let Some(collection) = self.catalog.collection(&namespace) else { return Ok(()) };
         let scope = Arc::new(QueryScope::new(0, Arc::clone(operation)));

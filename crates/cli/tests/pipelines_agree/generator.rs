@@ -230,6 +230,9 @@ fn group(stream: &mut Stream, random: &mut Random) -> String {
         "{m: '$m'}",
         "{e: '$d.e'}",
         "{m: '$m', e: '$d.e'}",
+        "{k: '$k'}",
+        "{n: '$n'}",
+        "'$n'",
     ]);
     let mut fields = vec![
         "k: {$sum: '$k'}",

@@ -51,30 +51,29 @@ impl Stage for Fetch {
 impl Fetch {
     /// Opens it for a stage that filters.
     pub(super) fn open_whole(&self, run: &Run) -> Box<dyn WholeDocuments> {
-        match self.opened(run) {
-            Opened::Alone(fetching) => Box::new(fetching),
-            Opened::Ahead(fetching) => Box::new(fetching),
-        }
+        self.open_as::<dyn WholeDocuments>(run, |fetching| Box::new(fetching), |fetching| Box::new(fetching))
     }
 
-    fn opened(&self, run: &Run) -> Opened {
+    fn open_as<D: ?Sized>(
+        &self,
+        run: &Run,
+        alone: impl FnOnce(Fetching) -> Box<D>,
+        ahead: impl FnOnce(FetchingAhead) -> Box<D>,
+    ) -> Box<D> {
         let (number, residual, input) = (self.number, self.residual.clone(), self.input.open(run));
         // What is known of a record beside its document is at hand until the next one is found.
         let knows_more = run.holds_metadata || run.query.reads_keys();
         if self.input.as_index_scan().is_some() && !knows_more {
-            let ahead = ReadAhead::default();
-            return Opened::Ahead(FetchingAhead { number, residual, input, scan: self.input.number(), ahead });
+            let scan = self.input.number();
+            return ahead(FetchingAhead { number, residual, input, scan, ahead: ReadAhead::default() });
         }
-        Opened::Alone(Fetching { number, residual, input, document: Vec::new() })
+        alone(Fetching { number, residual, input, document: Vec::new() })
     }
 }
 
 impl DocumentStage for Fetch {
     fn open(&self, run: &Run) -> Box<dyn Documents> {
-        match self.opened(run) {
-            Opened::Alone(fetching) => Box::new(fetching),
-            Opened::Ahead(fetching) => Box::new(fetching),
-        }
+        self.open_as::<dyn Documents>(run, |fetching| Box::new(fetching), |fetching| Box::new(fetching))
     }
 
     fn decided_by_keys(&self) -> Option<&dyn RecordStage> {
@@ -86,11 +85,6 @@ impl DocumentStage for Fetch {
 pub(super) trait WholeDocuments: Send {
     /// The next record and its document, lent until the one after that is asked for.
     fn next_whole<'s>(&'s mut self, run: &mut Run) -> Result<Option<(RecordId, WholeDocument<'s>)>>;
-}
-
-enum Opened {
-    Alone(Fetching),
-    Ahead(FetchingAhead),
 }
 
 struct Fetching {

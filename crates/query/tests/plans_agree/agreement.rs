@@ -123,7 +123,8 @@ fn check_covered(reader: &Reader, filter: &str) -> Result<()> {
             let covered = shaped(&format!("hint: '{}', needed: [{list}]", index.name))?;
             assert_eq!(covered, scanned, "{filter} with {} for {list}", index.name);
             let shown = |hint: &str| -> Result<Vec<String>> {
-                let find = format!("{{filter: {filter}, projection: {projection}, projectionOnly: true, hint: {hint}}}");
+                let find =
+                    format!("{{filter: {filter}, projection: {projection}, projectionOnly: true, hint: {hint}}}");
                 let mut shown: Vec<_> = told(reader, &find)?.iter().map(by_name).collect();
                 shown.sort_unstable();
                 Ok(shown)
