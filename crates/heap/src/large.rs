@@ -9,7 +9,7 @@ use std::ptr;
 
 /// From that length on, in bytes. To have its pages cleared takes less time than to fill them.
 pub(crate) const LARGE_BYTES: usize = 512 * 1024;
-/// What the system aligns to at least.
+/// The alignment of all that the system gives.
 const PAGE_BYTES: usize = 4096;
 
 /// Whether a block is such a one.

@@ -215,7 +215,7 @@ fn a_client_that_stops_amid_a_message_makes_way() {
         peer.send(&large);
         assert_eq!(peer.outcome(), Ok(1));
     }
-    assert!(running.memory.drawn(Purpose::Message) < MIB, "it holds what has come");
+    assert!(running.memory.drawn(Purpose::Message) < MIB, "it holds the bytes that have come");
     slow.send(&large[400_000..]);
     assert_eq!(slow.outcome(), Ok(1), "it was not forgotten");
     until("all is given back", || running.memory.held() == 0);
@@ -302,7 +302,7 @@ fn unread_replies_hold_a_bounded_part() {
     until("replies are unread", || held() > 20 * MIB);
     running.assert_serves();
     let closed = || running.service.memory_counts.unread.load(Ordering::Relaxed);
-    // One that reads is answered meanwhile, whole or in part.
+    // A client that reads is answered meanwhile, whole or in part.
     let mut reads = running.peer();
     assert_eq!(reads.run(&with_database("find")), Ok(1));
     until("some are closed", || held() > 0 && closed() > 0);

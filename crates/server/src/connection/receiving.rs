@@ -12,8 +12,8 @@
 //!                                                   closed
 //! ```
 //!
-//! A connection that waits does not read, so the client's own writes wait. One that is stopped holds room for what has come and
-//! for no more.
+//! A connection that waits does not read, so the client's own writes wait. A connection that is stopped holds room for the
+//! bytes that have come and for no more.
 
 use super::{Ended, STEPS_MAX, Session};
 use crate::acknowledge::let_the_ready_run;
@@ -39,15 +39,15 @@ const BYTES_PER_SECOND_MIN: usize = 16 << 20;
 /// While others wait, a client that was stopped and sends nothing more for so long is closed.
 const STOPPED_MAX: Duration = Duration::from_secs(10);
 
-/// What came of waiting for room.
+/// How the wait for room ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
     Found,
-    /// There was none in time.
+    /// There was no room in time.
     Refused,
 }
 
-/// What came of reading.
+/// How a read ended.
 enum Received {
     Whole,
     Stopped,
