@@ -58,7 +58,9 @@ pub fn write_first_batch(
     room.begin(namespace)?;
     let filled = fill(&mut room, reply, source.as_mut(), &mut pending, batch.documents);
     let drawn = if filled.is_ok() { room.into_draw(reply.len_bytes()) } else { None };
-    drawn.into_iter().for_each(|draw| invocation.connection.keep_reply_draw(draw));
+    if let Some(draw) = drawn {
+        invocation.connection.keep_reply_draw(draw);
+    }
     note_examined(invocation, source.as_ref(), None);
     let Filled { end, resume_token, .. } = filled?;
     reply.end();
@@ -238,7 +240,9 @@ fn fill_next(
     let examined = source.examined();
     let filled = fill(&mut room, reply, source.as_mut(), pending, documents);
     let drawn = if filled.is_ok() { room.into_draw(reply.len_bytes()) } else { None };
-    drawn.into_iter().for_each(|draw| invocation.connection.keep_reply_draw(draw));
+    if let Some(draw) = drawn {
+        invocation.connection.keep_reply_draw(draw);
+    }
     note_examined(invocation, source.as_ref(), examined);
     filled
 }

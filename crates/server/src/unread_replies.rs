@@ -71,7 +71,9 @@ impl UnreadReplies {
             let Some((oldest, _)) = entries.by_age.first_key_value() else { break };
             let oldest = *oldest;
             // It waits at its socket, and hears of it there.
-            entries.remove(oldest).into_iter().for_each(|entry| entry.closed.notify_one());
+            if let Some(entry) = entries.remove(oldest) {
+                entry.closed.notify_one();
+            }
         }
         Unread { replies: self, age, read: 0, closed, _draw: draw }
     }
