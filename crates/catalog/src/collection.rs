@@ -291,6 +291,11 @@ impl Collection {
         self.store.keyspace_statistics(self.records).bytes
     }
 
+    /// Average length of its documents, in bytes.
+    pub fn usual_document_bytes(&self) -> u64 {
+        self.data_bytes() / self.count().max(1)
+    }
+
     /// Keys of an index and their bytes, exact.
     pub fn index_statistics(&self, index: &Index) -> KeyspaceStatistics {
         self.store.keyspace_statistics(index.keyspace)

@@ -23,7 +23,7 @@ const SCARCE_MS: i64 = 10;
 /// How often it is asked how much memory the process has, and while it has much.
 const GLANCE: Duration = Duration::from_millis(200);
 const GLANCE_NEAR: Duration = Duration::from_millis(20);
-/// How often memory is given back while there is little of it: to look for what is free takes long.
+/// How often memory is given back while there is little of it: to look for free memory takes long.
 const SCARCE_LOOK: Duration = Duration::from_millis(200);
 
 /// How often it is asked whether the process is idle.
@@ -40,7 +40,7 @@ pub(crate) fn keep_freed_memory() {
 }
 
 /// Starts a thread that gives freed memory back to the system while the process is idle, every ten minutes where it never is, and at
-/// once where the process comes near to what it may have.
+/// once where the process comes near to its limit.
 ///
 /// By itself mimalloc does so a second after, and the next thread that asks for memory does the work: a client's request
 /// waited up to 8 ms for what a flush had freed, which the next memtable then had to have cleared again.
@@ -114,7 +114,7 @@ fn leave_giving_back_to_us() {
     collect();
 }
 
-/// Gives back to the system what is free.
+/// Gives free memory back to the system.
 fn collect() {
     // SAFETY: takes a flag; each thread may call it at any time.
     unsafe { mi_collect(true) };

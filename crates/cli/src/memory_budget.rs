@@ -1,21 +1,20 @@
 //! How the memory is divided that the process may use.
 //!
-//! The engine has its share first: a cache, or the collections of the engine `memory`, and the keys that are not flushed. What is
-//! left, without what the program takes by itself and without what an allocator wastes, is the budget for clients: messages,
-//! operations, transactions, replies.
+//! The engine has its share first: a cache, or the collections of the engine `memory`, and the keys that are not flushed. The rest,
+//! without the program's own memory and without the waste of an allocator, is the budget for clients: messages, operations,
+//! transactions, replies.
 
 use bunko_engines::EngineOptions;
 use bunko_operation::ServerMemory;
 use std::sync::Arc;
 
-/// What engines hold in memory before they are flushed, in bytes; less where the cache is small.
+/// Bytes that engines hold in memory before they are flushed; less where the cache is small.
 const UNFLUSHED_BYTES_MAX: u64 = 64 << 20;
 /// The part of the cache that this may be at most.
 const UNFLUSHED_CACHE_PART: u64 = 8;
-/// What the program takes by itself, in bytes: code, threads, buffers of the log and of sockets, lists of the engine.
+/// The program's own memory, in bytes: code, threads, buffers of the log and of sockets, lists of the engine.
 const PROGRAM_BYTES: u64 = 128 << 20;
-/// The quarter of what clients make the server hold is lost to the allocator: blocks that are partly free, memory that was freed
-/// and not given back.
+/// A quarter is left to the allocator: for blocks that are partly free, and for memory that was freed and not given back.
 const WASTED_PART: u64 = 4;
 /// However much the engine has, clients have an eighth of all.
 const LEAST_PART: u64 = 8;
@@ -23,7 +22,7 @@ const LEAST_PART: u64 = 8;
 /// The engine that keeps its collections in memory.
 const IN_MEMORY: &str = "memory";
 
-/// What the engine holds in memory before it is flushed, in bytes.
+/// Bytes that the engine holds in memory before it is flushed.
 pub(crate) fn unflushed_bytes(engines: &EngineOptions) -> u64 {
     UNFLUSHED_BYTES_MAX.min(engines.cache_bytes / UNFLUSHED_CACHE_PART)
 }

@@ -1,8 +1,8 @@
-//! What the process really takes of the memory, beside what its parts know of.
+//! How much memory the process really takes.
 //!
-//! Everything that grows with a client's wish is counted before it is taken, but for what is overlooked and for what the allocator
-//! keeps. So it is asked how much memory the process has: where that comes near to what it may have, the budget for clients counts
-//! as full, until it is less. Large messages wait then, batches are short, and commands that hold much fail.
+//! Everything that grows with a client's wish is counted before it is taken. Some of it may be overlooked, and the allocator keeps
+//! memory that was freed. So a thread looks how much memory the process has: where that comes near to its limit, the budget for
+//! clients counts as full, until it is less. Large messages wait then, batches are short, and commands that hold much fail.
 
 use bunko_operation::{Purpose, ServerMemory};
 use std::sync::Arc;
@@ -17,15 +17,15 @@ const TOO_MUCH_PERCENT: u64 = 95;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pressure {
     None,
-    /// Nothing that was freed is kept.
+    /// Freed memory goes back at once.
     Scarce,
-    /// Nothing that is large may begin.
+    /// No large operation may begin.
     Full,
-    /// What is large must end.
+    /// Large operations must end.
     TooMuch,
 }
 
-/// What the budget is told.
+/// Tells the budget how much the process takes.
 pub(crate) struct PressureGauge {
     memory: Arc<ServerMemory>,
     usable: u64,
@@ -43,7 +43,7 @@ impl PressureGauge {
         taken > self.usable / 2
     }
 
-    /// Notes what the process has taken, without what the system may take back by itself.
+    /// Notes how much the process has taken, without the memory that the system may take back by itself.
     pub fn note(&mut self, taken: u64) -> Pressure {
         let part = self.usable / 100;
         let pressure = match taken / part.max(1) {

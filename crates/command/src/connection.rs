@@ -104,9 +104,9 @@ pub struct ClientConnection {
     pub(crate) haste: Arc<Haste>,
     /// How far the heartbeat is whose request is run next.
     pub(crate) heartbeat: Heartbeat,
-    /// Bytes of the server's memory that were drawn for what the next command takes, beside its message.
+    /// Bytes of the server's memory that were drawn for the next command, beside its message.
     pub prepaid_bytes: u64,
-    /// What was drawn for replies that have not been sent.
+    /// The draw for replies that have not been sent.
     reply_draw: Option<Draw>,
 }
 
@@ -135,7 +135,7 @@ impl ClientConnection {
         }
     }
 
-    /// Keeps what was drawn for a reply, for as long as the reply is not sent.
+    /// Keeps the draw for a reply until the reply is sent.
     pub fn keep_reply_draw(&mut self, draw: Draw) {
         match &mut self.reply_draw {
             Some(kept) => kept.join(draw),
@@ -143,7 +143,7 @@ impl ClientConnection {
         }
     }
 
-    /// What was drawn for the replies that are to be sent.
+    /// The draw for the replies that are to be sent.
     pub fn take_reply_draw(&mut self) -> Option<Draw> {
         self.reply_draw.take()
     }

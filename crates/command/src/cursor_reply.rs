@@ -55,9 +55,12 @@ pub fn write_first_batch(
     reply.begin_document("cursor").begin_array("firstBatch");
     let mut pending = None;
     let mut room = ReplyRoom::new(invocation, batch.is_only);
+    room.begin(namespace)?;
     let filled = fill(&mut room, reply, source.as_mut(), &mut pending, batch.documents);
     let drawn = if filled.is_ok() { room.into_draw(reply.len_bytes()) } else { None };
-    drawn.into_iter().for_each(|draw| invocation.connection.keep_reply_draw(draw));
+    if let Some(draw) = drawn {
+        invocation.connection.keep_reply_draw(draw);
+    }
     note_examined(invocation, source.as_ref(), None);
     let Filled { end, resume_token, .. } = filled?;
     reply.end();
@@ -152,20 +155,9 @@ pub fn write_next_batch(
     cursor.source.resume().inspect_err(|_| cursors.finish(id))?;
     let began = Instant::now();
     invocation.take_over(&cursor.context, cursor.time_left).inspect_err(|_| cursors.finish(id))?;
-    let mut room = ReplyRoom::new(invocation, false);
-    // Most batches are about as long as the one before; a buffer that grew under them would be copied several times.
-    let likely_bytes = cursor.batch_bytes + cursor.batch_bytes / 16;
-    if room.grow(likely_bytes, documents).is_ok_and(|is_free| is_free) {
-        reply.reserve(likely_bytes);
-    }
     reply.begin_document("cursor").begin_array("nextBatch");
     let before = reply.len_bytes();
-    let OpenCursor { source, pending, .. } = cursor.as_mut();
-    let examined = source.examined();
-    let filled = fill(&mut room, reply, source.as_mut(), pending, documents);
-    let drawn = if filled.is_ok() { room.into_draw(reply.len_bytes()) } else { None };
-    drawn.into_iter().for_each(|draw| invocation.connection.keep_reply_draw(draw));
-    note_examined(invocation, source.as_ref(), examined);
+    let filled = fill_next(invocation, reply, &mut cursor, documents);
     let Filled { end, documents, resume_token } = match filled {
         Ok(filled) => filled,
         Err(failure) => {
@@ -229,6 +221,30 @@ struct Filled {
     documents: u64,
     /// Where a client goes on behind the batch.
     resume_token: Option<DocumentBuf>,
+}
+
+/// Fills a batch of a cursor that has had some.
+fn fill_next(
+    invocation: &mut Invocation<'_>,
+    reply: &mut Writer<'_>,
+    cursor: &mut OpenCursor,
+    documents: u64,
+) -> Result<Filled> {
+    let mut room = ReplyRoom::new(invocation, false);
+    // Most batches are about as long as the one before; a buffer that grew under them would be copied several times.
+    let likely_bytes = cursor.batch_bytes + cursor.batch_bytes / 16;
+    if room.grow(likely_bytes, documents).is_ok_and(|is_free| is_free) {
+        reply.reserve(likely_bytes);
+    }
+    let OpenCursor { source, pending, .. } = cursor;
+    let examined = source.examined();
+    let filled = fill(&mut room, reply, source.as_mut(), pending, documents);
+    let drawn = if filled.is_ok() { room.into_draw(reply.len_bytes()) } else { None };
+    if let Some(draw) = drawn {
+        invocation.connection.keep_reply_draw(draw);
+    }
+    note_examined(invocation, source.as_ref(), examined);
+    filled
 }
 
 fn fill(

@@ -36,6 +36,9 @@ use std::time::{Duration, Instant};
 const LARGE_QUERY_BYTES: usize = 4 * 1024;
 /// Documents of a collection over which such a query may take long.
 const LARGE_COLLECTION: u64 = 2_000;
+/// Documents from that length on are read by threads of their own alone, of which each draws for one: 60 threads of connections that
+/// read 16 MB each take a gigabyte.
+const LONG_DOCUMENT_BYTES: u64 = 256 * 1024;
 
 /// A command at work.
 pub struct Invocation<'a> {
@@ -306,12 +309,17 @@ impl<'a> Invocation<'a> {
         if is_long && self.run_on != RunOn::OwnThread { Err(Halt::TooLong) } else { Ok(()) }
     }
 
-    /// The same for a query of so many bytes that to plan it takes long, over a collection in which it may find much. Who asks
-    /// before the query is read does not read it twice.
+    /// Refuses to go on, as [`Self::refuse_if_long`], with a query of so many bytes that to plan it takes long, over a collection in
+    /// which it may find much; and over a collection whose documents are so long that a thread of its own is to wait until memory has
+    /// room for one. A caller that asks before the query is read does not read it twice.
     pub fn refuse_if_large(&self, namespace: &Namespace) -> Result<(), Halt> {
+        if self.run_on == RunOn::OwnThread {
+            return Ok(());
+        }
+        let Some(collection) = self.collection(namespace) else { return Ok(()) };
         let is_query_large = self.request.body.len_bytes() > LARGE_QUERY_BYTES;
-        let is_large = || self.collection(namespace).is_some_and(|collection| collection.count() > LARGE_COLLECTION);
-        self.refuse_if_long(is_query_large && is_large())
+        let is_large = is_query_large && collection.count() > LARGE_COLLECTION;
+        self.refuse_if_long(is_large || collection.usual_document_bytes() > LONG_DOCUMENT_BYTES)
     }
 
     /// Waits where writes are held back, before anything is done.

@@ -1,15 +1,15 @@
-//! The server's memory and what its shortage did, as `serverStatus` tells it in `bunko.memory`.
+//! The server's memory and the effects of its shortage, as `serverStatus` tells it in `bunko.memory`.
 
 use bunko_bson::Writer;
 use bunko_operation::{Purpose, ServerMemory};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What happened to messages and replies for which there was no room.
+/// Counts of messages and replies for which there was no room.
 #[derive(Debug, Default)]
 pub struct MemoryCounts {
     /// Messages that waited for room.
     pub waited: AtomicU64,
-    /// Messages that found none in time and were refused.
+    /// Messages that found no room in time and were refused.
     pub refused: AtomicU64,
     /// Connections that were closed because they stopped amid a message that held room for which others waited.
     pub stalled: AtomicU64,

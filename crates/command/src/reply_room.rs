@@ -1,11 +1,12 @@
 //! Room in the server's memory for the reply that a cursor's batch becomes.
 //!
-//! Short batches draw nothing. A longer one draws as it grows; where there is no room, it ends with what it has, and what is left
-//! comes with the next `getMore`. Only a batch that may not end yet waits: one whose first document is long, and one that no other
+//! Short batches draw nothing. A longer one draws as it grows; where there is no room, it ends with the documents that it has, and the
+//! others come with the next `getMore`. Only a batch that may not end yet waits: one whose first document is long, and one that no other
 //! follows.
 
 use crate::dispatch::RunOn;
 use crate::invocation::Invocation;
+use bunko_catalog::Namespace;
 use bunko_errors::Result;
 use bunko_operation::{Draw, Place, Purpose, ServerMemory};
 use std::sync::Arc;
@@ -13,13 +14,13 @@ use std::time::{Duration, Instant};
 
 /// So much of a batch draws nothing.
 const FREE_BYTES: usize = 256 * 1024;
-/// What a batch draws at a time.
+/// Bytes that a batch draws at a time.
 const STEP_BYTES: usize = 1 << 20;
-/// How long a batch waits that may not end. Clients that do not read their replies are closed sooner, so there is room by then;
-/// where there is none even so, the batch goes on, and its reply is counted.
+/// How long a batch waits that may not end and has drawn something, for which others may wait. Clients that do not read their
+/// replies are closed sooner, so there is room by then; where there is none even so, the batch goes on, and its reply is counted.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a batch does where there is no room.
+/// How a batch goes on where there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortage {
     /// It ends: the cursor stays open.
@@ -34,17 +35,29 @@ pub(crate) struct ReplyRoom<'i, 'a> {
     is_only: bool,
     drawn: Option<Draw>,
     bytes: usize,
-    /// Until when it waits for room, from when it first had to.
+    /// Until when it waits for room once it has drawn something, from when it first had to.
     patience: Option<Instant>,
 }
 
 impl<'i, 'a> ReplyRoom<'i, 'a> {
-    /// Of a batch that others follow, or of the only one.
+    /// Room of a batch that others follow, or of the only one.
     pub fn new(invocation: &'i Invocation<'a>, is_only: bool) -> Self {
         Self { invocation, is_only, drawn: None, bytes: FREE_BYTES, patience: None }
     }
 
-    /// What the batch may have without another draw, in bytes.
+    /// Draws for the first document of a collection whose documents are long, before a thread of its own reads it: it is in memory
+    /// before its length is known.
+    /// # Errors
+    /// As [`Self::grow`].
+    pub fn begin(&mut self, namespace: &Namespace) -> Result<()> {
+        if self.invocation.run_on != RunOn::OwnThread {
+            return Ok(());
+        }
+        let Some(collection) = self.invocation.collection(namespace) else { return Ok(()) };
+        self.grow(usize::try_from(collection.usual_document_bytes()).unwrap_or(0), 0).map(drop)
+    }
+
+    /// Bytes that the batch may have without another draw.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -94,18 +107,21 @@ impl<'i, 'a> ReplyRoom<'i, 'a> {
             operation.leave_shared_thread()?;
         }
         let mut drawing = self.memory().draw_in_turn(bytes, Purpose::Reply);
-        let end = *self.patience.get_or_insert_with(|| Instant::now() + PATIENCE);
+        let end = match &self.drawn {
+            Some(_) => Some(*self.patience.get_or_insert_with(|| Instant::now() + PATIENCE)),
+            None => None,
+        };
         // The thread may be one that serves others.
-        while self.invocation.run_on == RunOn::OwnThread && Instant::now() < end {
+        while self.invocation.run_on == RunOn::OwnThread && end.is_none_or(|end| Instant::now() < end) {
             let until = operation.may_wait_until()?;
-            if let Some(draw) = drawing.wait_until(until.min(end)) {
+            if let Some(draw) = drawing.wait_until(end.map_or(until, |end| until.min(end))) {
                 return Ok(draw);
             }
         }
         Ok(self.memory().count(bytes, Purpose::Reply))
     }
 
-    /// What was drawn, for a reply of so many bytes.
+    /// The draw, for a reply of so many bytes.
     pub fn into_draw(self, reply_bytes: usize) -> Option<Draw> {
         let mut drawn = self.drawn?;
         drawn.set(reply_bytes as u64);

@@ -243,7 +243,7 @@ pub struct Service {
     pub pace: ConnectionPace,
     /// What `serverStatus` and `top` count.
     pub counters: Arc<Counters>,
-    /// What the shortage of memory did.
+    /// Effects of the shortage of memory.
     pub memory_counts: MemoryCounts,
     /// The thread that deletes what is expired.
     pub time_to_live: TimeToLive,

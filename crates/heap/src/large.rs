@@ -9,7 +9,7 @@ use std::ptr;
 
 /// From that length on, in bytes. To have its pages cleared takes less time than to fill them.
 pub(crate) const LARGE_BYTES: usize = 512 * 1024;
-/// What the system aligns to at least.
+/// The alignment of all that the system gives.
 const PAGE_BYTES: usize = 4096;
 
 /// Whether a block is such a one.
@@ -22,7 +22,7 @@ pub(crate) fn is_large(size: usize, alignment: usize) -> bool {
 pub(crate) fn take(size: usize) -> *mut u8 {
     // SAFETY: a new mapping touches no other.
     let taken = unsafe { mmap_anonymous(ptr::null_mut(), size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) };
-    taken.map_or(ptr::null_mut(), |start| start.cast())
+    taken.map_or(ptr::null_mut(), <*mut _>::cast)
 }
 
 /// Gives one back.
@@ -41,5 +41,5 @@ pub(crate) unsafe fn give_back(start: *mut u8, size: usize) {
 pub(crate) unsafe fn resize(start: *mut u8, before: usize, after: usize) -> *mut u8 {
     // SAFETY: the caller's.
     let moved = unsafe { mremap(start.cast(), before, after, MremapFlags::MAYMOVE) };
-    moved.map_or(ptr::null_mut(), |start| start.cast())
+    moved.map_or(ptr::null_mut(), <*mut _>::cast)
 }

@@ -10,8 +10,8 @@ pub fn note_scarcity(is_scarce: bool) {
     IS_SCARCE.store(is_scarce, Ordering::Relaxed);
 }
 
-/// Gives back to the system what this thread has freed, where memory is scarce. mimalloc keeps it for what the thread does next: for
-/// threads that may rest from now on, and are many, that adds up.
+/// Gives back to the system the memory that this thread has freed, where memory is scarce. mimalloc keeps it for the thread's next
+/// request: of hundreds of threads that rest, that adds up to gigabytes.
 pub fn give_back_before_rest() {
     if IS_SCARCE.load(Ordering::Relaxed) {
         // SAFETY: takes a flag; each thread may call it at any time.

@@ -1,4 +1,4 @@
-//! What operations hold of the heap, each and all together.
+//! Memory that operations hold of the heap, each and all together.
 
 use crate::{Draw, Purpose, ServerMemory, StageLimits};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -14,7 +14,7 @@ pub struct MemoryLimits {
     /// Bytes of the budget that were drawn for the operation before it began, and that its connection holds until it has
     /// ended: so much of what it takes is counted already.
     pub prepaid_bytes: u64,
-    /// What each of their stages may gather, and where it goes beyond that.
+    /// How much each of their stages may gather, and where it goes beyond that.
     pub stages: StageLimits,
 }
 
@@ -26,16 +26,16 @@ impl MemoryLimits {
     }
 }
 
-/// What one operation holds. It is measured from when a thread begins to work for it until the thread leaves it, and
+/// Memory that one operation holds. It is measured from when a thread begins to work for it until the thread leaves it, and
 /// what it held then is remembered: a cursor keeps its sorted documents between two batches.
 #[derive(Debug)]
 pub(crate) struct HeldMemory {
     limits: MemoryLimits,
-    /// What this thread had taken when it began.
+    /// Bytes that this thread had taken when it began.
     taken_before: i64,
-    /// What the operation held when a thread left it.
+    /// Bytes that the operation held when a thread left it.
     kept: i64,
-    /// What the server has been told: what it holds beyond what was drawn for it.
+    /// Bytes of which the server has been told: those beyond the bytes that were drawn for it.
     told: i64,
 }
 
@@ -119,7 +119,8 @@ impl HeldMemory {
         let held = self.held();
         self.check_own(held as u64)?;
         let server = &self.limits.server;
-        // Small operations go on: the large ones are to blame, and will be asked too. What was drawn for one was there to be had.
+        // Small operations go on: the large ones are to blame, and will be asked too. The bytes that were drawn for an
+        // operation had room.
         if all > server.limit(Purpose::Work) && self.told > (server.bytes_max() / 64) as i64 {
             let message = format!(
                 "operation holds {held} bytes of memory, and the server {all} bytes for all clients, more than its limit of {} bytes",

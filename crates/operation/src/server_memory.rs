@@ -1,8 +1,8 @@
 //! The server's budget of memory: everything that grows with a client's wish draws from it.
 //!
-//! Operations are counted by the allocator and tell what they hold (`HeldMemory`). What the server holds for clients outside of
-//! operations, a message that arrives or a reply that is not read, is a [`Draw`]. A draw is taken before the memory is, waits in
-//! its turn where there is no room, and goes back when it is dropped.
+//! Operations are counted by the allocator and tell what they hold (`HeldMemory`). Memory that the server holds for clients
+//! outside of operations, for a message that arrives or a reply that is not read, is a [`Draw`]. A draw is taken before the memory
+//! is, waits in its turn where there is no room, and goes back when it is dropped.
 //!
 //! **Invariant:** a draw that is asked for never takes the budget beyond the part of its purpose. Only [`ServerMemory::count`] and
 //! [`Draw::set`] go beyond it: they count memory that is taken already.
@@ -22,13 +22,13 @@ use queue::Queue;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// What memory is drawn for. Each purpose may fill the budget up to its own part, so that work which has begun comes to its end
+/// The use of drawn memory. Each purpose may fill the budget up to its own part, so that work which has begun comes to its end
 /// however many messages wait, and small commands run however much work there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// A message from its first bytes until it is executed, and the beginning of a long command.
     Message,
-    /// What operations hold, and what they make for others: plans, keys, runs of a build, tables of a search.
+    /// Memory of operations, and memory that they fill for others: plans, keys, runs of a build, tables of a search.
     Work,
     /// A reply, from when it grows long until the client has taken it.
     Reply,
@@ -36,9 +36,9 @@ pub enum Purpose {
 
 /// The parts are sixteenths of the budget.
 const PARTS: u64 = 16;
-/// From here on the budget is short: what can take less takes less.
+/// From here on the budget is short: a batch, which can take less, takes less.
 const SHORT_PART: u64 = 11;
-/// The same of replies alone.
+/// From here on the part of replies is short.
 const SHORT_REPLIES_PART: u64 = 3;
 
 impl Purpose {
@@ -76,9 +76,9 @@ impl Purpose {
 #[derive(Debug)]
 pub struct ServerMemory {
     bytes_max: u64,
-    /// What all draws and all operations hold.
+    /// Bytes that all draws and all operations hold.
     held: AtomicI64,
-    /// What the draws for each purpose hold.
+    /// Bytes that the draws for each purpose hold.
     drawn: [AtomicU64; Purpose::ALL.len()],
     /// How many draws wait, for each purpose.
     waiting: [AtomicUsize; Purpose::ALL.len()],
@@ -114,12 +114,12 @@ impl ServerMemory {
         self.bytes_max
     }
 
-    /// What is held, by draws and by operations, in bytes.
+    /// Bytes that draws and operations hold.
     pub fn held(&self) -> u64 {
         u64::try_from(self.held.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    /// What the draws for a purpose hold, in bytes. For [`Purpose::Work`] without what the allocator counts of operations.
+    /// Bytes that the draws for a purpose hold. For [`Purpose::Work`] without the bytes that the allocator counts of operations.
     pub fn drawn(&self, purpose: Purpose) -> u64 {
         self.drawn[purpose as usize].load(Ordering::Relaxed)
     }
@@ -134,7 +134,7 @@ impl ServerMemory {
         self.waiting[purpose as usize].load(Ordering::Relaxed)
     }
 
-    /// Whether something waits for room, or soon will: what can take less, such as a batch, takes less.
+    /// Whether a draw waits for room, or soon will: a batch, which can take less, takes less.
     pub fn is_short(&self) -> bool {
         self.held() > self.part(SHORT_PART)
             || self.drawn(Purpose::Reply) > self.part(SHORT_REPLIES_PART)
@@ -150,7 +150,7 @@ impl ServerMemory {
         self.bytes_max / PARTS * part
     }
 
-    /// What the draws for a purpose may hold, in bytes.
+    /// Bytes that the draws for a purpose may hold.
     pub fn own_limit(&self, purpose: Purpose) -> u64 {
         self.part(purpose.own_part())
     }
@@ -182,7 +182,7 @@ impl ServerMemory {
     }
 
     /// Notes that something holds so many bytes more, or fewer, than it told before: operations, which the allocator counts, and
-    /// transactions, which count themselves. What is held in all, in bytes.
+    /// transactions, which count themselves. Returns the bytes that are held in all.
     pub fn tell(&self, more: i64) -> u64 {
         let all = if more == 0 {
             self.held.load(Ordering::Relaxed)
@@ -226,7 +226,7 @@ impl ServerMemory {
         }
     }
 
-    /// Gives draws that wait what there is room for. What has begun comes first.
+    /// Gives waiting draws the bytes that there is room for. Work that has begun comes first.
     fn serve(&self) {
         let mut woken: Vec<Waker> = Vec::new();
         {

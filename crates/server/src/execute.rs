@@ -383,3 +383,42 @@ async fn try_briefly(apart: &Apart, run: Run) -> (Run, Result<Executed, WireErro
         Err(_) => (run.lock().take().expect("no thread has taken it"), Ok(Executed::TooLong)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_bson::Writer;
+
+    fn insert(flags: MessageFlags) -> Vec<u8> {
+        let mut frame = Vec::new();
+        let written = write_message(&mut frame, 7, 0, flags, |out| {
+            Writer::new(out).append("insert", "c").append("$db", "test").end();
+        });
+        written.expect("short");
+        frame
+    }
+
+    /// Whether a message is answered of which only the first bytes are known, and how.
+    fn refused(frame: &[u8]) -> (bool, Option<ErrorCode>) {
+        let (header, _) = Header::of_whole(frame).expect("a whole frame");
+        let mut out = Vec::new();
+        let is_answered = refuse_for_memory(&frame[..32], &header, &mut out);
+        let code = (!out.is_empty()).then(|| {
+            let reply = Message::parse(&out).expect("well-formed");
+            assert_eq!(reply.header.response_to, 7);
+            let Some(ValueRef::Int32(code)) = reply.body.get("code") else { panic!("{:?}", reply.body) };
+            ErrorCode(code)
+        });
+        (is_answered, code)
+    }
+
+    #[test]
+    fn a_message_without_room_is_answered_where_the_client_listens() {
+        let plain = insert(MessageFlags::NONE);
+        assert_eq!(refused(&plain), (true, Some(ErrorCode::EXCEEDED_MEMORY_LIMIT)));
+        assert_eq!(refused(&insert(MessageFlags::MORE_TO_COME)), (true, None));
+        let mut wrapped = Vec::new();
+        Codec::new().compress(&plain, bunko_wire::Compressor::Snappy, &mut wrapped).expect("compresses");
+        assert_eq!(refused(&wrapped), (false, None), "whether its client listens stands inside");
+    }
+}

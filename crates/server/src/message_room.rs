@@ -1,5 +1,5 @@
-//! Room in the server's memory for large messages: for the message itself, for what it is decompressed to and for what its command
-//! takes while it runs. All of it is drawn at once and before the message is read, so that no message waits for room while it
+//! Room in the server's memory for large messages: for the message itself, for the message that is inside it, and for its command
+//! while it runs. All of it is drawn at once and before the message is read, so that no message waits for room while it
 //! holds some for which others wait.
 
 use bunko_operation::{Draw, Purpose, ServerMemory};
@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 /// Messages up to that length are not counted: a command may always be sent that finds out what goes on.
 pub(crate) const LARGE_BYTES: usize = 64 * 1024;
-/// What a command takes while it runs, as a multiple of its message: an insert's documents stand in a record of the log, and in
-/// what the engine makes of it.
+/// Memory of a command while it runs, as a multiple of its message: an insert's documents stand in a batch, and in the buffer of the
+/// log.
 const EXECUTION_FACTOR: u64 = 2;
 
 /// Counts a reply of so many bytes that stands in memory twice, until it is dropped; `None` of a short one.
@@ -17,25 +17,25 @@ pub(crate) fn count_copy(memory: &Arc<ServerMemory>, bytes: usize) -> Option<Dra
     (bytes > LARGE_BYTES).then(|| memory.count(bytes as u64, Purpose::Reply))
 }
 
-/// What a large message takes, in bytes.
+/// Memory that a large message takes, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cost {
     bytes: u64,
-    /// Of them, for the command while it runs.
+    /// The part for the command while it runs.
     execution: u64,
     /// The message, decompressed.
     content: usize,
 }
 
 impl Cost {
-    /// That of a whole frame; `None` where it is not large. Most frames are asked two questions.
+    /// The cost of a whole frame; `None` where it is not large. Most frames are asked two questions.
     #[inline]
     pub fn of(header: &Header, frame: &[u8]) -> Option<Self> {
         let may_be_large = frame.len() > LARGE_BYTES || header.op_code == OpCode::Compressed;
         if may_be_large { Self::of_start(frame, frame.len()) } else { None }
     }
 
-    /// That of a frame of `length` bytes of which the first have come.
+    /// The cost of a frame of `length` bytes of which the first have come.
     pub fn of_start(start: &[u8], length: usize) -> Option<Self> {
         let inner = Codec::inner_bytes(start);
         let content = length.max(inner);
@@ -53,12 +53,12 @@ impl Cost {
         memory.draw(self.bytes, Purpose::Message).map(|draw| self.place(draw))
     }
 
-    /// What is missing where a place has less than all.
+    /// Bytes that a place is short of.
     pub fn missing(&self, place: Option<&Place>) -> u64 {
         self.bytes.saturating_sub(place.map_or(0, |place| place.draw.bytes()))
     }
 
-    /// Room for it, of what was drawn.
+    /// Room for it: the bytes that were drawn.
     pub fn place(&self, draw: Draw) -> Place {
         Place { draw, execution: self.execution, is_whole: true }
     }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn small_messages_cost_nothing_and_large_ones_what_they_become() {
+    fn small_messages_cost_nothing_and_large_ones_all_that_they_become() {
         assert_eq!(cost(&frame(1000)), None);
         let plain = frame(LARGE_BYTES);
         assert_eq!(cost(&plain).map(|cost| cost.bytes), Some(3 * plain.len() as u64));

@@ -76,12 +76,12 @@ impl Stream {
         self.socket.ended().await;
     }
 
-    /// Whether so many bytes may still come, though the client sends no more. Of encrypted ones it is not known how many wait.
+    /// Whether so many bytes may still come, though the client sends no more. It is not known how many encrypted bytes wait.
     pub fn may_bring(&self, bytes: u64) -> bool {
         !self.is_encrypted() && self.socket.readable_bytes() >= bytes
     }
 
-    /// Writes some of it, once the socket takes any; how many bytes. What of them TLS keeps leaves with the next call, or with
+    /// Writes some of it, once the socket takes any; how many bytes. Bytes that TLS keeps leave with the next call, or with
     /// [`Self::flush`].
     pub async fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.layer {

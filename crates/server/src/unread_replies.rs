@@ -13,6 +13,8 @@ use tokio::sync::Notify;
 
 /// While others wait for room, a client is closed that has read nothing for so long.
 const UNREAD_MAX: Duration = Duration::from_secs(5);
+/// A client that reads less than that at a time reads nothing.
+const PROGRESS_BYTES: usize = 256 * 1024;
 /// How often a connection that waits for its client asks whether it is to be closed.
 pub(crate) const LOOK: Duration = Duration::from_millis(250);
 
@@ -47,7 +49,7 @@ impl Entries {
     }
 }
 
-/// All of them.
+/// The replies of all connections that wait for their clients.
 pub(crate) struct UnreadReplies {
     memory: Arc<ServerMemory>,
     entries: Mutex<Entries>,
@@ -58,7 +60,7 @@ impl UnreadReplies {
         Self { memory: Arc::clone(memory), entries: Mutex::default() }
     }
 
-    /// Counts a reply of so many bytes until it is dropped; `drawn` is what has been drawn for it.
+    /// Counts a reply of so many bytes until it is dropped; `drawn` is the draw for it, where there is one.
     pub fn begin(&self, bytes: usize, drawn: Option<Draw>) -> Unread<'_> {
         let mut draw = drawn.unwrap_or_else(|| self.memory.count(0, Purpose::Reply));
         draw.set(bytes as u64);
@@ -69,9 +71,11 @@ impl UnreadReplies {
             let Some((oldest, _)) = entries.by_age.first_key_value() else { break };
             let oldest = *oldest;
             // It waits at its socket, and hears of it there.
-            entries.remove(oldest).into_iter().for_each(|entry| entry.closed.notify_one());
+            if let Some(entry) = entries.remove(oldest) {
+                entry.closed.notify_one();
+            }
         }
-        Unread { replies: self, age, closed, _draw: draw }
+        Unread { replies: self, age, read: 0, closed, _draw: draw }
     }
 
     /// Whether others want the room that unread replies hold.
@@ -82,17 +86,24 @@ impl UnreadReplies {
     }
 }
 
-/// One of them.
+/// A reply that its client has not read.
 pub(crate) struct Unread<'r> {
     replies: &'r UnreadReplies,
     age: Age,
+    /// Bytes that the client has read since its age was noted.
+    read: usize,
     closed: Arc<Notify>,
     _draw: Draw,
 }
 
 impl Unread<'_> {
-    /// Notes that the client has read some of it.
-    pub fn note_progress(&mut self) {
+    /// Notes that the client has read so many bytes of it.
+    pub fn note_progress(&mut self, bytes: usize) {
+        self.read += bytes;
+        if self.read < PROGRESS_BYTES {
+            return;
+        }
+        self.read = 0;
         let mut entries = self.replies.entries.lock();
         if let Some(entry) = entries.remove(self.age) {
             self.age = entries.insert(entry);
@@ -143,7 +154,8 @@ mod tests {
         let memory = ServerMemory::new(BUDGET);
         let replies = UnreadReplies::new(&memory);
         let (mut first, second) = (replies.begin(300, None), replies.begin(300, None));
-        first.note_progress();
+        first.note_progress(PROGRESS_BYTES - 1);
+        first.note_progress(1);
         assert!(!is_closed(&first) && !is_closed(&second));
         let third = replies.begin(300, None);
         assert_eq!([&first, &second, &third].map(is_closed), [false, true, false]);

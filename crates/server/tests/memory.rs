@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 const MIB: u64 = 1 << 20;
 
@@ -194,7 +194,9 @@ fn large_messages_wait_for_room_and_small_ones_do_not() {
         until("it is gone", || running.memory.waiting() == 2);
         assert_eq!(running.memory.drawn(Purpose::Message), 0);
         drop(all);
-        sent.into_iter().for_each(|sent| sent.join().expect("it was read"));
+        for sent in sent {
+            sent.join().expect("it was read");
+        }
     });
     assert_eq!((peers[0].outcome(), peers[1].outcome()), (Ok(1), Ok(1)));
     until("all is given back", || running.memory.held() == 0);
@@ -215,13 +217,15 @@ fn a_client_that_stops_amid_a_message_makes_way() {
         peer.send(&large);
         assert_eq!(peer.outcome(), Ok(1));
     }
-    assert!(running.memory.drawn(Purpose::Message) < MIB, "it holds what has come");
+    assert!(running.memory.drawn(Purpose::Message) < MIB, "it holds the bytes that have come");
     slow.send(&large[400_000..]);
     assert_eq!(slow.outcome(), Ok(1), "it was not forgotten");
     until("all is given back", || running.memory.held() == 0);
     // Many that announce much, and send nothing of it, hold nothing.
     let mut announcers: Vec<_> = (0..50).map(|_| running.peer()).collect();
-    announcers.iter_mut().for_each(|peer| peer.send(&large[..1000]));
+    for peer in &mut announcers {
+        peer.send(&large[..1000]);
+    }
     let mut peer = running.peer();
     peer.send(&large);
     assert_eq!(peer.outcome(), Ok(1));
@@ -292,7 +296,9 @@ fn unread_replies_hold_a_bounded_part() {
     }
     until("all is given back", || running.memory.held() == 0);
     let mut readers: Vec<_> = (0..12).map(|_| running.peer()).collect();
-    readers.iter_mut().for_each(|reader| reader.send(&message(with_database("find").as_ref())));
+    for reader in &mut readers {
+        reader.send(&message(with_database("find").as_ref()));
+    }
     let bound = 2 * running.memory.own_limit(Purpose::Reply) + 16 * MIB;
     let held = || {
         let held = running.memory.drawn(Purpose::Reply);
@@ -302,7 +308,7 @@ fn unread_replies_hold_a_bounded_part() {
     until("replies are unread", || held() > 20 * MIB);
     running.assert_serves();
     let closed = || running.service.memory_counts.unread.load(Ordering::Relaxed);
-    // One that reads is answered meanwhile, whole or in part.
+    // A client that reads is answered meanwhile, whole or in part.
     let mut reads = running.peer();
     assert_eq!(reads.run(&with_database("find")), Ok(1));
     until("some are closed", || held() > 0 && closed() > 0);

@@ -61,7 +61,7 @@ impl TransactionMemory {
         self.all_bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
-    /// Counts what transactions hold as a part of the server's budget. The first call counts.
+    /// Counts the memory of transactions as a part of the server's budget. The first call counts.
     pub fn count_in(&self, server: &Arc<ServerMemory>) {
         let _ = self.server.set(Arc::clone(server));
     }

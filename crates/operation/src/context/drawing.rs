@@ -1,4 +1,4 @@
-//! What an operation draws of the server's memory before it takes it.
+//! Draws of an operation on the server's memory, before it takes the memory.
 
 use super::OperationContext;
 use crate::patience::Patience;
@@ -6,7 +6,7 @@ use crate::{Draw, Place, Purpose, ServerMemory};
 use bunko_errors::{Failure, Result};
 use std::sync::Arc;
 
-/// Bytes that were drawn for what an operation is about to take. What it then takes counts as these bytes first.
+/// Bytes that were drawn for memory that an operation is about to take. Memory that it then takes counts as these bytes first.
 #[derive(Debug)]
 #[must_use]
 pub struct OperationDraw<'o> {
@@ -41,8 +41,8 @@ impl OperationContext {
         Ok(OperationDraw { operation: self, draw })
     }
 
-    /// As [`Self::draw`], but holds the thread until there is room. To be called before the operation holds much, and once: what
-    /// it has drawn already, others may wait for.
+    /// As [`Self::draw`], but holds the thread until there is room. To be called before the operation holds much, and once: others
+    /// may wait for the bytes that it has drawn already.
     /// # Errors
     /// As [`Self::check`] while it waits; `ExceededMemoryLimit` where it would be too much for one operation, or where it may
     /// not leave a shared thread; [`Failure::too_long`] on a thread that is not its own.
@@ -77,7 +77,7 @@ impl OperationContext {
         self.turn.lock().memory.prepay(bytes);
     }
 
-    /// Whether what can take less memory, such as a batch, is to take less.
+    /// Whether a part of it that can take less memory, such as a batch, is to take less.
     pub fn is_memory_short(&self) -> bool {
         self.turn.lock().memory.server().is_short()
     }

@@ -33,7 +33,9 @@ fn all_are_served_and_the_budget_holds() {
             })
         };
         let threads = [draw(BYTES), draw(BYTES), draw(BYTES / 2), draw(BYTES)];
-        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
         assert_eq!((memory.held(), memory.waiting()), (0, 0));
     });
 }

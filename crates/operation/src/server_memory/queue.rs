@@ -15,7 +15,7 @@ struct Waiting {
     waker: Option<Waker>,
 }
 
-/// All of them.
+/// The draws of all purposes.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     last: Ticket,
@@ -23,7 +23,7 @@ pub(super) struct Queue {
     granted: BTreeMap<Ticket, u64>,
 }
 
-/// What became of a draw that left.
+/// Where a draw stood when it left.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Left {
     /// It stood in the queue.

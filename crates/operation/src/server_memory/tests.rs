@@ -25,7 +25,7 @@ fn each_purpose_fills_its_part_and_no_more() {
     assert!(replies.is_some() && memory.draw(1, Purpose::Reply).is_none());
     let work = memory.draw(300, Purpose::Work);
     assert!(work.is_some() && memory.draw(1, Purpose::Work).is_none(), "all but the last part is full");
-    // What is there is counted, whatever there is room for.
+    // Memory that is taken already is counted, whether there is room or not.
     let reply = memory.count(500, Purpose::Reply);
     assert_eq!((memory.held(), memory.drawn(Purpose::Reply)), (2000, 900));
     drop((messages, replies, work, reply));
@@ -50,7 +50,7 @@ fn draws_are_served_in_their_order_and_none_overtakes() {
     first.set(360);
     // There is room for the small one, and it is not its turn.
     assert!(poll(&mut small).is_none() && memory.draw(1, Purpose::Message).is_none() && !first.grow(1));
-    // What has begun does not wait for messages.
+    // Work that has begun does not wait for messages.
     assert!(memory.draw(1, Purpose::Work).is_some());
     drop(second);
     let large = poll(&mut large).expect("its turn has come");
@@ -69,7 +69,7 @@ fn one_that_gives_up_makes_way() {
     assert!(poll(&mut large).is_none() && poll(&mut small).is_none());
     drop(large);
     assert!(poll(&mut small).is_some());
-    // One that was given its bytes and did not come for them gives them back.
+    // A draw that was given its bytes and did not come for them gives them back.
     let mut given = memory.draw_in_turn(300, Purpose::Message);
     assert!(poll(&mut given).is_none());
     rest.set(0);

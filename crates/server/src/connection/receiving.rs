@@ -12,13 +12,13 @@
 //!                                                   closed
 //! ```
 //!
-//! A connection that waits does not read, so the client's own writes wait. One that is stopped holds room for what has come and
-//! for no more.
+//! A connection that waits does not read, so the client's own writes wait. A connection that is stopped holds room for the
+//! bytes that have come and for no more.
 
 use super::{Ended, STEPS_MAX, Session};
 use crate::acknowledge::let_the_ready_run;
 use crate::execute::refuse_for_memory;
-use crate::message_room::Cost;
+use crate::message_room::{Cost, Place};
 use crate::scratch;
 use crate::socket::Next;
 use crate::stream::Stream;
@@ -39,15 +39,15 @@ const BYTES_PER_SECOND_MIN: usize = 16 << 20;
 /// While others wait, a client that was stopped and sends nothing more for so long is closed.
 const STOPPED_MAX: Duration = Duration::from_secs(10);
 
-/// What came of waiting for room.
+/// How the wait for room ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
     Found,
-    /// There was none in time.
+    /// There was no room in time.
     Refused,
 }
 
-/// What came of reading.
+/// How a read ended.
 enum Received {
     Whole,
     Stopped,
@@ -82,7 +82,7 @@ impl Session {
 
     /// Waits until there is room for a message.
     pub(super) async fn find_room(&mut self, cost: &Cost) -> Result<Room, Ended> {
-        if self.place.as_ref().is_some_and(|place| place.is_whole()) {
+        if self.place.as_ref().is_some_and(Place::is_whole) {
             return Ok(Room::Found);
         }
         let memory = &self.service.facts.memory_limits.server;
@@ -131,7 +131,9 @@ impl Session {
             if is_slow && self.service.facts.memory_limits.server.waiting_for(Purpose::Message) > 0 {
                 self.input.shrink();
                 let held = self.input.held_bytes();
-                self.place.iter_mut().for_each(|place| place.shrink(held));
+                if let Some(place) = &mut self.place {
+                    place.shrink(held);
+                }
                 return Ok(Received::Stopped);
             }
             steps = (steps + 1) % STEPS_MAX;

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 impl Session {
-    /// Sends replies. What the client does not take at once counts as the server's memory.
+    /// Sends replies. The bytes that the client does not take at once count as the server's memory.
     pub(super) async fn send(&mut self, bytes: &[u8]) -> Result<(), Ended> {
         self.service.counters.note_network(0, bytes.len() as u64, 0);
         let drawn = self.client.as_mut().and_then(ClientConnection::take_reply_draw);
@@ -44,11 +44,12 @@ impl Session {
             let is_closed = tokio::select! {
                 biased;
                 written = write_or_flush(&mut self.stream, &bytes[sent..]) => {
-                    match written? {
-                        0 => return Ok(()),
-                        written => sent += written,
+                    let written = written?;
+                    if written == 0 {
+                        return Ok(());
                     }
-                    unread.note_progress();
+                    sent += written;
+                    unread.note_progress(written);
                     false
                 }
                 () = unread.closed() => true,
@@ -64,7 +65,7 @@ impl Session {
     async fn send_to_newcomer(&mut self, bytes: &[u8]) -> Result<(), Ended> {
         let Some(newcomer) = &self.newcomer else { return Ok(()) };
         let mut write = pin!(self.stream.write_all(bytes));
-        // Whoever reads at once holds nothing.
+        // A client that reads at once holds nothing.
         if let Poll::Ready(written) = poll_fn(|context| Poll::Ready(write.as_mut().poll(context))).await {
             return Ok(written?);
         }
