@@ -36,6 +36,8 @@ pub enum Purpose {
 
 /// The parts are sixteenths of the budget.
 const PARTS: u64 = 16;
+/// What idle cursors may hold beside the budget.
+const IDLE_PART: u64 = 4;
 /// From here on the budget is short: what can take less takes less.
 const SHORT_PART: u64 = 11;
 /// The same of replies alone.
@@ -78,6 +80,9 @@ pub struct ServerMemory {
     bytes_max: u64,
     /// What all draws and all operations hold.
     held: AtomicI64,
+    /// What operations hold whose cursors wait for their clients. It is no part of `held`: idle cursors have a share of their
+    /// own, and take nothing from those that work.
+    idle: AtomicI64,
     /// What the draws for each purpose hold.
     drawn: [AtomicU64; Purpose::ALL.len()],
     /// How many draws wait, for each purpose.
@@ -103,6 +108,7 @@ impl ServerMemory {
         Self {
             bytes_max,
             held: AtomicI64::new(0),
+            idle: AtomicI64::new(0),
             drawn: Default::default(),
             waiting: Default::default(),
             queue: Mutex::default(),
@@ -117,6 +123,28 @@ impl ServerMemory {
     /// What is held, by draws and by operations, in bytes.
     pub fn held(&self) -> u64 {
         u64::try_from(self.held.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// What idle cursors hold, in bytes.
+    pub fn idle(&self) -> u64 {
+        u64::try_from(self.idle.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// What idle cursors may hold, in bytes.
+    pub fn idle_max(&self) -> u64 {
+        self.part(IDLE_PART)
+    }
+
+    /// Notes that idle cursors hold so many bytes more, or less.
+    pub(crate) fn note_idle(&self, more: i64) {
+        if more != 0 {
+            self.idle.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    /// What operations may still take, in bytes.
+    pub(crate) fn left(&self) -> u64 {
+        self.limit(Purpose::Work).saturating_sub(self.held())
     }
 
     /// What the draws for a purpose hold, in bytes. For [`Purpose::Work`] without what the allocator counts of operations.

@@ -2,19 +2,19 @@
 
 use super::{FieldOperator, integer};
 use crate::expression::Expression;
-use crate::parse::Operand;
+use crate::parse::{Operand, Parser};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, ValueRef, number};
 use bunko_errors::{Failure, Result};
 
 pub(crate) const ALL_SET: FieldOperator =
-    FieldOperator { name: "$bitsAllSet", parse: |_, operand| parse(operand, BitTest::AllSet) };
+    FieldOperator { name: "$bitsAllSet", parse: |parser, operand| parse(parser, operand, BitTest::AllSet) };
 pub(crate) const ALL_CLEAR: FieldOperator =
-    FieldOperator { name: "$bitsAllClear", parse: |_, operand| parse(operand, BitTest::AllClear) };
+    FieldOperator { name: "$bitsAllClear", parse: |parser, operand| parse(parser, operand, BitTest::AllClear) };
 pub(crate) const ANY_SET: FieldOperator =
-    FieldOperator { name: "$bitsAnySet", parse: |_, operand| parse(operand, BitTest::AnySet) };
+    FieldOperator { name: "$bitsAnySet", parse: |parser, operand| parse(parser, operand, BitTest::AnySet) };
 pub(crate) const ANY_CLEAR: FieldOperator =
-    FieldOperator { name: "$bitsAnyClear", parse: |_, operand| parse(operand, BitTest::AnyClear) };
+    FieldOperator { name: "$bitsAnyClear", parse: |parser, operand| parse(parser, operand, BitTest::AnyClear) };
 
 /// How the bits of a mask have to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,10 +65,18 @@ impl BitMask {
     }
 }
 
-fn parse(operand: &Operand<'_>, test: BitTest) -> Result<Expression> {
+fn parse(parser: &Parser<'_>, operand: &Operand<'_>, test: BitTest) -> Result<Expression> {
     let mask = match operand.value {
-        ValueRef::Array(list) => BitMask::of_positions(list)?,
-        ValueRef::Binary { bytes, .. } => BitMask::of_bytes(bytes),
+        ValueRef::Array(list) => {
+            parser.will_take(list.as_document().len_bytes())?;
+            BitMask::of_positions(list)?
+        }
+        ValueRef::Binary { bytes, .. } => {
+            let set: usize = bytes.iter().map(|byte| byte.count_ones() as usize).sum();
+            // The list of positions grows by doubling.
+            parser.will_take(3 * set * size_of::<u32>())?;
+            BitMask::of_bytes(bytes)
+        }
         value if value.is_number() => {
             let mask = integer::non_negative(operand.name, value).map_err(Failure::failed_to_parse)?;
             BitMask::of_bytes(&mask.to_le_bytes())

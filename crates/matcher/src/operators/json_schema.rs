@@ -7,5 +7,5 @@ use std::sync::Arc;
 
 pub(crate) const JSON_SCHEMA: TopLevelOperator = TopLevelOperator {
     name: "$jsonSchema",
-    parse: |_, value| Ok(Expression::JsonSchema(Arc::new(Schema::parse(value)?))),
+    parse: |parser, value| Ok(Expression::JsonSchema(Arc::new(Schema::parse(value, parser)?))),
 };
