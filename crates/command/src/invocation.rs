@@ -384,8 +384,7 @@ impl<'a> Invocation<'a> {
         Context { interruption, operation }
     }
 
-    /// Where the command runs.
-    pub(crate) fn place(&self) -> Place {
+    fn place(&self) -> Place {
         match self.run_on {
             RunOn::SharedThread => Place::SharedThread,
             RunOn::SpareThread => Place::SpareThread,
