@@ -152,6 +152,18 @@ pub enum ValueRef<'a> {
 }
 
 impl<'a> ValueRef<'a> {
+    /// Bytes of a value that has no fixed size, else 0: about what its copy takes beside the value itself.
+    #[inline]
+    pub fn content_bytes(self) -> usize {
+        match self {
+            Self::String(text) | Self::JavaScript(text) | Self::Symbol(text) => text.len(),
+            Self::Document(document) | Self::JavaScriptWithScope { scope: document, .. } => document.len_bytes(),
+            Self::Array(array) => array.as_document().len_bytes(),
+            Self::Binary { bytes, .. } => bytes.len(),
+            _ => 0,
+        }
+    }
+
     /// The value's type.
     pub fn kind(self) -> Type {
         match self {

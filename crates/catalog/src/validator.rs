@@ -184,6 +184,11 @@ impl ExprCompiler for ExprInValidator {
     fn strings(&self) -> &StringOrder {
         &self.strings
     }
+
+    /// The command that brings a validator has asked for what it takes, and none brings one that is kept.
+    fn operation(&self) -> Option<&OperationContext> {
+        None
+    }
 }
 
 impl Predicate {

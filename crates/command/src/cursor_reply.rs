@@ -9,7 +9,7 @@ use crate::invocation::{Examined, Invocation};
 use crate::reply_room::ReplyRoom;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::Namespace;
-use bunko_errors::{Failure, Result};
+use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -87,7 +87,9 @@ pub fn write_first_batch(
             originating_command: originating_command(invocation),
         };
         let owner = Owner::of(invocation);
-        invocation.service.cursors.insert(cursor, owner, &*invocation.service.world.random)?
+        let id = invocation.service.cursors.insert(cursor, owner, &*invocation.service.world.random)?;
+        invocation.cursor_left = Some(id);
+        id
     };
     reply.append("id", id).append("ns", namespace.as_str());
     invocation.write_state_time(reply);
@@ -154,7 +156,15 @@ pub fn write_next_batch(
     let stop_heard = stop.rings();
     cursor.source.resume().inspect_err(|_| cursors.finish(id))?;
     let began = Instant::now();
-    invocation.take_over(&cursor.context, cursor.time_left).inspect_err(|_| cursors.finish(id))?;
+    if let Err(failure) = invocation.take_over(&cursor.context, cursor.time_left) {
+        // Nothing of it has been read: it can be asked again once there is memory.
+        if failure.code() == ErrorCode::EXCEEDED_MEMORY_LIMIT && cursors.put_back(id, cursor, Instant::now()) {
+            invocation.cursor_left = Some(id);
+        } else {
+            cursors.finish(id);
+        }
+        return Err(failure.into());
+    }
     reply.begin_document("cursor").begin_array("nextBatch");
     let before = reply.len_bytes();
     let filled = fill_next(invocation, reply, &mut cursor, documents);
@@ -185,6 +195,7 @@ pub fn write_next_batch(
     if end == End::Reached {
         cursors.finish(id);
     }
+    invocation.cursor_left = is_open.then_some(id);
     invocation.follow_up = is_open.then_some(FollowUp::Batch(id));
     reply.append("id", if is_open { id } else { 0 }).append("ns", namespace.as_str()).end();
     Ok(())

@@ -1,17 +1,19 @@
 //! Cursors that wait for their next `getMore`.
 
 use crate::authorization::cursors::Owner;
+use crate::closed_cursors::{ClosedCursors, Room, not_found};
 use crate::connection::Peer;
 use crate::cursor_shares::{CursorShares, Share};
 use crate::invocation::{Context, Examined};
 use crate::sessions::{SessionId, id};
+use crate::spooled_cursor::may_be_spooled;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
 use bunko_catalog::{NOBODY, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::Standing;
 use bunko_store::{Bell, Lsn};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -21,8 +23,6 @@ use std::time::{Duration, Instant};
 pub const CURSOR_TIMEOUT: Duration = Duration::from_mins(10);
 /// Most cursors that wait at once; each keeps a snapshot.
 pub(crate) const CURSORS_MAX: usize = 100_000;
-/// Cursors of which it is remembered that they were closed for what they kept.
-const CLOSED_REMEMBERED_MAX: usize = 1_000;
 
 /// Most that a batch may have.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +66,16 @@ pub trait CursorSource: Send {
     /// The state that it reads, where engines keep that for it.
     fn snapshot(&self) -> Option<Lsn> {
         None
+    }
+
+    /// What must still be there for its documents to be shown after a pause, once they have been read.
+    fn standing(&self) -> Option<Standing> {
+        None
+    }
+
+    /// Whether its documents may be read before they are asked for, where nothing else about it says no.
+    fn may_be_read_ahead(&self) -> bool {
+        true
     }
 
     /// Whether its end is only that of what there is now.
@@ -154,7 +164,16 @@ pub struct CursorStore {
     timed_out: AtomicU64,
     closed_for_room: AtomicU64,
     /// The last ones of those, to tell their clients why. Taken under `slots`.
-    last_closed_for_room: Mutex<VecDeque<i64>>,
+    closed: Mutex<ClosedCursors>,
+    ended_for_memory: AtomicU64,
+    read_ahead: AtomicU64,
+}
+
+/// A cursor that waits, and what it holds in memory.
+pub(crate) struct Held {
+    pub id: i64,
+    pub bytes: u64,
+    pub namespace: Namespace,
 }
 
 /// A cursor that waits for its next `getMore`.
@@ -175,10 +194,6 @@ pub enum Killed {
     Closed,
     /// There was none.
     NotFound,
-}
-
-fn not_found(id: i64) -> Failure {
-    Failure::new(ErrorCode::CURSOR_NOT_FOUND, format!("cursor id {id} not found"))
 }
 
 fn other_session(cursor: i64, opened_by: Option<SessionId>, asks: Option<SessionId>) -> Failure {
@@ -234,7 +249,7 @@ impl CursorStore {
         transaction: Option<i64>,
     ) -> Result<Box<OpenCursor>> {
         let mut slots = self.slots.lock();
-        let slot = slots.get_mut(&id).ok_or_else(|| self.is_gone(id))?;
+        let slot = slots.get_mut(&id).ok_or_else(|| self.closed.lock().is_gone(id))?;
         match &slot.state {
             State::Working { .. } => {
                 Err(Failure::new(ErrorCode::CURSOR_IN_USE, format!("cursor id {id} is already in use")))
@@ -260,16 +275,23 @@ impl CursorStore {
         }
     }
 
-    /// Says that a cursor is gone, and why where that is known.
-    fn is_gone(&self, id: i64) -> Failure {
-        if !self.last_closed_for_room.lock().contains(&id) {
-            return not_found(id);
+    /// Takes a cursor out whose documents may be read ahead of its client; [`Self::put_back`] must follow. `None` where a
+    /// `getMore` has it or it is gone, and for one of a transaction, which reads what its transaction changes.
+    pub(crate) fn take_to_spool(&self, id: i64) -> Option<Box<OpenCursor>> {
+        let mut slots = self.slots.lock();
+        let slot = slots.get_mut(&id)?;
+        let State::Waiting(cursor) = &slot.state else { return None };
+        if cursor.transaction.is_some() || !may_be_spooled(cursor.source.as_ref()) {
+            return None;
         }
-        let message = format!(
-            "cursor id {id} not found: it waited while what it reads was replaced, and what was kept for it and others took \
-             more room than idle cursors may (parameter idleCursorKeepMaxMB)"
-        );
-        Failure::new(ErrorCode::CURSOR_NOT_FOUND, message)
+        let (namespace, context) = (cursor.namespace.clone(), cursor.context.clone());
+        match std::mem::replace(&mut slot.state, State::Working { is_killed: false, namespace, context }) {
+            State::Waiting(cursor) => {
+                self.read_ahead.fetch_add(1, Ordering::Relaxed);
+                Some(cursor)
+            }
+            State::Working { .. } => None,
+        }
     }
 
     /// Whether there is a cursor and it is not one's own. One that was opened when no privileges were asked for is nobody's.
@@ -399,19 +421,45 @@ impl CursorStore {
     /// Closes those of them that still wait, for what they keep; how many.
     pub(crate) fn close_for_room(&self, ids: impl Iterator<Item = i64>) -> usize {
         let mut slots = self.slots.lock();
-        let mut remembered = self.last_closed_for_room.lock();
+        let mut remembered = self.closed.lock();
         let mut closed = Vec::new();
         for id in ids {
             if matches!(slots.get(&id).map(|slot| &slot.state), Some(State::Waiting(_))) {
                 closed.extend(slots.remove(&id));
-                remembered.push_back(id);
+                remembered.note(id, Room::Snapshots);
             }
         }
-        let forgotten = remembered.len().saturating_sub(CLOSED_REMEMBERED_MAX);
-        remembered.drain(..forgotten);
         drop((remembered, slots));
         self.closed_for_room.fetch_add(closed.len() as u64, Ordering::Relaxed);
         closed.len()
+    }
+
+    /// Ends a cursor that still waits, for what it holds; whether it did.
+    pub(crate) fn end_for_memory(&self, id: i64) -> bool {
+        let mut slots = self.slots.lock();
+        if !matches!(slots.get(&id).map(|slot| &slot.state), Some(State::Waiting(_))) {
+            return false;
+        }
+        let ended = slots.remove(&id);
+        if let Some(Slot { state: State::Waiting(cursor), .. }) = &ended {
+            // The command that opened it may not have ended yet, and keeps its operation.
+            cursor.context.operation().end_rest();
+        }
+        self.closed.lock().note(id, Room::Memory);
+        drop(slots);
+        drop(ended);
+        self.ended_for_memory.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// How many were read ahead since the start.
+    pub fn read_ahead(&self) -> u64 {
+        self.read_ahead.load(Ordering::Relaxed)
+    }
+
+    /// How many were ended since the start because of what they held in memory.
+    pub fn ended_for_memory(&self) -> u64 {
+        self.ended_for_memory.load(Ordering::Relaxed)
     }
 
     /// Closes the cursors of the chosen sessions; how many.

@@ -304,6 +304,9 @@ impl Service {
         // The reply leaves with the connection, and is no longer the operation's.
         let given_away = reply.capacity_bytes().saturating_sub(room_before);
         let outcome = if invocation.leave(given_away) { Err(Halt::TooLong) } else { outcome };
+        if let Some(id) = invocation.cursor_left.take() {
+            self.let_cursor_wait(id, &invocation);
+        }
         let (outcome, held, next_turn) = match invocation.wait_after_conflict(turn.as_ref().map(Turn::until)) {
             // It holds nothing by then that others wait for.
             Some(Conflict::Again(wait, next_turn)) => (Err(Halt::Awaits(Box::new(wait))), None, Some(next_turn)),

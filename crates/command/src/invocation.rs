@@ -34,6 +34,10 @@ use std::time::{Duration, Instant};
 
 /// A query of more bytes takes longer to plan than another thread takes to begin with it.
 const LARGE_QUERY_BYTES: usize = 4 * 1024;
+/// So many statements of one command take memory of note before the first of them is done.
+const MANY_STATEMENTS: usize = 1_000;
+/// What a statement takes once it is read, in bytes.
+const STATEMENT_BYTES: usize = 512;
 /// Documents of a collection over which such a query may take long.
 const LARGE_COLLECTION: u64 = 2_000;
 /// Documents from that length on are read by threads of their own alone, of which each draws for one: 60 threads of connections that
@@ -59,6 +63,8 @@ pub struct Invocation<'a> {
     pub has_integer_ok: bool,
     /// What may follow the reply: of a `getMore` that has left its cursor open, and of a heartbeat.
     pub(crate) follow_up: Option<FollowUp>,
+    /// The cursor that the command leaves open, which waits for its client from now on.
+    pub(crate) cursor_left: Option<i64>,
     /// How far a heartbeat is.
     pub(crate) heartbeat: Heartbeat,
     /// The cursor that a command brings which goes on after a wait, or leaves where it is to wait.
@@ -96,6 +102,11 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// What its work is counted at.
+    pub(crate) fn operation(&self) -> &Arc<OperationContext> {
+        &self.operation
+    }
+
     /// Ends whatever works with it.
     pub(crate) fn note_killed_cursor(&self) {
         self.interruption.note_killed_cursor();
@@ -122,6 +133,7 @@ impl<'a> Invocation<'a> {
             delay: None,
             has_integer_ok: false,
             follow_up: None,
+            cursor_left: None,
             heartbeat: Heartbeat::default(),
             parked: None,
             injected: None,
@@ -290,6 +302,13 @@ impl<'a> Invocation<'a> {
                 value.as_document().ok_or_else(|| self.mismatch(&format!("{name}.{index}"), value, "type 'object'"))
             })
             .collect()
+    }
+
+    /// Asks before many statements of one command are read. A few begin no operation for it.
+    /// # Errors
+    /// As [`OperationContext::check`].
+    pub fn will_read_statements(&self, count: usize) -> Result<()> {
+        if count < MANY_STATEMENTS { Ok(()) } else { self.operation().will_take(count * STATEMENT_BYTES) }
     }
 
     /// Notes a record that the reply will acknowledge.

@@ -6,6 +6,9 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Namespace, check_validator};
 use bunko_errors::{ErrorCode, Failure, Result};
 
+/// What a validator takes once it is parsed, in parts of its document: as a filter, and clause by clause as it was written.
+const VALIDATOR_PARTS: usize = 40;
+
 /// `validator`, `validationLevel` and `validationAction`, where they are given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ValidationOptions<'a> {
@@ -56,6 +59,7 @@ impl<'a> ValidationOptions<'a> {
                 ),
             ));
         }
+        invocation.operation().will_take(VALIDATOR_PARTS * validator.len_bytes())?;
         check_validator(validator, invocation.service.catalog.store())
     }
 

@@ -6,7 +6,6 @@
 
 use crate::call::{Call, Operator, Strings};
 use crate::expression::Node;
-use crate::made;
 use crate::variables::{EvaluationContext, ParseScope, Variable, Variables};
 use crate::{Evaluated, Expression};
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
@@ -185,9 +184,7 @@ fn value(call: &Call, scope: &ParseScope) -> Result<Option<Value>> {
     let context = EvaluationContext::new(DocumentRef::EMPTY, &variables, 0, operation).with_strings(strings);
     operation.work(1)?;
     match (call.operator.evaluate)(call, &context) {
-        Ok(evaluated) => {
-            Ok(evaluated.into_value().filter(|value| made::content_bytes(value.as_ref()) <= FOLDED_BYTES_MAX))
-        }
+        Ok(evaluated) => Ok(evaluated.into_value().filter(|value| value.as_ref().content_bytes() <= FOLDED_BYTES_MAX)),
         Err(failure) if failure.is_too_long() => Err(failure),
         Err(failure) => {
             // An interruption is not the operator's own failure.

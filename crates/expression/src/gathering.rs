@@ -71,7 +71,7 @@ impl<'v> Gathered<'v> {
         for argument in arguments {
             let value = argument.evaluate(context)?;
             context.operation().work(made::steps(value.or_null()))?;
-            let bytes = fields.memory_bytes() + made::content_bytes(value.or_null());
+            let bytes = fields.memory_bytes() + value.or_null().content_bytes();
             made::check_container_bytes(call.name(), bytes)?;
             fields.add(value)?;
         }

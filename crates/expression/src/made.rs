@@ -19,7 +19,7 @@ const BYTES_PER_STEP: usize = 64;
 /// Work of copying a value or comparing all of it.
 #[inline]
 pub(crate) fn steps(value: ValueRef<'_>) -> usize {
-    bytes_steps(content_bytes(value))
+    bytes_steps(value.content_bytes())
 }
 
 /// Work of copying so many bytes.
@@ -32,18 +32,6 @@ pub(crate) fn bytes_steps(bytes: usize) -> usize {
 #[inline]
 pub(crate) fn text_steps(text: &str) -> usize {
     bytes_steps(text.len())
-}
-
-/// Bytes of a value that has no fixed size, else 0.
-#[inline]
-pub(crate) fn content_bytes(value: ValueRef<'_>) -> usize {
-    match value {
-        ValueRef::String(text) | ValueRef::JavaScript(text) | ValueRef::Symbol(text) => text.len(),
-        ValueRef::Document(document) | ValueRef::JavaScriptWithScope { scope: document, .. } => document.len_bytes(),
-        ValueRef::Array(array) => array.as_document().len_bytes(),
-        ValueRef::Binary { bytes, .. } => bytes.len(),
-        _ => 0,
-    }
 }
 
 /// # Errors
@@ -89,7 +77,7 @@ pub(crate) fn owned<'a>(value: Evaluated<'_>, context: &EvaluationContext<'_>) -
 
 /// Work of finding a field in a document.
 pub(crate) fn field_steps(value: ValueRef<'_>) -> usize {
-    1 + content_bytes(value) / 256
+    1 + value.content_bytes() / 256
 }
 
 /// Checks what comes `levels` deep into a document or array.
@@ -183,7 +171,7 @@ impl<'o> MadeArray<'o> {
     /// Appends a value that was an array's element, and so is not nested too deep.
     #[inline]
     pub(crate) fn push_element(&mut self, element: ValueRef<'_>) -> Result<()> {
-        check_container_bytes(self.operator, self.array.len_bytes() + content_bytes(element))?;
+        check_container_bytes(self.operator, self.array.len_bytes() + element.content_bytes())?;
         self.operation.work(steps(element))?;
         self.array.push(element);
         Ok(())
@@ -230,7 +218,7 @@ impl<'o> MadeDocument<'o> {
     /// Appends what was a document's field, and so is not nested too deep.
     #[inline]
     pub(crate) fn append_field(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
-        check_container_bytes(self.operator, self.document.len_bytes() + name.len() + content_bytes(value))?;
+        check_container_bytes(self.operator, self.document.len_bytes() + name.len() + value.content_bytes())?;
         self.operation.work(steps(value))?;
         self.document.append(name, value);
         Ok(())

@@ -31,8 +31,8 @@ impl ElementFilter {
     /// fields of elements that are documents, a regex to strings, and another value is compared.
     /// # Errors
     /// As [`crate::Filter::parse`].
-    pub fn parse(condition: ValueRef<'_>, strings: &StringOrder) -> Result<Self> {
-        let compiler = NoExpr { strings };
+    pub fn parse(condition: ValueRef<'_>, strings: &StringOrder, operation: Option<&OperationContext>) -> Result<Self> {
+        let compiler = NoExpr { strings, operation };
         let parser = Parser::new(&compiler);
         let condition = match condition {
             ValueRef::Document(condition) if takes_element(condition) => {
@@ -72,10 +72,11 @@ impl ElemMatch {
     /// Parses the operand of `$elemMatch`.
     /// # Errors
     /// As [`crate::Filter::parse`]; `QueryFeatureNotAllowed` for a schema.
-    pub fn parse(condition: DocumentRef<'_>, strings: &StringOrder) -> Result<Self> {
+    pub fn parse(condition: DocumentRef<'_>, strings: &StringOrder, operation: &OperationContext) -> Result<Self> {
         refuse_schema(condition)?;
+        let compiler = NoExpr { strings, operation: Some(operation) };
         let condition = ValueRef::Document(condition);
-        let condition = elem_match::parse(&Parser::new(&NoExpr { strings }), &Path::itself(), condition)?;
+        let condition = elem_match::parse(&Parser::new(&compiler), &Path::itself(), condition)?;
         Ok(Self { condition, strings: strings.clone() })
     }
 
@@ -131,15 +132,16 @@ impl ArrayFilter {
     /// # Errors
     /// `FailedToParse` for no or several identifiers, `BadValue` for a malformed one; else as
     /// [`crate::Filter::parse`]. The message says that an array filter was being parsed.
-    pub fn parse(filter: DocumentRef<'_>, strings: &StringOrder) -> Result<Self> {
-        Self::parse_entry(filter, strings).map_err(|failure| match failure.message() {
+    pub fn parse(filter: DocumentRef<'_>, strings: &StringOrder, operation: Option<&OperationContext>) -> Result<Self> {
+        Self::parse_entry(filter, &NoExpr { strings, operation }).map_err(|failure| match failure.message() {
             WITHOUT_IDENTIFIER => failure,
             _ => failure.with_prefix("Error parsing array filter :: caused by :: "),
         })
     }
 
-    fn parse_entry(filter: DocumentRef<'_>, strings: &StringOrder) -> Result<Self> {
-        let mut condition = Parser::new(&NoExpr { strings }).filter(filter)?;
+    fn parse_entry(filter: DocumentRef<'_>, compiler: &NoExpr<'_>) -> Result<Self> {
+        let mut condition = Parser::new(compiler).filter(filter)?;
+        let strings = compiler.strings;
         let mut identifiers: Vec<String> = Vec::new();
         condition.for_each_path_mut(&mut |path| {
             let first = path.components()[0].name();

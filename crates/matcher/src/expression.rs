@@ -88,7 +88,7 @@ pub enum Expression {
         /// Where.
         path: Path,
         /// Sorted in the filter's order, each once.
-        values: Vec<Value>,
+        values: Arc<Vec<Value>>,
         /// In the order given.
         regexes: Vec<Regex>,
     },
@@ -381,10 +381,9 @@ pub trait ExprCompiler {
         StringOrder::BYTES
     }
 
-    /// The operation that the filter is parsed for, which is asked whether it has to stop.
-    fn operation(&self) -> Option<&OperationContext> {
-        None
-    }
+    /// The operation that the filter is parsed for, which is asked whether it has to stop and before memory is taken. Every
+    /// caller says which: a filter may have a million values.
+    fn operation(&self) -> Option<&OperationContext>;
 }
 
 /// A compiled `$expr` or `$where`.

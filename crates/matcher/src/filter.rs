@@ -45,7 +45,7 @@ impl Filter {
     /// # Errors
     /// As [`Filter::parse`].
     pub fn parse_collated(filter: DocumentRef<'_>, strings: &StringOrder) -> Result<Self> {
-        Self::parse_with(filter, &NoExpr { strings })
+        Self::parse_with(filter, &NoExpr { strings, operation: None })
     }
 
     /// Parses a filter; `compiler` takes the operands of `$expr` and has the order of strings.
@@ -179,6 +179,10 @@ mod tests {
         fn compile(&self, expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>> {
             let name = expression.as_str().ok_or_else(|| Failure::bad_value("a name"))?;
             Ok(Arc::new(NamedField(name.to_owned())))
+        }
+
+        fn operation(&self) -> Option<&OperationContext> {
+            None
         }
     }
 

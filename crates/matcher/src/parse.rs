@@ -5,6 +5,7 @@ use crate::operators::{self, compare, near, regex};
 use crate::path::Path;
 use bunko_bson::{DocumentRef, Element, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
 use std::sync::Arc;
 
 /// What the parsing of one condition is counted for, in steps.
@@ -75,7 +76,7 @@ impl<'p> Parser<'p> {
 
     /// A filter: all of its fields and top-level operators.
     pub fn filter(&self, filter: DocumentRef<'_>) -> Result<Expression> {
-        let children = filter.iter().map(|element| self.entry(element)).collect::<Result<_>>()?;
+        let children = self.gathered(filter.iter().map(|element| self.entry(element)))?;
         Ok(Expression::and(children))
     }
 
@@ -83,11 +84,42 @@ impl<'p> Parser<'p> {
     /// # Errors
     /// What the operation says.
     pub fn count_condition(&self) -> Result<()> {
-        self.compiler.operation().map_or(Ok(()), |operation| operation.work(CONDITION_STEPS))
+        self.count(CONDITION_STEPS)
+    }
+
+    /// Counts so many steps.
+    /// # Errors
+    /// What the operation says.
+    pub fn count(&self, steps: usize) -> Result<()> {
+        self.compiler.operation().map_or(Ok(()), |operation| operation.work(steps))
+    }
+
+    /// Asks before so many bytes are allocated.
+    /// # Errors
+    /// What the operation says.
+    pub fn will_take(&self, bytes: usize) -> Result<()> {
+        self.compiler.operation().map_or(Ok(()), |operation| operation.will_take(bytes))
+    }
+
+    /// Parses the parts of a list, one after the other. Asks before the list grows, which takes its old memory and its new one
+    /// for a moment.
+    /// # Errors
+    /// The first part's that fails; what the operation says.
+    pub fn gathered<T>(&self, parts: impl Iterator<Item = Result<T>>) -> Result<Vec<T>> {
+        let mut gathered = Vec::new();
+        for part in parts {
+            if gathered.len() == gathered.capacity() {
+                self.will_take(2 * gathered.len() * size_of::<T>())?;
+            }
+            gathered.push(part?);
+        }
+        Ok(gathered)
     }
 
     fn entry(&self, entry: Element<'_>) -> Result<Expression> {
         self.count_condition()?;
+        // Operands are kept as they are written, besides what becomes of them.
+        self.will_take(entry.value.content_bytes())?;
         if is_operator(entry.name) {
             return match operators::top_level(entry.name) {
                 Some(operator) => (operator.parse)(self, entry.value),
@@ -106,14 +138,14 @@ impl<'p> Parser<'p> {
         if near::is_near(condition) {
             return near::parse(self, path, condition);
         }
-        let mut children = Vec::new();
-        for element in condition {
+        let children = self.gathered(condition.iter().map(|element| {
+            self.count_condition()?;
             let Some(operator) = operators::on_field(element.name) else {
                 return Err(operators::refused_on_field(element.name));
             };
             let operand = Operand { name: operator.name, path, value: element.value, siblings: condition };
-            children.push((operator.parse)(self, &operand)?);
-        }
+            (operator.parse)(self, &operand)
+        }))?;
         Ok(Expression::and(children))
     }
 }
@@ -150,6 +182,7 @@ pub(crate) fn is_operator(name: &str) -> bool {
 /// Refuses `$expr`: for contexts that have no whole document, and for callers that bring no compiler.
 pub(crate) struct NoExpr<'s> {
     pub strings: &'s StringOrder,
+    pub operation: Option<&'s OperationContext>,
 }
 
 impl ExprCompiler for NoExpr<'_> {
@@ -159,5 +192,9 @@ impl ExprCompiler for NoExpr<'_> {
 
     fn strings(&self) -> &StringOrder {
         self.strings
+    }
+
+    fn operation(&self) -> Option<&OperationContext> {
+        self.operation
     }
 }

@@ -72,6 +72,10 @@ impl ExprCompiler for Order {
     fn strings(&self) -> &StringOrder {
         &self.0
     }
+
+    fn operation(&self) -> Option<&bunko_operation::OperationContext> {
+        None
+    }
 }
 
 fn orders() -> [Order; 2] {

@@ -63,12 +63,12 @@ fn matcher(directive: &str, source: &str) -> Result<Matcher, Failure> {
             })
         }
         "pull" => {
-            let filter = ElementFilter::parse(value(source).as_ref(), StringOrder::BYTES)?;
+            let filter = ElementFilter::parse(value(source).as_ref(), StringOrder::BYTES, None)?;
             let operation = OperationContext::unlimited();
             Box::new(move |line| filter.matches(value(line).as_ref(), &operation).expect("never stopped").to_string())
         }
         "array-filter" => {
-            let filter = ArrayFilter::parse(document(source).as_ref(), StringOrder::BYTES)?;
+            let filter = ArrayFilter::parse(document(source).as_ref(), StringOrder::BYTES, None)?;
             let operation = OperationContext::unlimited();
             Box::new(move |line| {
                 let matched = filter.matches(value(line).as_ref(), &operation).expect("never stopped");
@@ -97,6 +97,10 @@ struct NoExpressions;
 impl ExprCompiler for NoExpressions {
     fn compile(&self, _expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>, Failure> {
         Err(Failure::bad_value("no expressions here"))
+    }
+
+    fn operation(&self) -> Option<&bunko_operation::OperationContext> {
+        None
     }
 }
 

@@ -12,13 +12,16 @@ use bunko_host::rest_in_crowds;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Steps between two questions. A step takes about as long as a look at an element of an array, so that a question
 /// comes every few microseconds and costs a hundredth of them.
 const STEPS_PER_QUESTION: u32 = 512;
+/// What its thread may take of the heap between two questions beside what one step takes, in bytes: as many threads may take
+/// as much at the same moment, and none of them has been refused yet.
+const BYTES_PER_QUESTION: i64 = 256 * 1024;
 /// How long it waits for somebody else before it asks again whether it has to stop. Longer than waits are as a rule: who
 /// asks again stands behind all others who wait.
 const WAIT: Duration = Duration::from_millis(100);
@@ -62,6 +65,10 @@ pub struct OperationContext {
     interruption: Arc<dyn Interruption>,
     /// Steps until the next question.
     steps_left: AtomicU32,
+    /// The next question comes once its thread has taken so many bytes, as [`bunko_heap::taken_bytes`] counts them.
+    asks_at_bytes: AtomicI64,
+    /// What a stage that may go on disk may gather, as of the last question.
+    stage_bytes_now: AtomicU64,
     turn: Mutex<Turn>,
     /// What the next random number is made of.
     random: AtomicU64,
@@ -107,6 +114,8 @@ impl OperationContext {
         Arc::new(Self {
             interruption,
             steps_left: AtomicU32::new(STEPS_PER_QUESTION),
+            asks_at_bytes: AtomicI64::new(bunko_heap::taken_bytes() + BYTES_PER_QUESTION),
+            stage_bytes_now: AtomicU64::new(turn.memory.stage_bytes_now()),
             turn: Mutex::new(turn),
             random: AtomicU64::new(0),
             bypasses_validation: AtomicBool::new(false),
@@ -164,6 +173,7 @@ impl OperationContext {
     pub fn enter(&self, place: Place, began: Instant) {
         let mut turn = self.turn.lock();
         turn.memory.enter();
+        self.asks_at_bytes.store(bunko_heap::taken_bytes() + BYTES_PER_QUESTION, Ordering::Relaxed);
         turn.was_too_long = false;
         turn.place = place;
         turn.patience = Patience::at(place, began);
@@ -173,6 +183,21 @@ impl OperationContext {
     /// as a reply.
     pub fn leave(&self, given_away_bytes: usize) {
         self.turn.lock().memory.leave(given_away_bytes);
+    }
+
+    /// Its cursor waits for the client from now on: what it holds counts for the share of idle cursors.
+    pub fn rest(&self) {
+        self.turn.lock().memory.rest();
+    }
+
+    /// Its cursor waits no longer, and is gone.
+    pub fn end_rest(&self) {
+        self.turn.lock().memory.end_rest();
+    }
+
+    /// What it held when a thread left it last, in bytes.
+    pub fn kept_bytes(&self) -> u64 {
+        self.turn.lock().memory.kept_bytes()
     }
 
     /// Something has been changed: from now on it cannot begin anew on another thread.
@@ -206,6 +231,14 @@ impl OperationContext {
     /// What one of its stages may gather in memory, in bytes.
     pub fn stage_bytes_max(&self, gatherer: Gatherer) -> usize {
         usize::try_from(self.stages.bytes_max(gatherer)).unwrap_or(usize::MAX)
+    }
+
+    /// The same for a stage that can go on disk: less where little memory is left for all operations, so that it makes room
+    /// instead of failing.
+    pub fn stage_bytes_now(&self, gatherer: Gatherer) -> usize {
+        let bytes_max = self.stage_bytes_max(gatherer);
+        let now = usize::try_from(self.stage_bytes_now.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        if now >= bytes_max || self.scratch().is_none() { bytes_max } else { now }
     }
 
     /// Says whether what its stages gather beyond that may go on disk: `allowDiskUse`.
@@ -286,14 +319,24 @@ impl OperationContext {
     #[inline]
     pub fn work(&self, steps: usize) -> Result<()> {
         let left = self.steps_left.load(Ordering::Relaxed);
+        let has_taken_little = bunko_heap::taken_bytes() < self.asks_at_bytes.load(Ordering::Relaxed);
         // Only the thread that works for the operation counts, so that a plain store is enough.
         match u32::try_from(steps).ok().and_then(|steps| left.checked_sub(steps)) {
-            Some(left) => {
+            Some(left) if has_taken_little => {
                 self.steps_left.store(left, Ordering::Relaxed);
                 Ok(())
             }
-            None => self.question(),
+            _ => self.question(),
         }
+    }
+
+    /// Asks before something is allocated that grows with the request: so many bytes count as held from now on until the next
+    /// question finds out what has been taken. Few bytes are left to the questions of [`Self::work`].
+    /// # Errors
+    /// Those of [`Self::check`].
+    #[inline]
+    pub fn will_take(&self, bytes: usize) -> Result<()> {
+        if bytes <= BYTES_PER_QUESTION as usize / 4 { Ok(()) } else { self.ask_for(bytes).map(drop) }
     }
 
     #[cold]
@@ -319,11 +362,18 @@ impl OperationContext {
 
     /// Asks only: where it works, and whether it has changed something.
     fn ask(&self) -> Result<(Place, bool)> {
+        self.ask_for(0)
+    }
+
+    fn ask_for(&self, more_bytes: usize) -> Result<(Place, bool)> {
         if let Some(failure) = self.interruption.reason() {
             return Err(failure);
         }
         let mut turn = self.turn.lock();
-        turn.memory.check()?;
+        self.asks_at_bytes.store(bunko_heap::taken_bytes() + BYTES_PER_QUESTION, Ordering::Relaxed);
+        let checked = turn.memory.check(more_bytes);
+        self.stage_bytes_now.store(turn.memory.stage_bytes_now(), Ordering::Relaxed);
+        checked?;
         if turn.patience.is_over() {
             turn.was_too_long = true;
             return Err(Failure::too_long());

@@ -4,6 +4,15 @@ use crate::{Draw, Purpose, ServerMemory, StageLimits};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
+/// The part of the budget that an operation may hold whatever the others do.
+const SMALL_PART: u64 = 64;
+/// An operation may hold so many times what is left for all of them besides, so that the largest are refused first and something
+/// is left for those that begin. Source: Choudhury and Hahne, "Dynamic Queue Length Thresholds in a Shared Memory ATM
+/// Switch".
+const PARTS_OF_REST: u64 = 2;
+/// The part of the budget that a stage may gather, however little is left.
+const STAGE_PART: u64 = 128;
+
 /// How much memory operations may hold.
 #[derive(Clone, Debug)]
 pub struct MemoryLimits {
@@ -37,15 +46,42 @@ pub(crate) struct HeldMemory {
     kept: i64,
     /// Bytes of which the server has been told: those beyond the bytes that were drawn for it.
     told: i64,
+    /// Bytes that it holds while its cursor waits for the client. They count for the share of idle cursors alone.
+    idle: i64,
 }
 
 impl HeldMemory {
     pub fn new(limits: MemoryLimits) -> Self {
-        Self { limits, taken_before: bunko_heap::taken_bytes(), kept: 0, told: 0 }
+        Self { limits, taken_before: bunko_heap::taken_bytes(), kept: 0, told: 0, idle: 0 }
     }
 
     pub fn enter(&mut self) {
         self.taken_before = bunko_heap::taken_bytes();
+        self.end_rest();
+    }
+
+    /// Its cursor waits for the client from now on, until a thread enters again. No thread works for it.
+    pub fn rest(&mut self) {
+        self.limits.server.tell(-std::mem::take(&mut self.told));
+        self.limits.server.note_idle(self.kept - self.idle);
+        self.idle = self.kept;
+    }
+
+    /// Its cursor is gone: what it held is given back, or soon will be.
+    pub fn end_rest(&mut self) {
+        self.limits.server.note_idle(-std::mem::take(&mut self.idle));
+    }
+
+    /// Bytes that it held when a thread left it last.
+    pub fn kept_bytes(&self) -> u64 {
+        u64::try_from(self.kept).unwrap_or(0)
+    }
+
+    /// Most bytes that a stage that can go on disk may gather: without a limit as long as half of the budget is left.
+    pub fn stage_bytes_now(&self) -> u64 {
+        let server = &self.limits.server;
+        let left = server.left();
+        if left >= server.bytes_max() / 2 { u64::MAX } else { (left / 2).max(server.bytes_max() / STAGE_PART) }
     }
 
     pub fn leave(&mut self, given_away_bytes: usize) {
@@ -53,7 +89,7 @@ impl HeldMemory {
         // The connection gives back what it drew.
         self.limits.prepaid_bytes = 0;
         self.enter();
-        self.tell();
+        self.tell(0);
     }
 
     pub fn server(&self) -> &Arc<ServerMemory> {
@@ -85,15 +121,16 @@ impl HeldMemory {
     /// Notes that they are given back.
     pub fn end_prepaid(&mut self, bytes: u64) {
         self.limits.prepaid_bytes = self.limits.prepaid_bytes.saturating_sub(bytes);
-        self.tell();
+        self.tell(0);
     }
 
     fn held(&self) -> i64 {
         (self.kept + bunko_heap::taken_bytes() - self.taken_before).max(0)
     }
 
-    fn tell(&mut self) -> u64 {
-        let told = (self.held() - self.limits.prepaid_bytes as i64).max(0);
+    /// Tells what it holds, and `more` that it is about to take.
+    fn tell(&mut self, more: i64) -> u64 {
+        let told = (self.held() + more - self.limits.prepaid_bytes as i64).max(0);
         let all = self.limits.server.tell(told - self.told);
         self.told = told;
         all
@@ -112,28 +149,107 @@ impl HeldMemory {
         Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message))
     }
 
+    /// Asks whether the operation may hold what it holds and `more_bytes` besides, which count until it asks again.
     /// # Errors
     /// `ExceededMemoryLimit` where the operation, or all that is held for clients, is more than it may be.
-    pub fn check(&mut self) -> Result<()> {
-        let all = self.tell();
-        let held = self.held();
+    pub fn check(&mut self, more_bytes: usize) -> Result<()> {
+        let more = i64::try_from(more_bytes).unwrap_or(i64::MAX / 8);
+        let all = self.tell(more);
+        let checked = self.check_told(more, all);
+        if checked.is_err() {
+            // The operation takes nothing now, so others have the room.
+            self.tell(0);
+        }
+        checked
+    }
+
+    fn check_told(&self, more: i64, all: u64) -> Result<()> {
+        let held = self.held() + more;
         self.check_own(held as u64)?;
         let server = &self.limits.server;
-        // Small operations go on: the large ones are to blame, and will be asked too. The bytes that were drawn for an
-        // operation had room.
-        if all > server.limit(Purpose::Work) && self.told > (server.bytes_max() / 64) as i64 {
-            let message = format!(
-                "operation holds {held} bytes of memory, and the server {all} bytes for all clients, more than its limit of {} bytes",
-                server.limit(Purpose::Work)
-            );
-            return Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message));
+        // Small operations go on: the large ones are to blame, and will be asked too. An operation is not blamed for what was drawn
+        // for it.
+        let blamed = u64::try_from(self.told).unwrap_or(0);
+        let left = server.limit(Purpose::Work).saturating_sub(all);
+        if blamed <= server.bytes_max() / SMALL_PART + PARTS_OF_REST.saturating_mul(left) {
+            return Ok(());
         }
-        Ok(())
+        let message = format!(
+            "operation holds {held} bytes of memory, and the server {all} bytes for all clients, with a limit of {} bytes",
+            server.limit(Purpose::Work)
+        );
+        Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message))
     }
 }
 
 impl Drop for HeldMemory {
     fn drop(&mut self) {
         self.limits.server.tell(-self.told);
+        self.limits.server.note_idle(-self.idle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn limits() -> MemoryLimits {
+        MemoryLimits { server: ServerMemory::new(512 * MIB), ..MemoryLimits::none() }
+    }
+
+    fn asks(limits: &MemoryLimits, bytes: u64) -> Option<HeldMemory> {
+        let mut operation = HeldMemory::new(limits.clone());
+        operation.check(bytes as usize).ok().map(|()| operation)
+    }
+
+    /// How many operations of that size are let in, one after the other, while none ends.
+    fn let_in(bytes: u64) -> usize {
+        let limits = limits();
+        let operations: Vec<_> = std::iter::from_fn(|| asks(&limits, bytes)).collect();
+        operations.len()
+    }
+
+    #[test]
+    fn the_largest_are_refused_first_and_something_is_left() {
+        assert_eq!((let_in(400 * MIB), let_in(320 * MIB), let_in(100 * MIB)), (0, 1, 4));
+        let limits = limits();
+        let mut large = asks(&limits, 320 * MIB).expect("alone");
+        let mut other = asks(&limits, 100 * MIB).expect("a part of what is left");
+        assert_eq!(large.check(320 * MIB as usize).expect_err("the larger").code(), ErrorCode::EXCEEDED_MEMORY_LIMIT);
+        assert_eq!(limits.server.held(), 100 * MIB, "it was refused and holds nothing");
+        other.check(300 * MIB as usize).expect("there is more room than before");
+        drop((large, other));
+        assert_eq!(limits.server.held(), 0);
+    }
+
+    #[test]
+    fn what_idle_cursors_hold_is_taken_from_no_operation() {
+        let limits = limits();
+        let mut cursor = HeldMemory::new(limits.clone());
+        cursor.kept = 300 * MIB as i64;
+        cursor.check(0).expect("alone");
+        assert_eq!((limits.server.held(), limits.server.idle()), (300 * MIB, 0));
+        cursor.rest();
+        cursor.rest();
+        assert_eq!((limits.server.held(), limits.server.idle()), (0, 300 * MIB));
+        drop(asks(&limits, 320 * MIB).expect("as if the cursor were not there"));
+        cursor.enter();
+        cursor.check(0).expect("alone");
+        assert_eq!((limits.server.held(), limits.server.idle()), (300 * MIB, 0));
+        cursor.rest();
+        drop(cursor);
+        assert_eq!((limits.server.held(), limits.server.idle()), (0, 0));
+    }
+
+    #[test]
+    fn stages_go_on_disk_earlier_where_little_is_left() {
+        let limits = limits();
+        let stage = asks(&limits, 200 * MIB).expect("alone");
+        assert_eq!(stage.stage_bytes_now(), u64::MAX);
+        let others: Vec<_> = std::iter::from_fn(|| asks(&limits, 9 * MIB)).collect();
+        assert!(!others.is_empty());
+        assert_eq!(stage.stage_bytes_now(), 4 * MIB);
     }
 }

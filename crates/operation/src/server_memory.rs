@@ -36,6 +36,8 @@ pub enum Purpose {
 
 /// The parts are sixteenths of the budget.
 const PARTS: u64 = 16;
+/// What idle cursors may hold beside the budget.
+const IDLE_PART: u64 = 4;
 /// From here on the budget is short: a batch, which can take less, takes less.
 const SHORT_PART: u64 = 11;
 /// From here on the part of replies is short.
@@ -78,6 +80,9 @@ pub struct ServerMemory {
     bytes_max: u64,
     /// Bytes that all draws and all operations hold.
     held: AtomicI64,
+    /// Bytes that operations hold whose cursors wait for their clients. It is no part of `held`: idle cursors have a share of their
+    /// own, and take nothing from those that work.
+    idle: AtomicI64,
     /// Bytes that the draws for each purpose hold.
     drawn: [AtomicU64; Purpose::ALL.len()],
     /// How many draws wait, for each purpose.
@@ -103,6 +108,7 @@ impl ServerMemory {
         Self {
             bytes_max,
             held: AtomicI64::new(0),
+            idle: AtomicI64::new(0),
             drawn: Default::default(),
             waiting: Default::default(),
             queue: Mutex::default(),
@@ -117,6 +123,28 @@ impl ServerMemory {
     /// Bytes that draws and operations hold.
     pub fn held(&self) -> u64 {
         u64::try_from(self.held.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// What idle cursors hold, in bytes.
+    pub fn idle(&self) -> u64 {
+        u64::try_from(self.idle.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// What idle cursors may hold, in bytes.
+    pub fn idle_max(&self) -> u64 {
+        self.part(IDLE_PART)
+    }
+
+    /// Notes that idle cursors hold so many bytes more, or less.
+    pub(crate) fn note_idle(&self, more: i64) {
+        if more != 0 {
+            self.idle.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    /// What operations may still take, in bytes.
+    pub(crate) fn left(&self) -> u64 {
+        self.limit(Purpose::Work).saturating_sub(self.held())
     }
 
     /// Bytes that the draws for a purpose hold. For [`Purpose::Work`] without the bytes that the allocator counts of operations.

@@ -40,6 +40,9 @@ pub(crate) struct Contest {
     pub is_cached: bool,
 }
 
+/// What the shape of a filter takes while it is made, in parts of the filter's document.
+const SHAPE_PARTS: usize = 6;
+
 /// By which plans of queries are kept.
 struct Key {
     shape: Arc<[u8]>,
@@ -47,13 +50,14 @@ struct Key {
 }
 
 impl Key {
-    fn of(query: &FindQuery) -> Self {
+    fn of(query: &FindQuery) -> Result<Self> {
+        query.scope.operation.will_take(SHAPE_PARTS * query.filter_document.as_ref().len_bytes())?;
         let shape: Arc<[u8]> = query.shape().as_bytes().into();
         let mut whole = with_collation(&shape, query);
         if let Some(settings) = &query.scope.settings {
             whole.extend_from_slice(settings.document.as_ref().as_bytes());
         }
-        Self { shape, whole }
+        Ok(Self { shape, whole })
     }
 }
 
@@ -73,7 +77,7 @@ pub(crate) fn settle(plan: Plan, snapshot: &Arc<Snapshot>) -> Result<(Plan, u64)
     if plan.parts().rivals.is_empty() || plan.contest().is_some() {
         return Ok((plan, u64::MAX));
     }
-    let key = Key::of(plan.query());
+    let key = Key::of(plan.query())?;
     let known = plan.collection().plan_cache().get(&key.whole);
     if let Some(known) = known.as_ref().filter(|known| known.is_active)
         && let Some(kept) = by_index(&plan, known.index)?
@@ -90,7 +94,7 @@ pub(crate) fn settle(plan: Plan, snapshot: &Arc<Snapshot>) -> Result<(Plan, u64)
 /// # Errors
 /// As [`settle`].
 pub(crate) fn settle_anew(plan: &Plan, snapshot: &Arc<Snapshot>) -> Result<Plan> {
-    let key = Key::of(plan.query());
+    let key = Key::of(plan.query())?;
     let cache = plan.collection().plan_cache();
     cache.remove(&key.whole);
     // Not planned anew: an index that was finished since knows nothing of what the snapshot shows.
@@ -110,7 +114,7 @@ pub(crate) fn explained(plan: &Plan) -> Result<Plan> {
     }
     let snapshot = Arc::new(plan.collection().snapshot_for(&*plan.query().scope.operation)?);
     let trials = run(plan, &snapshot)?;
-    let known = plan.collection().plan_cache().get(&Key::of(plan.query()).whole);
+    let known = plan.collection().plan_cache().get(&Key::of(plan.query())?.whole);
     let is_cached = known.is_some_and(|known| known.is_active && trials[0].plan.index() == Some(known.index));
     let winner = trials[0].plan.clone();
     Ok(winner.after(Contest { trials, is_cached }))
@@ -194,10 +198,9 @@ fn entry(key: &Key, trials: &[Trial]) -> CachedPlan {
     let winner = &trials[0];
     let query = winner.plan.query();
     let sort = query.sort.as_ref().map(explain::sort_document).unwrap_or_default();
-    let mut created_from = DocumentBuf::new()
-        .with("query", &query.filter_document)
-        .with("sort", &sort)
-        .with("projection", &query.projection_document);
+    let mut created_from = DocumentBuf::new();
+    explain::append_filter(&mut created_from, "query", &query.filter_document);
+    created_from.append("sort", &sort).append("projection", &query.projection_document);
     if let Some(collator) = query.scope.strings.collator() {
         created_from.append("collation", collator.specification());
     }

@@ -189,6 +189,10 @@ impl ExprCompiler for ExprInPlan {
     fn strings(&self) -> &StringOrder {
         self.0.strings()
     }
+
+    fn operation(&self) -> Option<&OperationContext> {
+        self.0.operation()
+    }
 }
 
 impl ExprPredicate for Script {

@@ -142,9 +142,11 @@ impl FindQuery {
     /// # Errors
     /// As [`parse_plan_filter`].
     pub fn new(filter: DocumentRef<'_>, scope: Arc<QueryScope>) -> Result<Self> {
+        // It is kept as it was written, besides what it is parsed into.
+        scope.operation.will_take(filter.len_bytes())?;
         Ok(Self {
-            filter: parse_plan_filter(filter, &scope)?,
             filter_document: filter.to_owned(),
+            filter: parse_plan_filter(filter, &scope)?,
             sort: None,
             projection: None,
             projection_document: DocumentBuf::new(),
@@ -365,9 +367,10 @@ impl FindQuery {
         if projection.is_empty() {
             return Ok(());
         }
-        let strings = self.scope.strings.clone();
+        let scope = Arc::clone(&self.scope);
+        scope.operation.will_take(projection.len_bytes())?;
         let compile_element = move |condition: DocumentRef<'_>| -> Result<Arc<dyn ElementPredicate>> {
-            Ok(Arc::new(Element(ElemMatch::parse(condition, &strings)?)))
+            Ok(Arc::new(Element(ElemMatch::parse(condition, &scope.strings, &scope.operation)?)))
         };
         let kind = ProjectionKind::Find(&compile_element);
         self.projection = Some(Projection::parse(projection, kind, &self.parse_scope())?);

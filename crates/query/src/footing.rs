@@ -1,7 +1,7 @@
 //! What a running plan stands on from one batch to the next.
 
 use crate::plan::Plan;
-use bunko_catalog::{Namespace, dropped};
+use bunko_catalog::{Collection, Index, Namespace, dropped};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
@@ -23,18 +23,48 @@ impl Footing {
     /// # Errors
     /// `QueryPlanKilled` where the collection has been dropped or renamed, or one of the indexes dropped.
     pub fn check(&self) -> Result<()> {
-        let collection = self.plan.collection();
-        if collection.is_dropped() {
-            return Err(dropped(collection));
-        }
-        let namespace = collection.namespace();
-        if namespace != self.namespace {
-            return Err(killed(format!("collection renamed from '{}' to '{namespace}'", self.namespace)));
-        }
-        match self.plan.dropped_index() {
-            Some(index) => Err(killed(format!("query plan killed :: index '{}' dropped", index.name))),
-            None => Ok(()),
-        }
+        check(self.plan.collection(), &self.namespace, self.plan.dropped_index())
+    }
+
+    /// The same without the plan and all that it holds, for documents that have been read.
+    pub fn standing(&self) -> Standing {
+        let collection = Arc::clone(self.plan.collection());
+        let indexes = self.plan.parts().used.iter().map(|used| Arc::clone(&used.index)).collect();
+        Standing { collection, namespace: Arc::clone(&self.namespace), indexes }
+    }
+}
+
+/// The collection, its name and the indexes that documents were read by.
+#[derive(Clone)]
+pub struct Standing {
+    collection: Arc<Collection>,
+    namespace: Arc<Namespace>,
+    indexes: Arc<[Arc<Index>]>,
+}
+
+impl Standing {
+    /// Says whether the documents may be shown after a pause.
+    /// # Errors
+    /// As [`Footing::check`].
+    pub fn check(&self) -> Result<()> {
+        let present = self.collection.indexes();
+        let is_there = |index: &Arc<Index>| present.iter().any(|other| other.keyspace == index.keyspace);
+        let dropped_index = self.indexes.iter().find(|index| !is_there(index));
+        check(&self.collection, &self.namespace, dropped_index.map(|index| &**index))
+    }
+}
+
+fn check(collection: &Collection, name: &Namespace, dropped_index: Option<&Index>) -> Result<()> {
+    if collection.is_dropped() {
+        return Err(dropped(collection));
+    }
+    let namespace = collection.namespace();
+    if *namespace != *name {
+        return Err(killed(format!("collection renamed from '{name}' to '{namespace}'")));
+    }
+    match dropped_index {
+        Some(index) => Err(killed(format!("query plan killed :: index '{}' dropped", index.name))),
+        None => Ok(()),
     }
 }
 

@@ -88,12 +88,13 @@ impl IdJoin {
 
     /// A table of what the snapshot shows; `None` where it takes more memory than a stage may have.
     fn table(&mut self) -> Result<Option<Table>> {
-        let bytes_max = self.operation.stage_bytes_max(Gatherer::Lookup);
+        let bytes_max = self.operation.stage_bytes_now(Gatherer::Lookup);
         let count = usize::try_from(self.collection.count()).unwrap_or(usize::MAX);
         let expected = count.saturating_mul(KEY_BYTES_USUAL).saturating_add(self.collection.data_bytes() as usize);
         if expected.saturating_add(count.saturating_mul(PLACE_BYTES)) > bytes_max {
             return Ok(None);
         }
+        self.operation.will_take(expected + count * PLACE_BYTES)?;
         let mut table = Table {
             places: HashTable::with_capacity(count),
             hasher: RandomState::default(),

@@ -38,7 +38,7 @@ pub use execution::{Execution, ExecutionStatistics};
 pub use explain::{Explained, Verbosity, append_spilled, explain_count, explain_log_read, explain_plan};
 pub use expr_filter::{CollectionScans, ExprInFilter, QueryScope, parse_filter, parse_plan_filter, parse_stage_filter};
 pub use find_query::{Distinct, DistinctOf, FindQuery, Hint, KeyBounds, parse_count, parse_limit};
-pub use footing::Footing;
+pub use footing::{Footing, Standing};
 pub use id_join::IdJoin;
 pub use id_lookup::{fetch_by_id, id_lookup};
 pub use near::{NearAsked, NearOutput, NearSearch};

@@ -71,7 +71,7 @@ impl Sorter {
         if self.wanted != usize::MAX && count >= self.wanted.saturating_mul(2).max(self.wanted.saturating_add(SPARE)) {
             self.drop_unwanted(operation)?;
         }
-        let bytes_max = operation.stage_bytes_max(self.gatherer);
+        let bytes_max = operation.stage_bytes_now(self.gatherer);
         if self.records.held_bytes() > bytes_max {
             self.relieve(bytes_max, operation)?;
         }
@@ -121,7 +121,12 @@ impl Sorter {
         for (key, value) in (0..self.wanted).map_while(|position| self.records.in_order(position)) {
             writer.write(key, &[value], operation)?;
         }
-        self.records.clear();
+        if operation.stage_bytes_now(self.gatherer) < bytes_max {
+            // Memory is short, and what the arena took for this run is more than the next one may take.
+            self.records = Arena::default();
+        } else {
+            self.records.clear();
+        }
         self.runs.add(writer, self.wanted as u64, operation)
     }
 

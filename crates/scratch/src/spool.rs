@@ -37,7 +37,7 @@ impl Spool {
             return Ok(());
         }
         self.records.add(&[], &[value]);
-        if self.records.held_bytes() <= operation.stage_bytes_max(self.gatherer) {
+        if self.records.held_bytes() <= operation.stage_bytes_now(self.gatherer) {
             return Ok(());
         }
         let Some(mut file) = RecordWriter::create(operation)? else {

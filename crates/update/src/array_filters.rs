@@ -19,11 +19,15 @@ pub(crate) struct ArrayFilters {
 impl ArrayFilters {
     /// # Errors
     /// What the filter's own parser answers; `FailedToParse` for an identifier that two filters claim.
-    pub fn parse(documents: &[DocumentRef<'_>], strings: &StringOrder) -> Result<Self> {
+    pub fn parse(
+        documents: &[DocumentRef<'_>],
+        strings: &StringOrder,
+        operation: Option<&OperationContext>,
+    ) -> Result<Self> {
         let mut filters: Vec<ArrayFilter> = Vec::with_capacity(documents.len());
         let mut positions = HashMap::new();
         for document in documents {
-            let filter = ArrayFilter::parse(*document, strings)?;
+            let filter = ArrayFilter::parse(*document, strings, operation)?;
             if positions.insert(filter.identifier().to_owned(), filters.len()).is_some() {
                 let identifier = filter.identifier();
                 let message = format!("Found multiple array filters with the same top-level field name {identifier}");

@@ -239,6 +239,7 @@ pub(crate) struct Plan {
     /// Paths of the document before the update that modifiers look at besides their own.
     pub looked_up: Vec<String>,
     strings: StringOrder,
+    operation: Option<Arc<OperationContext>>,
 }
 
 /// A finished trie.
@@ -253,7 +254,24 @@ pub(crate) struct Trie {
 impl Plan {
     /// An empty plan, whose operators compare strings in that order.
     pub fn new(filters: ArrayFilters, strings: StringOrder) -> Self {
-        Self { root: Node::Fields(Fields::default()), filters, looked_up: Vec::new(), strings }
+        Self { root: Node::Fields(Fields::default()), filters, looked_up: Vec::new(), strings, operation: None }
+    }
+
+    /// The same as work of the operation, if there is one.
+    pub fn counted_for(self, operation: Option<Arc<OperationContext>>) -> Self {
+        Self { operation, ..self }
+    }
+
+    /// The operation that the update is parsed for, if there is one.
+    pub fn operation(&self) -> Option<&OperationContext> {
+        self.operation.as_deref()
+    }
+
+    /// Asks before so many bytes are allocated.
+    /// # Errors
+    /// What the operation says.
+    pub fn will_take(&self, bytes: usize) -> Result<()> {
+        self.operation().map_or(Ok(()), |operation| operation.will_take(bytes))
     }
 
     /// In which order operators compare strings.

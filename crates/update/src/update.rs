@@ -147,6 +147,7 @@ impl Update {
             let message = "arrayFilters may not be specified for replacement-style updates";
             return Err(Failure::failed_to_parse(message));
         }
+        context.operation.map_or(Ok(()), |operation| operation.will_take(document.len_bytes()))?;
         Self::replacement(document)
     }
 
@@ -231,10 +232,11 @@ impl Update {
 }
 
 fn parse_operators(document: DocumentRef<'_>, context: &ParseContext<'_>) -> Result<Trie> {
-    let array_filters = ArrayFilters::parse(context.array_filters, context.strings)?;
-    let mut plan = Plan::new(array_filters, context.strings.clone());
+    let array_filters =
+        ArrayFilters::parse(context.array_filters, context.strings, context.operation.map(|operation| &**operation))?;
+    let mut plan = Plan::new(array_filters, context.strings.clone()).counted_for(context.operation.cloned());
     for modifier in document {
-        operators::parse(&mut plan, modifier, context.operation)?;
+        operators::parse(&mut plan, modifier)?;
     }
     plan.filters.check_all_used(document)?;
     Ok(plan.finish())

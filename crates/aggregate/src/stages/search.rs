@@ -29,6 +29,9 @@ struct Searching {
     specification: DocumentBuf,
 }
 
+/// What a query takes once it is parsed, in parts of its document: operators, paths and words of their own.
+const QUERY_PARTS: usize = 16;
+
 /// Errors: `FailedToParse` for an array, 10065 for what is no document either; 13111 for what the server reads and is no
 /// boolean.
 fn parse(name: &'static str, asked: Asked, value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
@@ -57,6 +60,7 @@ fn parse(name: &'static str, asked: Asked, value: ValueRef<'_>, environment: &En
     if let Some(over) = &environment.over {
         environment.sources.note(over, &environment.scope.strings)?;
     }
+    environment.operation().will_take(specification.len_bytes())?;
     Ok(vec![Box::new(Searching { name, asked, specification: specification.to_owned() })])
 }
 
@@ -107,6 +111,7 @@ impl Results {
         let (stage, environment) = (&self.stage, &self.environment);
         let Some(over) = &environment.over else { return Ok(None) };
         let Some(mut searched) = self.searched(over)? else { return Ok(None) };
+        environment.operation().will_take(QUERY_PARTS * stage.specification.as_ref().len_bytes())?;
         let query = SearchQuery::parse(stage.specification.as_ref(), stage.asked)?;
         let definition = match searched.index(&query.index) {
             Some(SearchIndexDefinition::Search(definition)) => definition,

@@ -38,6 +38,9 @@ pub(super) const COMMAND: Command = Command {
 const DOCUMENTS_SHORT_MAX: u64 = 500;
 const BYTES_SHORT_MAX: u64 = 64 << 10;
 
+/// What an index's options take once they are parsed, in parts of their document: a partial filter above all.
+const SPEC_PARTS: usize = 32;
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     // Buckets that are there may have indexes of their own.
@@ -101,6 +104,8 @@ fn parse_specs(invocation: &Invocation<'_>, series: Option<&Series>) -> Result<V
     // MongoDB's parser takes a version of the command, which nothing asks for.
     invocation.integer("v")?;
     let documents = invocation.documents("indexes")?;
+    let spec_bytes: usize = documents.iter().map(|document| document.len_bytes()).sum();
+    invocation.operation().will_take(SPEC_PARTS * spec_bytes)?;
     if documents.is_empty() {
         return Err(Failure::bad_value("Must specify at least one index to create"));
     }

@@ -50,6 +50,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = invocation.namespace()?;
     let order = if invocation.strict_boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
     let documents = invocation.documents("deletes")?;
+    invocation.will_read_statements(documents.len())?;
     check_batch_size(documents.len())?;
     refuse_scripts(invocation, &documents)?;
     let statements: Vec<_> = documents.into_iter().map(parse).collect::<Result<_>>()?;

@@ -24,7 +24,9 @@ use crate::vector_search;
 use crate::view_reads;
 use crate::write_statement::refuse_long_batch;
 use bunko_aggregate::{Documents, StageRun};
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, Value, ValueRef, Writer, number};
+use bunko_bson::{
+    ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, StringOrder, Value, ValueRef, Writer, number,
+};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::Gatherer;
@@ -449,11 +451,15 @@ fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, field
         let shape = shape_of(fields.command, invocation.request.database, fields.body);
         reply.append("queryShapeHash", ShapeHash::of(&shape).to_string().as_str());
     }
-    reply.begin_document("command").extend(fields.body);
-    if fields.body.get("$db").is_none() {
-        reply.append("$db", invocation.request.database);
+    if reply.len_bytes() + fields.body.len_bytes() > MAX_USER_DOCUMENT_BYTES / 2 {
+        reply.append("warning", "output truncated due to nearing BSON max user size");
+    } else {
+        reply.begin_document("command").extend(fields.body);
+        if fields.body.get("$db").is_none() {
+            reply.append("$db", invocation.request.database);
+        }
+        reply.end();
     }
-    reply.end();
     let address = invocation.service.facts.host.as_str();
     let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
     let limit = |gatherer| {

@@ -21,7 +21,7 @@ use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::{DiskUse, OperationContext};
 use bunko_query::{
-    Execution, FindQuery, Hint, QueryScope, ResumableScan, Tail, fetch_by_id, id_lookup, parse_limit, plan,
+    Execution, FindQuery, Hint, QueryScope, ResumableScan, Standing, Tail, fetch_by_id, id_lookup, parse_limit, plan,
 };
 use bunko_store::{Bell, Direction, Lsn};
 use resumable::Resumable;
@@ -84,6 +84,10 @@ impl CursorSource for Execution {
 
     fn snapshot(&self) -> Option<Lsn> {
         Some(Execution::snapshot(self).lsn())
+    }
+
+    fn standing(&self) -> Option<Standing> {
+        Some(self.footing().standing())
     }
 }
 

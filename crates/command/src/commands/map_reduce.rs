@@ -64,6 +64,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if invocation.boolean("bypassDocumentValidation", false)? {
         invocation.operation().bypass_validation();
     }
+    // Its query and its scripts are written out as a pipeline.
+    invocation.operation().will_take(3 * invocation.request.body.len_bytes())?;
     let output = output(invocation)?;
     let scope = scope(invocation, invocation, &namespace)?;
     let stages = stages(invocation)?;

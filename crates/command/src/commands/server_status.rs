@@ -190,6 +190,11 @@ fn write_bunko(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Write
         .end()
         .append("stalledWrites", statistics.stalled_writes as i64)
         .append("cursorsClosedForRoom", service.cursors.closed_for_room() as i64)
+        .begin_document("idleCursors")
+        .append("heldBytes", service.facts.memory_limits.server.idle() as i64)
+        .append("readAhead", service.cursors.read_ahead() as i64)
+        .append("endedForMemory", service.cursors.ended_for_memory() as i64)
+        .end()
         .append("unflushedBytes", statistics.unflushed_bytes as i64)
         .append("engineBytes", statistics.engines_bytes as i64)
         .begin_document("memory");

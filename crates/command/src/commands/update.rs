@@ -62,6 +62,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let order = if invocation.strict_boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
     let empty = bypasses(invocation)?;
     let documents = invocation.documents("updates")?;
+    invocation.will_read_statements(documents.len())?;
     check_batch_size(documents.len())?;
     refuse_scripts(invocation, &documents)?;
     let mut statements = Vec::with_capacity(documents.len());

@@ -49,6 +49,11 @@ impl Server {
     }
 
     pub fn start_with_log(engine: &Entry, options: &EngineOptions, log: LogOptions) -> Self {
+        Self::start_within(engine, options, log, MemoryLimits::none())
+    }
+
+    /// A server whose operations may hold so much.
+    pub fn start_within(engine: &Entry, options: &EngineOptions, log: LogOptions, limits: MemoryLimits) -> Self {
         let directory = tempfile::tempdir().expect("temporary directory");
         let uuids = repeatable_random(1000);
         let new_uuid = Box::new(move || {
@@ -64,7 +69,7 @@ impl Server {
             arguments: vec!["bunko".to_owned(), "serve".to_owned()],
             parsed_options: DocumentBuf::new().with("net", &DocumentBuf::new().with("port", 27017)),
             connections_max: 1000,
-            memory_limits: MemoryLimits::none(),
+            memory_limits: limits,
             journal_commit_interval: Duration::from_millis(100),
             slow_operation: Duration::from_millis(100),
             compressors: Compressor::ALL.to_vec(),

@@ -2,7 +2,7 @@
 
 use super::{Accumulator, Form, Kind, Settings, Strings, value_bytes};
 use crate::script::{self, Refusals};
-use crate::{Evaluated, EvaluationContext, Expression, ParseScope, made};
+use crate::{Evaluated, EvaluationContext, Expression, ParseScope};
 use bunko_bson::{ArrayBuf, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_javascript::Function;
@@ -182,7 +182,7 @@ impl Accumulator for Reduced {
             self.key = emitted.get("k").map_or(Value::Null, ValueRef::to_value);
         }
         let value = emitted.get("v").unwrap_or(ValueRef::Undefined);
-        if self.values.count() > 1 && self.values.len_bytes() + made::content_bytes(value) > VALUES_BYTES_MAX {
+        if self.values.count() > 1 && self.values.len_bytes() + value.content_bytes() > VALUES_BYTES_MAX {
             let reduced = self.reduce()?;
             self.values.push(reduced.as_ref());
         }

@@ -352,7 +352,7 @@ pub(crate) fn several(count: usize, which: Which) -> Box<dyn Accumulator> {
 
 /// What a value takes in memory, about.
 fn value_bytes(value: ValueRef<'_>) -> usize {
-    size_of::<Value>() + made::content_bytes(value)
+    size_of::<Value>() + value.content_bytes()
 }
 
 /// Checks a value that joins others in an array.
@@ -360,7 +360,7 @@ fn value_bytes(value: ValueRef<'_>) -> usize {
 /// `ExceededMemoryLimit` beyond 100 MiB, `Overflow` for one that is nested too deep.
 fn check_gathered(accumulator: &str, bytes: usize, value: ValueRef<'_>) -> Result<()> {
     made::check_depth(value, 1)?;
-    if bytes + made::content_bytes(value) > made::CONTAINER_BYTES_MAX {
+    if bytes + value.content_bytes() > made::CONTAINER_BYTES_MAX {
         return Err(made::too_large(accumulator, "used"));
     }
     Ok(())

@@ -346,6 +346,9 @@ fn compared<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Order
     Ok(context.strings().compare(left.comparable(), right.comparable()))
 }
 
+/// What an accumulator may make of a value, in parts of its bytes: each field of a document by itself.
+const KEPT_PARTS: usize = 16;
+
 /// Feeds an accumulator with the arguments, or with the elements of an only argument that is an array.
 fn accumulate<'a>(
     call: &'a Call,
@@ -358,20 +361,20 @@ fn accumulate<'a>(
         if let Some(ValueRef::Array(array)) = only.get() {
             for element in array.iter() {
                 context.operation().work(made::steps(element))?;
-                made::check_container_bytes(call.name(), accumulator.memory_bytes() + made::content_bytes(element))?;
+                context.operation().will_take(KEPT_PARTS * element.content_bytes())?;
+                made::check_container_bytes(call.name(), accumulator.memory_bytes() + element.content_bytes())?;
                 accumulator.add(Evaluated::Ref(element))?;
             }
         } else {
+            context.operation().will_take(KEPT_PARTS * only.or_null().content_bytes())?;
             accumulator.add(only)?;
         }
     } else {
         for index in 0..call.arguments.len() {
             let value = call.argument(index, context)?;
             context.operation().work(made::steps(value.or_null()))?;
-            made::check_container_bytes(
-                call.name(),
-                accumulator.memory_bytes() + made::content_bytes(value.or_null()),
-            )?;
+            context.operation().will_take(KEPT_PARTS * value.or_null().content_bytes())?;
+            made::check_container_bytes(call.name(), accumulator.memory_bytes() + value.or_null().content_bytes())?;
             accumulator.add(value)?;
         }
     }

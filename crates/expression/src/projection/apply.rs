@@ -110,7 +110,7 @@ impl Application<'_, '_> {
     /// Writes a value as the document has it.
     fn copy(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
         self.work(made::steps(value))?;
-        made::check_stage_bytes(self.writer.len_bytes() + made::content_bytes(value))?;
+        made::check_stage_bytes(self.writer.len_bytes() + value.content_bytes())?;
         self.writer.append(name, value);
         Ok(())
     }

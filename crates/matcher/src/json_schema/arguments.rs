@@ -102,9 +102,9 @@ pub(super) fn distinct_strings<'a>(name: &str, list: ArrayRef<'a>) -> Result<Vec
 /// The schemas of an array.
 /// # Errors
 /// `TypeMismatch` for another element; what the schemas' own parsing says.
-pub(super) fn schemas(name: &str, list: ArrayRef<'_>) -> Result<Vec<Schema>> {
+pub(super) fn schemas(keywords: &Keywords<'_>, name: &str, list: ArrayRef<'_>) -> Result<Vec<Schema>> {
     let schema = |value| match value {
-        ValueRef::Document(schema) => Schema::of(schema),
+        ValueRef::Document(schema) => keywords.schema(schema),
         value => Err(mismatch(name, "an array of objects", value)),
     };
     list.iter().map(schema).collect()
@@ -126,7 +126,7 @@ pub(super) fn additional(keywords: &Keywords<'_>, name: &str) -> Result<Option<A
     match keywords.get(name) {
         None | Some(ValueRef::Boolean(true)) => Ok(None),
         Some(ValueRef::Boolean(false)) => Ok(Some(Additional::Refused)),
-        Some(ValueRef::Document(schema)) => Ok(Some(Additional::Schema(Schema::of(schema)?))),
+        Some(ValueRef::Document(schema)) => Ok(Some(Additional::Schema(keywords.schema(schema)?))),
         Some(value) => Err(mismatch(name, "either an object or a boolean", value)),
     }
 }

@@ -57,10 +57,10 @@ pub(super) fn parse(keywords: &Keywords<'_>, rules: &mut Rules) -> Result<()> {
     match keywords.get("items") {
         None => {}
         Some(ValueRef::Document(schema)) => {
-            rules.push(Box::new(EachItem { from: 0, schema: Schema::of(schema)? }));
+            rules.push(Box::new(EachItem { from: 0, schema: keywords.schema(schema)? }));
         }
         Some(ValueRef::Array(list)) => {
-            let schemas = arguments::schemas("items", list)?;
+            let schemas = arguments::schemas(keywords, "items", list)?;
             first = Some(schemas.len());
             rules.push(Box::new(FirstItems(schemas)));
         }

@@ -1,5 +1,7 @@
 //! The keywords of one schema, read once. The table says which there are.
 
+use super::Schema;
+use crate::parse::Parser;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
 
@@ -43,27 +45,37 @@ const NOT_TAKEN: &[&str] = &["$ref", "$schema", "default", "definitions", "forma
 const NOT_YET: &[&str] = &["encrypt", "encryptMetadata"];
 
 /// The keywords of one schema, each at its place in [`KNOWN`].
-pub(super) struct Keywords<'a>([Option<ValueRef<'a>>; KNOWN.len()]);
+pub(super) struct Keywords<'a> {
+    operands: [Option<ValueRef<'a>>; KNOWN.len()],
+    parser: &'a Parser<'a>,
+}
 
 impl<'a> Keywords<'a> {
     /// Reads a schema's fields.
     /// # Errors
     /// `FailedToParse` for a keyword that is unknown, not supported or given twice.
-    pub fn read(schema: DocumentRef<'a>) -> Result<Self> {
-        let mut keywords = Self([None; KNOWN.len()]);
+    pub fn read(schema: DocumentRef<'a>, parser: &'a Parser<'a>) -> Result<Self> {
+        let mut keywords = Self { operands: [None; KNOWN.len()], parser };
         for element in schema {
             let name = element.name;
             let Ok(place) = KNOWN.binary_search(&name) else { return Err(refusal(name)) };
-            if keywords.0[place].replace(element.value).is_some() {
+            if keywords.operands[place].replace(element.value).is_some() {
                 return Err(Failure::failed_to_parse(format!("Duplicate $jsonSchema keyword: {name}")));
             }
         }
         Ok(keywords)
     }
 
+    /// A schema inside this one.
+    /// # Errors
+    /// What its own parsing says.
+    pub fn schema(&self, schema: DocumentRef<'_>) -> Result<Schema> {
+        Schema::of(schema, self.parser)
+    }
+
     /// The operand of a keyword of the table.
     pub fn get(&self, name: &str) -> Option<ValueRef<'a>> {
-        KNOWN.binary_search(&name).ok().and_then(|place| self.0[place])
+        KNOWN.binary_search(&name).ok().and_then(|place| self.operands[place])
     }
 
     /// `title` and `description`.

@@ -27,11 +27,11 @@ struct Not(Schema);
 pub(super) fn parse(keywords: &Keywords<'_>, rules: &mut Rules) -> Result<()> {
     for (name, quantity) in [("allOf", Quantity::All), ("anyOf", Quantity::Any), ("oneOf", Quantity::One)] {
         if let Some(list) = arguments::array(keywords, name)? {
-            rules.push(Box::new(Several { name, quantity, schemas: arguments::schemas(name, list)? }));
+            rules.push(Box::new(Several { name, quantity, schemas: arguments::schemas(keywords, name, list)? }));
         }
     }
     if let Some(schema) = arguments::document(keywords, "not")? {
-        rules.push(Box::new(Not(Schema::of(schema)?)));
+        rules.push(Box::new(Not(keywords.schema(schema)?)));
     }
     Ok(())
 }

@@ -60,17 +60,17 @@ pub(super) fn parse(keywords: &Keywords<'_>, rules: &mut Rules) -> Result<()> {
         rules.push(Box::new(Number { name: "maxProperties", specified: specified("maxProperties"), least: 0, most }));
     }
     if let Some(dependencies) = arguments::document(keywords, "dependencies")? {
-        rules.push(Box::new(Dependencies::parse(dependencies)?));
+        rules.push(Box::new(Dependencies::parse(keywords, dependencies)?));
     }
     Ok(())
 }
 
 impl Dependencies {
-    fn parse(dependencies: DocumentRef<'_>) -> Result<Self> {
+    fn parse(keywords: &Keywords<'_>, dependencies: DocumentRef<'_>) -> Result<Self> {
         let mut given = Vec::new();
         for element in dependencies {
             let demand = match element.value {
-                ValueRef::Document(schema) => Demand::Schema(Schema::of(schema)?),
+                ValueRef::Document(schema) => Demand::Schema(keywords.schema(schema)?),
                 ValueRef::Array(list) => {
                     let fields = arguments::distinct_strings("dependencies", list)?;
                     Demand::Fields(fields.into_iter().map(str::to_owned).collect())

@@ -20,6 +20,7 @@ mod unordered;
 
 use crate::evaluate::Evaluation;
 use crate::failure_details;
+use crate::parse::Parser;
 use crate::path::Subject;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
@@ -57,15 +58,18 @@ impl Schema {
     /// # Errors
     /// `TypeMismatch` for an operand or keyword of the wrong type; `FailedToParse` for a keyword that is unknown, not
     /// supported, given twice, or that makes no sense; `BadValue` for an unknown type; 51091 for a bad pattern.
-    pub(crate) fn parse(operand: ValueRef<'_>) -> Result<Self> {
+    pub(crate) fn parse(operand: ValueRef<'_>, parser: &Parser<'_>) -> Result<Self> {
         match operand {
-            ValueRef::Document(schema) => Self::of(schema),
+            ValueRef::Document(schema) => Self::of(schema, parser),
             _ => Err(Failure::type_mismatch("$jsonSchema must be an object")),
         }
     }
 
-    fn of(source: DocumentRef<'_>) -> Result<Self> {
-        let keywords = Keywords::read(source)?;
+    fn of(source: DocumentRef<'_>, parser: &Parser<'_>) -> Result<Self> {
+        parser.count_condition()?;
+        // A schema is kept as it is written at each level, and so are the operands of its keywords.
+        parser.will_take(2 * source.len_bytes())?;
+        let keywords = Keywords::read(source, parser)?;
         let annotations = keywords.annotations()?;
         let types = types::parse(&keywords)?;
         let mut rules = Rules::new();

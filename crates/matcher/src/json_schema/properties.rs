@@ -37,9 +37,9 @@ struct AdditionalProperties {
 
 pub(super) fn parse(keywords: &Keywords<'_>, rules: &mut Rules) -> Result<()> {
     let properties = arguments::document(keywords, "properties")?.unwrap_or(DocumentRef::EMPTY);
-    let properties = Arc::new(Properties::parse(properties)?);
+    let properties = Arc::new(Properties::parse(keywords, properties)?);
     let patterns = arguments::document(keywords, "patternProperties")?.unwrap_or(DocumentRef::EMPTY);
-    let patterns = Arc::new(PatternProperties::parse(patterns)?);
+    let patterns = Arc::new(PatternProperties::parse(keywords, patterns)?);
     let additional = arguments::additional(keywords, "additionalProperties")?;
     if !properties.by_name.is_empty() {
         rules.push(Box::new(Arc::clone(&properties)));
@@ -54,10 +54,10 @@ pub(super) fn parse(keywords: &Keywords<'_>, rules: &mut Rules) -> Result<()> {
 }
 
 impl Properties {
-    fn parse(properties: DocumentRef<'_>) -> Result<Self> {
+    fn parse(keywords: &Keywords<'_>, properties: DocumentRef<'_>) -> Result<Self> {
         let property = |(place, element): (usize, Element<'_>)| match element.value {
             ValueRef::Document(schema) => {
-                Ok(Property { name: element.name.to_owned(), place, schema: Schema::of(schema)? })
+                Ok(Property { name: element.name.to_owned(), place, schema: keywords.schema(schema)? })
             }
             _ => {
                 let message = format!("Nested schema for $jsonSchema property '{}' must be an object", element.name);
@@ -107,7 +107,7 @@ impl Rule for Arc<Properties> {
 }
 
 impl PatternProperties {
-    fn parse(patterns: DocumentRef<'_>) -> Result<Self> {
+    fn parse(keywords: &Keywords<'_>, patterns: DocumentRef<'_>) -> Result<Self> {
         let pattern = |element: Element<'_>| {
             let ValueRef::Document(schema) = element.value else {
                 return Err(Failure::type_mismatch(format!(
@@ -122,7 +122,7 @@ impl PatternProperties {
                 );
                 Failure::bad_value(message)
             })?;
-            Ok((regex, Schema::of(schema)?))
+            Ok((regex, keywords.schema(schema)?))
         };
         patterns.iter().map(pattern).collect::<Result<_>>().map(Self)
     }

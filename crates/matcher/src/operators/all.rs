@@ -5,6 +5,7 @@ use crate::expression::Expression;
 use crate::parse::{self, Operand, Parser};
 use bunko_bson::{ArrayRef, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
+use std::sync::Arc;
 
 pub(crate) const ALL: FieldOperator = FieldOperator { name: "$all", strings: StringUse::Collated, parse };
 
@@ -14,11 +15,11 @@ fn parse(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
     };
     if list.is_empty() {
         // Nothing matches, but the path stays known to array filters.
-        return Ok(Expression::In { path: operand.path.clone(), values: Vec::new(), regexes: Vec::new() });
+        return Ok(Expression::In { path: operand.path.clone(), values: Arc::default(), regexes: Vec::new() });
     }
     let children = match list.iter().next() {
         Some(first) if elem_match_operand(first).is_some() => all_elem_match(parser, operand, list),
-        _ => list.iter().map(|value| one(parser, operand, value)).collect(),
+        _ => parser.gathered(list.iter().map(|value| one(parser, operand, value))),
     };
     Ok(Expression::and(children?))
 }
@@ -33,17 +34,16 @@ fn one(parser: &Parser<'_>, operand: &Operand<'_>, value: ValueRef<'_>) -> Resul
 }
 
 fn all_elem_match(parser: &Parser<'_>, operand: &Operand<'_>, list: ArrayRef<'_>) -> Result<Vec<Expression>> {
-    list.iter()
-        .map(|value| {
-            if value.as_document().is_none() {
-                return Err(Failure::bad_value("$all/$elemMatch has to be an object"));
-            }
-            let Some(condition) = elem_match_operand(value) else {
-                return Err(Failure::bad_value("$all/$elemMatch has to be consistent"));
-            };
-            elem_match::parse(parser, operand.path, condition)
-        })
-        .collect()
+    parser.gathered(list.iter().map(|value| {
+        parser.count_condition()?;
+        if value.as_document().is_none() {
+            return Err(Failure::bad_value("$all/$elemMatch has to be an object"));
+        }
+        let Some(condition) = elem_match_operand(value) else {
+            return Err(Failure::bad_value("$all/$elemMatch has to be consistent"));
+        };
+        elem_match::parse(parser, operand.path, condition)
+    }))
 }
 
 /// The operand of `{$elemMatch: ...}`.

@@ -2,7 +2,7 @@
 
 use super::{FieldOperator, integer};
 use crate::expression::Expression;
-use crate::parse::Operand;
+use crate::parse::{Operand, Parser};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, StringUse, ValueRef, number};
 use bunko_errors::{Failure, Result};
@@ -10,22 +10,22 @@ use bunko_errors::{Failure, Result};
 pub(crate) const ALL_SET: FieldOperator = FieldOperator {
     name: "$bitsAllSet",
     strings: StringUse::AsBytes,
-    parse: |_, operand| parse(operand, BitTest::AllSet),
+    parse: |parser, operand| parse(parser, operand, BitTest::AllSet),
 };
 pub(crate) const ALL_CLEAR: FieldOperator = FieldOperator {
     name: "$bitsAllClear",
     strings: StringUse::AsBytes,
-    parse: |_, operand| parse(operand, BitTest::AllClear),
+    parse: |parser, operand| parse(parser, operand, BitTest::AllClear),
 };
 pub(crate) const ANY_SET: FieldOperator = FieldOperator {
     name: "$bitsAnySet",
     strings: StringUse::AsBytes,
-    parse: |_, operand| parse(operand, BitTest::AnySet),
+    parse: |parser, operand| parse(parser, operand, BitTest::AnySet),
 };
 pub(crate) const ANY_CLEAR: FieldOperator = FieldOperator {
     name: "$bitsAnyClear",
     strings: StringUse::AsBytes,
-    parse: |_, operand| parse(operand, BitTest::AnyClear),
+    parse: |parser, operand| parse(parser, operand, BitTest::AnyClear),
 };
 
 /// How the bits of a mask have to be.
@@ -77,10 +77,18 @@ impl BitMask {
     }
 }
 
-fn parse(operand: &Operand<'_>, test: BitTest) -> Result<Expression> {
+fn parse(parser: &Parser<'_>, operand: &Operand<'_>, test: BitTest) -> Result<Expression> {
     let mask = match operand.value {
-        ValueRef::Array(list) => BitMask::of_positions(list)?,
-        ValueRef::Binary { bytes, .. } => BitMask::of_bytes(bytes),
+        ValueRef::Array(list) => {
+            parser.will_take(list.as_document().len_bytes())?;
+            BitMask::of_positions(list)?
+        }
+        ValueRef::Binary { bytes, .. } => {
+            let set: usize = bytes.iter().map(|byte| byte.count_ones() as usize).sum();
+            // The list of positions grows by doubling.
+            parser.will_take(3 * set * size_of::<u32>())?;
+            BitMask::of_bytes(bytes)
+        }
         value if value.is_number() => {
             let mask = integer::non_negative(operand.name, value).map_err(Failure::failed_to_parse)?;
             BitMask::of_bytes(&mask.to_le_bytes())

@@ -3,27 +3,31 @@
 use super::FieldOperator;
 use crate::evaluate::Evaluation;
 use crate::expression::Expression;
-use crate::parse::Operand;
+use crate::parse::{Operand, Parser};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef, order};
 use bunko_errors::{Failure, Result};
 use bunko_geometry::{Effort, Question, Region, Stored};
 use std::sync::Arc;
 
+/// What a region takes while it is parsed, in parts of what its document takes: points as numbers and as vectors, edges, and
+/// the order in which they are compared.
+const REGION_PARTS: usize = 6;
+
 pub(crate) const GEO_WITHIN: FieldOperator = FieldOperator {
     name: "$geoWithin",
     strings: StringUse::AsBytes,
-    parse: |_, operand| parse(operand, Question::Within),
+    parse: |parser, operand| parse(parser, operand, Question::Within),
 };
 pub(crate) const WITHIN: FieldOperator = FieldOperator {
     name: "$within",
     strings: StringUse::AsBytes,
-    parse: |_, operand| parse(operand, Question::Within),
+    parse: |parser, operand| parse(parser, operand, Question::Within),
 };
 pub(crate) const GEO_INTERSECTS: FieldOperator = FieldOperator {
     name: "$geoIntersects",
     strings: StringUse::AsBytes,
-    parse: |_, operand| parse(operand, Question::Intersects),
+    parse: |parser, operand| parse(parser, operand, Question::Intersects),
 };
 
 /// What a geometry is asked.
@@ -63,7 +67,7 @@ impl Geo {
     }
 }
 
-fn parse(operand: &Operand<'_>, question: Question) -> Result<Expression> {
+fn parse(parser: &Parser<'_>, operand: &Operand<'_>, question: Question) -> Result<Expression> {
     // Unlike other operators these stand alone behind a field.
     if operand.siblings.first().is_none_or(|first| first.name != operand.name) {
         let text = ValueText(ValueRef::Document(operand.siblings));
@@ -79,6 +83,7 @@ fn parse(operand: &Operand<'_>, question: Question) -> Result<Expression> {
             ValueText(operand.value)
         )));
     };
+    parser.will_take(REGION_PARTS * source.len_bytes())?;
     let region = Region::parse(source, question).map_err(Failure::bad_value)?;
     let geo = Geo { question, region: Arc::new(region), name: operand.name, source: source.to_owned() };
     Ok(Expression::Geo { path: operand.path.clone(), geo })

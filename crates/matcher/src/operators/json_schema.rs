@@ -9,5 +9,5 @@ use std::sync::Arc;
 pub(crate) const JSON_SCHEMA: TopLevelOperator = TopLevelOperator {
     name: "$jsonSchema",
     strings: StringUse::AsBytes,
-    parse: |_, value| Ok(Expression::JsonSchema(Arc::new(Schema::parse(value)?))),
+    parse: |parser, value| Ok(Expression::JsonSchema(Arc::new(Schema::parse(value, parser)?))),
 };

@@ -29,11 +29,11 @@ fn list(parser: &Parser<'_>, name: &str, value: ValueRef<'_>) -> Result<Vec<Expr
     if filters.is_empty() {
         return Err(Failure::bad_value("$and/$or/$nor must be a nonempty array"));
     }
-    filters
-        .iter()
-        .map(|filter| match filter {
+    parser.gathered(filters.iter().map(|filter| {
+        parser.count_condition()?;
+        match filter {
             ValueRef::Document(filter) => parser.filter(filter),
             _ => Err(Failure::bad_value("$or/$and/$nor entries need to be full objects")),
-        })
-        .collect()
+        }
+    }))
 }

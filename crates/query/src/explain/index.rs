@@ -1,6 +1,6 @@
 //! What explain says of an index and of the bounds in it.
 
-use crate::planner::{Edge, IndexBounds, Interval, Intervals, KeyWindow};
+use crate::planner::{Edge, IndexBounds, IntervalRef, Intervals, KeyWindow};
 use bunko_bson::key_string;
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_catalog::Answers;
@@ -19,12 +19,21 @@ pub(crate) fn describe_index(bounds: &IndexBounds, direction: Direction, facts: 
         return;
     }
     let mut printed = DocumentBuf::new();
+    let mut left = BOUNDS_BYTES_MAX;
     for (field, intervals) in bounds.pattern.iter().zip(&bounds.fields) {
         let is_reversed = (field.direction == key_string::Direction::Descending) != (direction == Direction::Backward);
-        printed.append(&field.path, &printed_intervals(intervals, is_reversed));
+        let Some(intervals) = printed_intervals(intervals, is_reversed, &mut left) else {
+            facts.append("warning", "index bounds omitted due to BSON size limit for explain");
+            return;
+        };
+        printed.append(&field.path, &intervals);
     }
     facts.append("indexBounds", &printed);
 }
+
+/// Bounds that take more are left out, in bytes: each plan shows its own, and all have to fit into one reply.
+/// Source: MongoDB, parameter `internalQueryExplainSizeThresholdBytes`, for the whole of an explain 10 MiB.
+const BOUNDS_BYTES_MAX: usize = 1024 * 1024;
 
 /// Adds what explain says of an index itself.
 fn describe_properties(bounds: &IndexBounds, facts: &mut DocumentBuf) {
@@ -60,17 +69,21 @@ fn key_pattern(bounds: &IndexBounds) -> DocumentBuf {
     })
 }
 
-fn printed_intervals(intervals: &Intervals, is_reversed: bool) -> ArrayBuf {
+/// The intervals as texts; `None` where they take more than what is `left`, in bytes.
+fn printed_intervals(intervals: &Intervals, is_reversed: bool, left: &mut usize) -> Option<ArrayBuf> {
     let mut printed = ArrayBuf::new();
-    let mut push = |interval: &Interval| {
-        printed.push(interval.to_string().as_str());
+    let mut push = |interval: IntervalRef<'_>| {
+        let text = interval.to_string();
+        *left = left.checked_sub(text.len())?;
+        printed.push(text.as_str());
+        Some(())
     };
     if is_reversed {
-        intervals.as_slice().iter().rev().map(reversed).for_each(|interval| push(&interval));
+        intervals.iter().rev().map(IntervalRef::reversed).try_for_each(&mut push)?;
     } else {
-        intervals.as_slice().iter().for_each(push);
+        intervals.iter().try_for_each(&mut push)?;
     }
-    printed
+    Some(printed)
 }
 
 /// A window has no intervals of its fields: it cuts through the index as a whole.
@@ -85,15 +98,6 @@ fn printed_window(window: &KeyWindow) -> DocumentBuf {
     printed
 }
 
-fn reversed(interval: &Interval) -> Interval {
-    Interval {
-        start: interval.end.clone(),
-        start_edge: interval.end_edge,
-        end: interval.start.clone(),
-        end_edge: interval.start_edge,
-    }
-}
-
 /// Adds the fields of a stage that counts the keys of one range.
 pub(crate) fn describe_count(bounds: &IndexBounds, facts: &mut DocumentBuf) {
     describe_properties(bounds, facts);
@@ -105,13 +109,13 @@ fn describe_count_bounds(bounds: &IndexBounds, facts: &mut DocumentBuf) {
     let (mut start, mut end) = (DocumentBuf::new(), DocumentBuf::new());
     let (mut start_inclusive, mut end_inclusive) = (true, true);
     for (field, intervals) in bounds.pattern.iter().zip(&bounds.fields) {
-        let Some(interval) = intervals.as_slice().first() else { continue };
+        let Some(interval) = intervals.get(0) else { continue };
         let interval = match field.direction {
-            key_string::Direction::Ascending => interval.clone(),
-            key_string::Direction::Descending => reversed(interval),
+            key_string::Direction::Ascending => interval,
+            key_string::Direction::Descending => interval.reversed(),
         };
-        start.append(&field.path, &interval.start);
-        end.append(&field.path, &interval.end);
+        start.append(&field.path, interval.start);
+        end.append(&field.path, interval.end);
         start_inclusive &= interval.start_edge == Edge::Inclusive;
         end_inclusive &= interval.end_edge == Edge::Inclusive;
     }

@@ -99,11 +99,23 @@ pub fn explain_log_read(explained: Explained<'_>, from: Timestamp, returned: Opt
     reply
 }
 
+/// A filter that takes more is left out, in bytes: an explain shows it with the query, with stages and with rejected plans, and
+/// all of it has to fit into one reply.
+const FILTER_BYTES_MAX: usize = 1024 * 1024;
+
+/// Adds a filter, or a warning in its place where it is too large.
+pub(crate) fn append_filter(facts: &mut DocumentBuf, name: &str, filter: &DocumentBuf) {
+    if filter.as_ref().len_bytes() <= FILTER_BYTES_MAX {
+        facts.append(name, filter);
+    } else {
+        facts.append("warning", format!("{name} omitted due to BSON size limit for explain").as_str());
+    }
+}
+
 fn with_query_planner(explained: Explained<'_>, plan: Option<&Plan>, winning_plan: &DocumentBuf) -> DocumentBuf {
-    let mut planner = DocumentBuf::new()
-        .with("namespace", explained.namespace)
-        .with("parsedQuery", &explained.query.filter.to_document())
-        .with("indexFilterSet", plan.is_some_and(Plan::is_filtered));
+    let mut planner = DocumentBuf::new().with("namespace", explained.namespace);
+    append_filter(&mut planner, "parsedQuery", &explained.query.filter.to_document());
+    planner.append("indexFilterSet", plan.is_some_and(Plan::is_filtered));
     match plan {
         Some(plan) => contest::append_hashes(&mut planner, plan),
         None => contest::append_hashes_of(&mut planner, explained.query, &[]),

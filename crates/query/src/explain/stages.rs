@@ -100,7 +100,8 @@ pub(super) fn executed_count(
 
 /// A read of the log in place of a collection's documents: from where on, and which entries it found, once it has run.
 pub(super) fn log_read(query: &FindQuery, from: Timestamp, returned: Option<u64>) -> DocumentBuf {
-    let mut tree = stage("COLLSCAN").with("filter", &query.filter.to_document());
+    let mut tree = stage("COLLSCAN");
+    super::append_filter(&mut tree, "filter", &query.filter.to_document());
     if let Some(returned) = returned {
         tree = counters(tree, &StageStatistics { advanced: returned, is_at_end: true, ..StageStatistics::default() });
     }

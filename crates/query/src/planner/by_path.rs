@@ -6,7 +6,7 @@
 //! that path and of those below it lead to them.
 
 use super::index_bounds::{IndexBounds, names_array_index};
-use super::intervals::{Edge, Interval, Intervals};
+use super::intervals::{Edge, Interval, IntervalRef, Intervals};
 use super::predicates::{Bounds, Keys, Orders, bounds};
 use bunko_bson::Value;
 use bunko_catalog::{Index, IndexField};
@@ -35,7 +35,7 @@ pub(super) fn derive(index: &Arc<Index>, before: usize, predicates: &[Expression
     let asked = paths.filter(|path| index.kind.covers(path) && !names_array_index(path));
     for path in asked.take(PATHS_MAX) {
         let found = predicates.iter().filter_map(|predicate| bounds(predicate, path, keys, orders));
-        let found = found.filter(|bounds| bounds.intervals.as_slice().iter().all(has_keys));
+        let found = found.filter(|bounds| bounds.intervals.iter().all(has_keys));
         if let Some(tightest) = found.min_by_key(Bounds::looseness) {
             let looseness = tightest.looseness();
             if best.as_ref().is_none_or(|(other, ..)| looseness < *other) {
@@ -142,8 +142,8 @@ fn before_array_index(path: &str) -> &str {
 }
 
 /// Whether all values of an interval have keys wherever they are.
-fn has_keys(interval: &Interval) -> bool {
+fn has_keys(interval: IntervalRef<'_>) -> bool {
     let is_whole = |value: &Value| matches!(value, Value::Document(_) | Value::Array(_) | Value::MinKey | Value::Null);
-    let ends_before_documents = matches!(&interval.end, Value::Document(_)) && interval.end_edge == Edge::Exclusive;
-    !is_whole(&interval.start) && (!is_whole(&interval.end) || ends_before_documents)
+    let ends_before_documents = matches!(interval.end, Value::Document(_)) && interval.end_edge == Edge::Exclusive;
+    !is_whole(interval.start) && (!is_whole(interval.end) || ends_before_documents)
 }

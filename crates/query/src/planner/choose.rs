@@ -72,7 +72,7 @@ impl Candidate {
         let reads_only_matches = bounds.decided.len() == predicates.len()
             && bounds.fields.iter().skip(points + 1).all(Intervals::is_full)
             && (sort.is_none() || self.sorted.is_some());
-        let lookups = || bounds.fields.iter().map(|field| field.as_slice().len()).product::<usize>();
+        let lookups = || bounds.fields.iter().map(Intervals::len).product::<usize>();
         reads_only_matches
             || !bounds.index.ends_with_record() && points == bounds.fields.len() && lookups() <= LOOKUPS_MAX
     }

@@ -3,9 +3,10 @@
 //! Bounds on such an index are of values as its keys hold them ([`StringOrder::in_keys`]); below this file nothing knows of
 //! collations. An index whose order is not the query's serves only what asks for no strings.
 
-use bunko_bson::{StringOrder, Value};
+use bunko_bson::{StringOrder, Value, order};
 use bunko_matcher::Expression;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// The expression as bounds on the index are derived from it; `None` where the index's order cannot serve it.
 pub(super) fn in_keys<'e>(
@@ -38,6 +39,14 @@ fn serves(expression: &Expression, index: &StringOrder, is_same_order: bool) -> 
     }
 }
 
+/// Values as keys hold them in the order of keys, each once: an order of strings may be another one than that of their keys
+/// among documents and arrays.
+fn in_order(mut values: Vec<Value>) -> Vec<Value> {
+    values.sort_by(|one, other| order::compare(one.as_ref(), other.as_ref()));
+    values.dedup_by(|one, other| order::equal(one.as_ref(), other.as_ref()));
+    values
+}
+
 fn translated(expression: &Expression, index: &StringOrder) -> Expression {
     let all = |children: &[Expression]| children.iter().map(|child| translated(child, index)).collect();
     let one = |child: &Expression| Box::new(translated(child, index));
@@ -47,7 +56,7 @@ fn translated(expression: &Expression, index: &StringOrder) -> Expression {
         }
         Expression::In { path, values, regexes } => Expression::In {
             path: path.clone(),
-            values: values.iter().map(|value| index.in_keys(value.as_ref())).collect(),
+            values: Arc::new(in_order(values.iter().map(|value| index.in_keys(value.as_ref())).collect())),
             regexes: regexes.clone(),
         },
         Expression::And(children) => Expression::And(all(children)),

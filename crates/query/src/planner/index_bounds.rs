@@ -1,18 +1,14 @@
-//! The part of one index that a filter needs: intervals for each field, and the ranges of keys that hold them.
+//! The part of one index that a filter needs: intervals for each field.
 
 use super::by_path;
-use super::intervals::{Edge, Interval, Intervals};
+use super::intervals::{Interval, Intervals};
 use super::key_window::KeyWindow;
 use super::predicates::{Bounds, Exactness, Keys, Orders, bounds};
-use bunko_bson::key_string::{self, Direction, MAX_BYTE};
 use bunko_bson::{StringOrder, Value, hashed_keys_of_equals};
-use bunko_catalog::{Answers, Index, IndexField, KEY_PREFIX_BYTES, KeyForm, Multikey, shorten_key};
+use bunko_catalog::{Answers, Index, IndexField, KeyForm, Multikey};
 use bunko_matcher::Expression;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Most ranges that the points of several fields may multiply to; later fields are then checked key by key.
-const RANGES_MAX: usize = 10_000;
 
 /// What of an index has to be scanned.
 #[derive(Clone)]
@@ -34,24 +30,6 @@ pub(crate) struct IndexBounds {
     pub leaves_out_others: bool,
     /// Whether keys of several paths are within the bounds, and so several keys of one document.
     pub spans_paths: bool,
-}
-
-/// Keys to read, and what to check of each.
-#[derive(Clone, Debug)]
-pub(crate) struct KeyRanges {
-    /// In order of the keys.
-    pub ranges: Vec<ScanRange>,
-    /// Positions of fields whose values the ranges alone do not narrow down.
-    pub checked: Vec<usize>,
-}
-
-/// A stretch of an index.
-#[derive(Clone, Debug)]
-pub(crate) enum ScanRange {
-    /// One key of a unique index.
-    Key(Vec<u8>),
-    /// From `start` up to but not including `end`.
-    Between { start: Vec<u8>, end: Vec<u8> },
 }
 
 /// Whether a path names an array index, in which the index's keys and the filter see different values.
@@ -218,89 +196,6 @@ impl IndexBounds {
         let field = &self.pattern[position];
         !self.is_multikey_at(position) && !names_array_index(&field.path) && field.form == KeyForm::Value
     }
-
-    /// The ranges of keys that hold the bounds.
-    pub fn key_ranges(&self) -> KeyRanges {
-        if let Some(window) = &self.window {
-            return KeyRanges { ranges: vec![window.range()], checked: Vec::new() };
-        }
-        let keys = self.whole_key_ranges();
-        if self.has_long_keys() { KeyRanges { ranges: loosened(keys.ranges), ..keys } } else { keys }
-    }
-
-    /// The same where every key is whole.
-    fn whole_key_ranges(&self) -> KeyRanges {
-        let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
-        for (position, intervals) in self.fields.iter().enumerate() {
-            let direction = self.pattern[position].direction;
-            if position > 0 && prefixes.len() * intervals.as_slice().len() > RANGES_MAX {
-                return self.ranges_of_prefixes(prefixes, position);
-            }
-            if !intervals.is_points() {
-                let ranges =
-                    product(&prefixes, intervals, direction, |prefix, interval| between(prefix, interval, direction));
-                return KeyRanges { ranges, checked: self.checked_from(position + 1) };
-            }
-            prefixes = product(&prefixes, intervals, direction, |prefix, interval| {
-                extended(prefix, &interval.start, direction)
-            });
-        }
-        if !self.index.ends_with_record() {
-            return KeyRanges { ranges: prefixes.into_iter().map(ScanRange::Key).collect(), checked: Vec::new() };
-        }
-        self.ranges_of_prefixes(prefixes, self.fields.len())
-    }
-
-    fn ranges_of_prefixes(&self, prefixes: Vec<Vec<u8>>, first_checked: usize) -> KeyRanges {
-        let all_behind = |prefix: Vec<u8>| ScanRange::Between { end: past(prefix.clone()), start: prefix };
-        KeyRanges { ranges: prefixes.into_iter().map(all_behind).collect(), checked: self.checked_from(first_checked) }
-    }
-
-    fn checked_from(&self, position: usize) -> Vec<usize> {
-        (position..self.fields.len()).filter(|&position| !self.fields[position].is_full()).collect()
-    }
-}
-
-/// The ranges with all keys in them that were shortened, and perhaps others.
-fn loosened(ranges: Vec<ScanRange>) -> Vec<ScanRange> {
-    let mut loose: Vec<ScanRange> = Vec::with_capacity(ranges.len());
-    for range in ranges {
-        let (mut start, mut end) = match range {
-            ScanRange::Key(mut key) => {
-                shorten_key(&mut key);
-                loose.push(ScanRange::Key(key));
-                continue;
-            }
-            ScanRange::Between { start, end } => (start, end),
-        };
-        start.truncate(KEY_PREFIX_BYTES);
-        if end.len() > KEY_PREFIX_BYTES {
-            end.truncate(KEY_PREFIX_BYTES);
-            end = behind(end);
-        }
-        // Two that have become wider may meet.
-        match loose.last_mut() {
-            Some(ScanRange::Between { end: last, .. }) if start <= *last => {
-                if *last < end {
-                    *last = end;
-                }
-            }
-            _ => loose.push(ScanRange::Between { start, end }),
-        }
-    }
-    loose
-}
-
-/// The first of all byte strings behind those that begin with `prefix`.
-fn behind(mut prefix: Vec<u8>) -> Vec<u8> {
-    while let Some(last) = prefix.pop() {
-        if let Some(next) = last.checked_add(1) {
-            prefix.push(next);
-            return prefix;
-        }
-    }
-    // There is none. No key begins with this byte.
-    vec![MAX_BYTE]
 }
 
 /// Where the hashes of those values are: hashes have no order, so that only single values can be found.
@@ -308,52 +203,10 @@ fn hashed(intervals: &Intervals) -> Intervals {
     if !intervals.is_points() {
         return Intervals::full();
     }
-    let mut hashes = Vec::with_capacity(intervals.as_slice().len());
-    for interval in intervals.as_slice() {
+    let mut hashes = Vec::with_capacity(intervals.len());
+    for interval in intervals.iter() {
         let Some(equals) = hashed_keys_of_equals(interval.start.as_ref()) else { return Intervals::full() };
         hashes.extend(equals.into_iter().map(|hash| Interval::point(Value::Int64(hash))));
     }
     Intervals::union(hashes)
-}
-
-/// Each prefix with each interval, in the order of their keys.
-fn product<T>(
-    prefixes: &[Vec<u8>],
-    intervals: &Intervals,
-    direction: Direction,
-    make: impl Fn(&[u8], &Interval) -> T,
-) -> Vec<T> {
-    let intervals = intervals.as_slice();
-    let mut made = Vec::with_capacity(prefixes.len() * intervals.len());
-    for prefix in prefixes {
-        match direction {
-            Direction::Ascending => made.extend(intervals.iter().map(|interval| make(prefix, interval))),
-            Direction::Descending => made.extend(intervals.iter().rev().map(|interval| make(prefix, interval))),
-        }
-    }
-    made
-}
-
-fn extended(prefix: &[u8], value: &Value, direction: Direction) -> Vec<u8> {
-    let mut key = prefix.to_vec();
-    key_string::append(&mut key, value.as_ref(), direction);
-    key
-}
-
-/// Behind all keys that start with `prefix`.
-fn past(mut prefix: Vec<u8>) -> Vec<u8> {
-    prefix.push(MAX_BYTE);
-    prefix
-}
-
-fn between(prefix: &[u8], interval: &Interval, direction: Direction) -> ScanRange {
-    let (first, first_edge, last, last_edge) = match direction {
-        Direction::Ascending => (&interval.start, interval.start_edge, &interval.end, interval.end_edge),
-        Direction::Descending => (&interval.end, interval.end_edge, &interval.start, interval.start_edge),
-    };
-    let (first, last) = (extended(prefix, first, direction), extended(prefix, last, direction));
-    ScanRange::Between {
-        start: if first_edge == Edge::Inclusive { first } else { past(first) },
-        end: if last_edge == Edge::Inclusive { past(last) } else { last },
-    }
 }

@@ -4,6 +4,7 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{Value, order};
 use std::cmp::Ordering;
 use std::fmt;
+use std::sync::Arc;
 
 /// Whether an interval holds its edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,12 @@ impl Interval {
         Self { start: Value::MinKey, start_edge: Edge::Inclusive, end: Value::MaxKey, end_edge: Edge::Inclusive }
     }
 
-    pub fn is_point(&self) -> bool {
+    fn as_ref(&self) -> IntervalRef<'_> {
+        let Self { start, start_edge, end, end_edge } = self;
+        IntervalRef { start, start_edge: *start_edge, end, end_edge: *end_edge }
+    }
+
+    fn is_point(&self) -> bool {
         self.start_edge == Edge::Inclusive
             && self.end_edge == Edge::Inclusive
             && order::equal(self.start.as_ref(), self.end.as_ref())
@@ -85,7 +91,7 @@ fn compare_ends(a: &Interval, b: &Interval) -> Ordering {
 }
 
 /// An interval as explain prints it, from its first edge in the direction of the scan.
-impl fmt::Display for Interval {
+impl fmt::Display for IntervalRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (open, close) = (bracket(self.start_edge, '[', '('), bracket(self.end_edge, ']', ')'));
         write!(f, "{open}{}, {}{close}", ValueText(self.start.as_ref()), ValueText(self.end.as_ref()))
@@ -99,21 +105,53 @@ fn bracket(edge: Edge, inclusive: char, exclusive: char) -> char {
     }
 }
 
+/// An interval that is lent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IntervalRef<'i> {
+    pub start: &'i Value,
+    pub start_edge: Edge,
+    pub end: &'i Value,
+    pub end_edge: Edge,
+}
+
+impl<'i> IntervalRef<'i> {
+    fn point(value: &'i Value) -> Self {
+        Self { start: value, start_edge: Edge::Inclusive, end: value, end_edge: Edge::Inclusive }
+    }
+
+    /// The same from its end to its start.
+    pub fn reversed(self) -> Self {
+        Self { start: self.end, start_edge: self.end_edge, end: self.start, end_edge: self.start_edge }
+    }
+}
+
 /// A union of intervals.
 ///
 /// **Invariant:** ascending, not empty each, and no two overlap or touch.
 #[derive(Clone, Debug)]
-pub(crate) struct Intervals {
-    intervals: Vec<Interval>,
-    /// Whether it is made of single values: asked again and again, of many.
-    is_points: bool,
+pub(crate) struct Intervals(Held);
+
+#[derive(Clone, Debug)]
+enum Held {
+    /// Single values: those of a list with a million of them are the filter's own, and take nothing here.
+    Points(Arc<Vec<Value>>),
+    /// Any intervals, of which one at least is no single value.
+    Any(Vec<Interval>),
 }
 
 impl Intervals {
     /// The invariant holds.
     fn of(intervals: Vec<Interval>) -> Self {
-        let is_points = intervals.iter().all(Interval::is_point);
-        Self { intervals, is_points }
+        if intervals.iter().all(Interval::is_point) {
+            return Self::points(Arc::new(intervals.into_iter().map(|interval| interval.start).collect()));
+        }
+        Self(Held::Any(intervals))
+    }
+
+    /// Single values, ascending and each once.
+    pub fn points(values: Arc<Vec<Value>>) -> Self {
+        debug_assert!(values.is_sorted_by(|one, other| order::compare(one.as_ref(), other.as_ref()).is_lt()));
+        Self(Held::Points(values))
     }
 
     pub fn full() -> Self {
@@ -123,27 +161,32 @@ impl Intervals {
     /// The union of any intervals.
     pub fn union(mut intervals: Vec<Interval>) -> Self {
         intervals.retain(|interval| !interval.is_empty());
-        intervals.sort_by(compare_starts);
-        let mut merged: Vec<Interval> = Vec::with_capacity(intervals.len());
-        for interval in intervals {
-            match merged.last_mut() {
-                Some(last) if reaches(last, &interval) => {
-                    if compare_ends(last, &interval).is_lt() {
-                        (last.end, last.end_edge) = (interval.end, interval.end_edge);
-                    }
-                }
-                _ => merged.push(interval),
-            }
+        // Intervals of a list are in order already, and a sort would take as much memory again before it finds out.
+        if !intervals.is_sorted_by(|one, other| compare_starts(one, other).is_le()) {
+            intervals.sort_by(compare_starts);
         }
-        Self::of(merged)
+        intervals.dedup_by(|later, earlier| {
+            let is_one = reaches(earlier, later);
+            if is_one && compare_ends(earlier, later).is_lt() {
+                std::mem::swap(&mut earlier.end, &mut later.end);
+                earlier.end_edge = later.end_edge;
+            }
+            is_one
+        });
+        Self::of(intervals)
     }
 
     pub fn intersection(&self, other: &Self) -> Self {
         if self.is_full() {
             return other.clone();
         }
+        let (left, right) = match (&self.0, &other.0) {
+            (Held::Any(left), Held::Any(right)) => (left, right),
+            (Held::Points(values), _) => return Self::of_those_in(values, other),
+            (_, Held::Points(values)) => return Self::of_those_in(values, self),
+        };
         let mut both = Vec::new();
-        let (mut left, mut right) = (self.as_slice(), other.as_slice());
+        let (mut left, mut right) = (left.as_slice(), right.as_slice());
         while let (Some((a, after_a)), Some((b, after_b))) = (left.split_first(), right.split_first()) {
             both.extend(a.intersection(b));
             if compare_ends(a, b).is_le() {
@@ -155,41 +198,79 @@ impl Intervals {
         Self::of(both)
     }
 
-    pub fn contains(&self, value: &Value) -> bool {
-        let after =
-            self.intervals.partition_point(|interval| order::compare(interval.start.as_ref(), value.as_ref()).is_le());
-        // An interval that starts behind the value cannot hold it; of the others only the last may end behind it.
-        after.checked_sub(1).is_some_and(|last| self.intervals[last].contains(value))
+    /// The single values that are in `other`.
+    fn of_those_in(values: &Arc<Vec<Value>>, other: &Self) -> Self {
+        if values.iter().all(|value| other.contains(value)) {
+            return Self::points(Arc::clone(values));
+        }
+        Self::points(Arc::new(values.iter().filter(|value| other.contains(value)).cloned().collect()))
     }
 
-    pub fn as_slice(&self) -> &[Interval] {
-        &self.intervals
+    pub fn contains(&self, value: &Value) -> bool {
+        match &self.0 {
+            Held::Points(values) => {
+                values.binary_search_by(|point| order::compare(point.as_ref(), value.as_ref())).is_ok()
+            }
+            Held::Any(intervals) => {
+                let is_begun = |interval: &Interval| order::compare(interval.start.as_ref(), value.as_ref()).is_le();
+                let after = intervals.partition_point(is_begun);
+                // An interval that starts behind the value cannot hold it; of the others only the last may end behind it.
+                after.checked_sub(1).is_some_and(|last| intervals[last].contains(value))
+            }
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Held::Points(values) => values.len(),
+            Held::Any(intervals) => intervals.len(),
+        }
+    }
+
+    /// The one at a position.
+    pub fn get(&self, position: usize) -> Option<IntervalRef<'_>> {
+        match &self.0 {
+            Held::Points(values) => values.get(position).map(IntervalRef::point),
+            Held::Any(intervals) => intervals.get(position).map(Interval::as_ref),
+        }
+    }
+
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = IntervalRef<'_>> {
+        (0..self.len()).filter_map(|position| self.get(position))
     }
 
     pub fn into_vec(self) -> Vec<Interval> {
-        self.intervals
+        match self.0 {
+            Held::Points(values) => Arc::unwrap_or_clone(values).into_iter().map(Interval::point).collect(),
+            Held::Any(intervals) => intervals,
+        }
     }
 
     /// Whether every value is in it.
     pub fn is_full(&self) -> bool {
         matches!(
-            self.as_slice(),
-            [Interval {
-                start: Value::MinKey,
-                start_edge: Edge::Inclusive,
-                end: Value::MaxKey,
-                end_edge: Edge::Inclusive
-            }]
+            &self.0,
+            Held::Any(intervals)
+                if matches!(
+                    intervals.as_slice(),
+                    [Interval {
+                        start: Value::MinKey,
+                        start_edge: Edge::Inclusive,
+                        end: Value::MaxKey,
+                        end_edge: Edge::Inclusive
+                    }]
+                )
         )
     }
 
     /// Whether it is made of single values.
     pub fn is_points(&self) -> bool {
-        self.is_points
+        matches!(self.0, Held::Points(_))
     }
 
     pub fn is_single_point(&self) -> bool {
-        self.intervals.len() == 1 && self.is_points
+        matches!(&self.0, Held::Points(values) if values.len() == 1)
     }
 }
 
@@ -211,7 +292,7 @@ mod tests {
     }
 
     fn print(intervals: &Intervals) -> String {
-        intervals.as_slice().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        intervals.iter().map(|interval| interval.to_string()).collect::<Vec<_>>().join(" ")
     }
 
     #[test]

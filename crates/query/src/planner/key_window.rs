@@ -1,6 +1,5 @@
 //! `min` and `max` of a find: a stretch of one index, from a key up to another, whatever the types of their values.
 
-use super::index_bounds::ScanRange;
 use crate::find_query::KeyBounds;
 use bunko_bson::key_string::MAX_BYTE;
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
@@ -51,8 +50,8 @@ impl KeyWindow {
     }
 
     /// The window as a scan reads it.
-    pub fn range(&self) -> ScanRange {
-        ScanRange::Between { start: self.start.clone(), end: self.end.clone() }
+    pub fn range(&self) -> (Vec<u8>, Vec<u8>) {
+        (self.start.clone(), self.end.clone())
     }
 }
 

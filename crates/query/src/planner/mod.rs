@@ -10,17 +10,20 @@ mod covered_plan;
 mod distinct_plan;
 mod index_bounds;
 mod intervals;
+mod key_ranges;
 mod key_window;
 mod near_plan;
 mod or_plan;
 mod predicates;
+mod room;
 mod scans;
 mod sort_order;
 mod text_plan;
 mod whole_scan;
 
-pub(crate) use index_bounds::{IndexBounds, ScanRange, names_array_index};
-pub(crate) use intervals::{Edge, Interval, Intervals};
+pub(crate) use index_bounds::{IndexBounds, names_array_index};
+pub(crate) use intervals::{Edge, IntervalRef, Intervals};
+pub(crate) use key_ranges::{KeyRanges, RangeRef};
 pub(crate) use key_window::KeyWindow;
 pub(crate) use near_plan::is_near;
 pub(crate) use text_plan::names_text;
@@ -42,6 +45,9 @@ use bunko_matcher::{Comparison, Expression};
 use bunko_store::{Direction, KeyspaceId};
 use choose::Candidate;
 use std::sync::Arc;
+
+/// A plan for a filter of more bytes takes enough memory to be asked for.
+const LARGE_FILTER_BYTES: usize = 64 * 1024;
 
 /// Plans a query over a collection.
 /// # Errors
@@ -78,6 +84,11 @@ fn build_among(
     chosen: Option<KeyspaceId>,
     allowed: Option<&AllowedIndexes>,
 ) -> Result<Plan> {
+    let operation = &query.scope.operation;
+    let is_large = query.filter_document.as_ref().len_bytes() > LARGE_FILTER_BYTES;
+    if is_large {
+        operation.will_take(room::of_plan(query.filter.root(), &query.scope.strings))?;
+    }
     // Settings count for more than index filters.
     let index_filter = if allowed.is_none() { index_filter(collection, query) } else { None };
     let is_filtered = index_filter.is_some();
@@ -85,6 +96,9 @@ fn build_among(
     let mut builder =
         Builder { collection, query, index_filter, allowed, chosen, stages: 0, is_covered: false, used, rivals };
     let root = builder.root()?;
+    if is_large {
+        operation.check()?;
+    }
     let Builder { stages, used, rivals, .. } = builder;
     let (collection, query) = (Arc::clone(collection), Arc::clone(query));
     Ok(Plan::new(Parts { collection, query, root, stages, used, rivals, is_filtered }))

@@ -8,6 +8,7 @@ use super::collated;
 use super::intervals::{Edge, Interval, Intervals};
 use bunko_bson::{ObjectId, StringOrder, Timestamp, Type, Value, ValueRef};
 use bunko_matcher::{Comparison, Expression, Path, Regex};
+use std::sync::Arc;
 
 /// Whether a key within the bounds means a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +67,7 @@ impl Bounds {
 
     /// How much these bounds narrow a scan: fewer is better.
     pub fn looseness(&self) -> usize {
-        if self.intervals.is_points() { self.intervals.as_slice().len() } else { usize::MAX }
+        if self.intervals.is_points() { self.intervals.len() } else { usize::MAX }
     }
 }
 
@@ -184,10 +185,14 @@ fn equality(value: &Value, intervals: &mut Vec<Interval>) -> Exactness {
     }
 }
 
-fn list(values: &[Value], regexes: &[Regex]) -> Option<Bounds> {
+fn list(values: &Arc<Vec<Value>>, regexes: &[Regex]) -> Option<Bounds> {
+    let has_own_key = |value: &Value| !matches!(value, Value::Null | Value::Array(_));
+    if regexes.is_empty() && values.iter().all(has_own_key) {
+        return Some(Bounds { intervals: Intervals::points(Arc::clone(values)), exactness: Exactness::Exact });
+    }
     let mut intervals = Vec::with_capacity(values.len() + 2 * regexes.len());
     let mut exactness = Exactness::Exact;
-    for value in values {
+    for value in values.iter() {
         exactness = exactness.and(equality(value, &mut intervals));
     }
     for regex in regexes {
@@ -274,7 +279,7 @@ mod tests {
         match bounds(filter.root(), path, keys, Orders { index: StringOrder::BYTES, query: StringOrder::BYTES }) {
             None => "none".to_owned(),
             Some(bounds) => {
-                let intervals: Vec<_> = bounds.intervals.as_slice().iter().map(ToString::to_string).collect();
+                let intervals: Vec<_> = bounds.intervals.iter().map(|interval| interval.to_string()).collect();
                 format!("{:?} {}", bounds.exactness, intervals.join(" "))
             }
         }

@@ -25,9 +25,9 @@ impl ClusteredScan {
 }
 
 fn printed(bounds: &IndexBounds) -> DocumentBuf {
-    let intervals = bounds.fields[0].as_slice();
+    let intervals = &bounds.fields[0];
     let mut printed = DocumentBuf::new();
-    let (first, last) = (intervals.first(), intervals.last());
+    let (first, last) = (intervals.iter().next(), intervals.iter().next_back());
     if let Some(least) = first.map(|first| first.start.as_ref()).filter(|least| !matches!(least, ValueRef::MinKey)) {
         printed.append("minRecord", least);
     }

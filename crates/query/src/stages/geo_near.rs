@@ -54,7 +54,7 @@ impl Stage for GeoNear {
     }
 
     fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
-        facts.append("filter", &query.filter.to_document());
+        crate::explain::append_filter(facts, "filter", &query.filter.to_document());
         facts.append("keyPattern", self.index.key_pattern()).append("indexName", self.index.name.as_str());
         facts.append("indexVersion", 2_i32);
     }

@@ -5,7 +5,7 @@ use crate::execution::{Run, StageStatistics};
 use crate::explain;
 use crate::find_query::{FindQuery, INDEX_KEY};
 use crate::plan::Effort;
-use crate::planner::{IndexBounds, Intervals, ScanRange};
+use crate::planner::{IndexBounds, Intervals, KeyRanges, RangeRef};
 use bunko_bson::DocumentBuf;
 use bunko_bson::key_string::{self, MAX_BYTE, decode};
 use bunko_catalog::{Index, from_storage, is_shortened};
@@ -19,9 +19,7 @@ use std::sync::Arc;
 pub(crate) struct IndexScan {
     number: StageNumber,
     bounds: Arc<IndexBounds>,
-    ranges: Arc<[ScanRange]>,
-    /// Fields whose values have to be compared with the bounds, key by key.
-    checked: Arc<[usize]>,
+    ranges: Arc<KeyRanges>,
     direction: Direction,
 }
 
@@ -35,8 +33,8 @@ pub(super) fn direction_name(direction: Direction) -> &'static str {
 
 impl IndexScan {
     pub fn new(number: StageNumber, bounds: IndexBounds, direction: Direction) -> Self {
-        let keys = bounds.key_ranges();
-        Self { number, bounds: Arc::new(bounds), ranges: keys.ranges.into(), checked: keys.checked.into(), direction }
+        let ranges = Arc::new(KeyRanges::of(&bounds));
+        Self { number, bounds: Arc::new(bounds), ranges, direction }
     }
 
     pub fn bounds(&self) -> &IndexBounds {
@@ -45,7 +43,7 @@ impl IndexScan {
 
     /// Whether all keys within the bounds stand together.
     pub fn is_one_range(&self) -> bool {
-        self.ranges.len() == 1 && self.checked.is_empty()
+        self.ranges.len() == 1 && self.ranges.checked.is_empty()
     }
 
     pub fn open_scan(&self) -> Scan {
@@ -59,7 +57,7 @@ impl IndexScan {
             cursor: None,
             is_within: false,
             kept_key: None,
-            check: Check::new(&self.bounds, &self.checked),
+            check: Check::new(&self.bounds, &self.ranges.checked),
             seen: (!self.bounds.multikey.is_empty() || self.bounds.spans_paths).then(HashSet::new),
         }
     }
@@ -91,10 +89,10 @@ impl Stage for IndexScan {
     }
 
     fn effort(&self) -> Effort {
-        if self.ranges.iter().all(|range| matches!(range, ScanRange::Key(_))) {
+        if self.ranges.are_keys() {
             return Effort::Lookups(self.ranges.len() as u64);
         }
-        if self.checked.is_empty() { Effort::Steady } else { Effort::Searching }
+        if self.ranges.checked.is_empty() { Effort::Steady } else { Effort::Searching }
     }
 }
 
@@ -112,7 +110,7 @@ impl RecordStage for IndexScan {
 pub(crate) struct Scan {
     number: StageNumber,
     bounds: Arc<IndexBounds>,
-    ranges: Arc<[ScanRange]>,
+    ranges: Arc<KeyRanges>,
     /// How many ranges have been begun, in the direction of the scan.
     next_range: usize,
     direction: Direction,
@@ -183,11 +181,11 @@ impl Scan {
 
     /// Goes on behind all keys that begin with `prefix`, of a scan that goes forward.
     pub(super) fn skip(&mut self, prefix: &[u8], run: &mut Run) {
-        let Some(ScanRange::Between { end, .. }) = self.range.map(|range| &self.ranges[range]) else { return };
+        let Some(RangeRef::Between { end, .. }) = self.range.map(|range| self.ranges.get(range)) else { return };
         let mut start = prefix.to_vec();
         start.push(MAX_BYTE);
         run.at(self.number).seeks += 1;
-        Self::walk(&mut self.cursor, run, self.bounds.index.keyspace, (&start, end), self.direction);
+        Self::walk(&mut self.cursor, run, self.bounds.index.keyspace, (&start, &end), self.direction);
     }
 
     /// Begins with the keys from the first to before the second.
@@ -234,8 +232,8 @@ impl Scan {
             let Some(range) = self.begin_range() else { return Ok(None) };
             self.range = Some(range);
             run.at(self.number).seeks += 1;
-            match &self.ranges[range] {
-                ScanRange::Key(key) => {
+            match self.ranges.get(range) {
+                RangeRef::Key(key) => {
                     run.tick()?;
                     if let Some(record) = run.snapshot.key(self.index().keyspace, key).map_err(from_storage)? {
                         run.at(self.number).keys_examined += 1;
@@ -244,9 +242,9 @@ impl Scan {
                         return Ok(Some(record));
                     }
                 }
-                ScanRange::Between { start, end } => {
+                RangeRef::Between { start, end } => {
                     let keyspace = self.bounds.index.keyspace;
-                    Self::walk(&mut self.cursor, run, keyspace, (start, end), self.direction);
+                    Self::walk(&mut self.cursor, run, keyspace, (start, &end), self.direction);
                     self.is_within = true;
                 }
             }

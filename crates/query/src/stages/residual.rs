@@ -67,10 +67,10 @@ impl Residual {
         match self {
             Self::Nothing | Self::Above => {}
             Self::Whole => {
-                facts.append("filter", &query.filter.to_document());
+                crate::explain::append_filter(facts, "filter", &query.filter.to_document());
             }
             Self::Without(decided) => {
-                facts.append("filter", &remaining(query, decided));
+                crate::explain::append_filter(facts, "filter", &remaining(query, decided));
             }
         }
     }

@@ -23,7 +23,9 @@ struct AddToSet {
 fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
     let values = match field.value {
         ValueRef::Document(each) if each.first().is_some_and(|first| first.name == "$each") => {
-            distinct(parse_each(each)?, plan.strings())
+            let values = parse_each(each)?;
+            plan.will_take(values.as_document().len_bytes() + SortedValues::bytes_of(values.count()))?;
+            distinct(values, plan.strings())
         }
         single => std::iter::once(single).collect(),
     };
@@ -67,6 +69,7 @@ fn held(array: ArrayRef<'_>, added: &AddToSet, operation: &OperationContext) -> 
         }
         return Ok(held);
     }
+    operation.will_take(SortedValues::bytes_of(held.len()))?;
     let sorted = SortedValues::new(values.as_ref(), strings);
     for element in array.iter() {
         operation.work(1)?;

@@ -28,9 +28,7 @@ use crate::update::ApplyContext;
 use bunko_bson::text::ElementText;
 use bunko_bson::{ArrayBuf, DocumentRef, Element, StringUse, Value, ValueRef};
 use bunko_errors::{Failure, Result};
-use bunko_operation::OperationContext;
 use std::fmt;
-use std::sync::Arc;
 
 pub(crate) use set::Set;
 
@@ -65,11 +63,11 @@ const OPERATORS: &[Operator] = &[
     unset::OPERATOR,
 ];
 
-/// Parses one operator with all its paths into the plan, as work of the operation, if there is one.
+/// Parses one operator with all its paths into the plan, as work of the plan's operation, if there is one.
 /// # Errors
 /// `FailedToParse` for an unknown name or an argument that is no document; what the operator's own parser answers; what the
 /// operation says.
-pub(crate) fn parse(plan: &mut Plan, modifier: Element<'_>, operation: Option<&Arc<OperationContext>>) -> Result<()> {
+pub(crate) fn parse(plan: &mut Plan, modifier: Element<'_>) -> Result<()> {
     let Some(operator) = OPERATORS.iter().find(|operator| operator.name == modifier.name) else {
         return Err(Failure::failed_to_parse(format!(
             "Unknown modifier: {}. Expected a valid update modifier or pipeline-style update specified as an array",
@@ -84,7 +82,9 @@ pub(crate) fn parse(plan: &mut Plan, modifier: Element<'_>, operation: Option<&A
         )));
     };
     for path in paths {
-        operation.map_or(Ok(()), |operation| operation.work(PATH_STEPS))?;
+        plan.operation().map_or(Ok(()), |operation| operation.work(PATH_STEPS))?;
+        // Arguments are kept as they are written.
+        plan.will_take(path.value.content_bytes())?;
         (operator.parse)(plan, path)?;
     }
     Ok(())

@@ -17,7 +17,7 @@ fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
     {
         Filter::parse(condition)?;
     }
-    let condition = ElementFilter::parse(field.value, plan.strings())?;
+    let condition = ElementFilter::parse(field.value, plan.strings(), plan.operation())?;
     plan.modify(field.name, ArrayCull(condition))
 }
 

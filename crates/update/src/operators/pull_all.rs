@@ -23,6 +23,7 @@ fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
             field.value.kind().alias()
         )));
     };
+    plan.will_take(2 * values.count() * size_of::<Value>())?;
     let mut listed: Vec<Value> = values.iter().map(ValueRef::to_value).collect();
     let strings = plan.strings().clone();
     listed.sort_by(|a, b| strings.compare(a.as_ref(), b.as_ref()));

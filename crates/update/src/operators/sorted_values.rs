@@ -15,6 +15,11 @@ impl<'v> SortedValues<'v> {
         Self { values, strings }
     }
 
+    /// What so many values take while they are sorted, in bytes: the list grows by doubling, or is sorted beside its copy.
+    pub fn bytes_of(count: usize) -> usize {
+        2 * count * size_of::<(ValueRef<'_>, usize)>()
+    }
+
     /// Positions of the values, of equal ones only the first.
     pub fn distinct(mut self) -> Vec<usize> {
         self.values.dedup_by(|(later, _), (first, _)| self.strings.equal(*later, *first));

@@ -79,7 +79,10 @@ pub(super) struct Groups {
     /// Those of the first group, then of the second, and so on.
     totals: Vec<Total>,
     memory_bytes: usize,
+    /// Never grows: a key whose documents were put off must not find room later.
     bytes_max: usize,
+    /// What came with it from the level before, beyond the limit.
+    brought_bytes: usize,
     level: u32,
     partitions: Option<Partitions>,
     /// The fields of a document that are needed once more when it comes back; none for all of them.
@@ -105,6 +108,7 @@ impl Groups {
             totals: Vec::new(),
             memory_bytes: 0,
             bytes_max,
+            brought_bytes: 0,
             level: 0,
             partitions: None,
             needed,
@@ -122,6 +126,7 @@ impl Groups {
             groups.insert(Kept { id: gathered.id, accumulators: gathered.accumulators }, gathered.totals);
         }
         // Room for what it began with comes on top, so that each level gets on.
+        groups.brought_bytes = groups.memory_bytes;
         groups.bytes_max += groups.memory_bytes;
         let mut documents = pending.documents;
         while let Some((key, document)) = documents.next(environment.operation())? {
@@ -136,6 +141,7 @@ impl Groups {
     /// Adds the context's document. Stage and environment are the table's own, which it cannot lend beside itself: clones
     /// for each document would cost more than what is added.
     pub fn add(&mut self, stage: &Group, environment: &Environment, context: &EvaluationContext<'_>) -> Result<()> {
+        self.tighten(environment);
         let id = stage.id.operand(context)?;
         let integer = match id {
             Operand::Number(Number::Int32(integer)) => Some(i64::from(integer)),
@@ -204,6 +210,13 @@ impl Groups {
             return Err(too_large(super::DEFINITION.name));
         }
         Ok(())
+    }
+
+    /// Takes less from now on where memory has become short.
+    #[inline]
+    fn tighten(&mut self, environment: &Environment) {
+        let now = environment.operation().stage_bytes_now(Gatherer::Group);
+        self.bytes_max = self.bytes_max.min(now.saturating_add(self.brought_bytes));
     }
 
     /// Whether documents of a group are on disk.

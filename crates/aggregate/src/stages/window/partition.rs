@@ -113,7 +113,7 @@ impl Gathering {
         }
         self.held_bytes += placed.document.len_bytes() + placed.key.len() + size_of::<Placed>();
         self.documents.push(placed);
-        let bytes_max = operation.stage_bytes_max(Gatherer::Window);
+        let bytes_max = operation.stage_bytes_now(Gatherer::Window);
         if self.held_bytes <= bytes_max {
             return Ok(());
         }
@@ -135,7 +135,7 @@ impl Gathering {
         let Some(file) = self.file else {
             return Ok((Partition { held: Held::InMemory(self.documents), count }, Spilled::default()));
         };
-        let (file, spilled) = file.finish(operation.stage_bytes_max(Gatherer::Window))?;
+        let (file, spilled) = file.finish(operation.stage_bytes_now(Gatherer::Window))?;
         Ok((Partition { held: Held::OnDisk(RefCell::new(file)), count }, spilled))
     }
 }

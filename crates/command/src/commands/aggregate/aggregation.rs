@@ -15,7 +15,7 @@ use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_expression::Offered;
-use bunko_query::{Execution, FindQuery, Footing, QueryScope, plan};
+use bunko_query::{Execution, FindQuery, Footing, QueryScope, Standing, plan};
 use bunko_store::{Lsn, Snapshot};
 use std::sync::{Arc, Weak};
 
@@ -185,6 +185,10 @@ impl CursorSource for Aggregated {
 
     fn resume(&mut self) -> Result<(), Failure> {
         self.footing.upgrade().map_or(Ok(()), |footing| footing.check())
+    }
+
+    fn standing(&self) -> Option<Standing> {
+        self.footing.upgrade().map(|footing| footing.standing())
     }
 
     fn snapshot(&self) -> Option<Lsn> {

@@ -119,6 +119,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 impl<'i> BulkWrite<'i> {
     fn parse(invocation: &Invocation<'i>) -> Result<Self> {
         let operations = invocation.documents("ops")?;
+        invocation.will_read_statements(operations.len())?;
         check_batch_size(operations.len())?;
         let namespaces: Vec<_> = invocation.documents("nsInfo")?.into_iter().map(target).collect::<Result<_>>()?;
         let operations = operations.into_iter().map(|operation| Operation::parse(operation, namespaces.len()));

@@ -1,0 +1,55 @@
+//! Cursors that the server closed to make room, to tell their clients why.
+
+use bunko_errors::{ErrorCode, Failure};
+use std::collections::VecDeque;
+
+/// Most cursors that are remembered.
+const CLOSED_REMEMBERED_MAX: usize = 1_000;
+
+/// The reason why a cursor was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// Engines kept too much for its snapshot and others.
+    Snapshots,
+    /// It and others held too much memory.
+    Memory,
+}
+
+/// The last cursors that were closed, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct ClosedCursors(VecDeque<(i64, Room)>);
+
+impl ClosedCursors {
+    /// Notes that a cursor has been closed.
+    pub fn note(&mut self, id: i64, room: Room) {
+        if self.0.len() == CLOSED_REMEMBERED_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back((id, room));
+    }
+
+    /// The failure of a command that names a cursor which is not there, with the reason where it is known.
+    pub fn is_gone(&self, id: i64) -> Failure {
+        match self.0.iter().rev().find(|(closed, _)| *closed == id) {
+            None => not_found(id),
+            Some((_, Room::Memory)) => {
+                let message = format!(
+                    "cursor id {id} was ended while it waited: of all idle cursors it held most, and they held more memory than \
+                     their share. Fetch its documents sooner, or allow disk use"
+                );
+                Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message)
+            }
+            Some((_, Room::Snapshots)) => {
+                let message = format!(
+                    "cursor id {id} not found: it waited while what it reads was replaced, and what was kept for it and others \
+                     took more room than idle cursors may (parameter idleCursorKeepMaxMB)"
+                );
+                Failure::new(ErrorCode::CURSOR_NOT_FOUND, message)
+            }
+        }
+    }
+}
+
+pub(crate) fn not_found(id: i64) -> Failure {
+    Failure::new(ErrorCode::CURSOR_NOT_FOUND, format!("cursor id {id} not found"))
+}

@@ -1,0 +1,73 @@
+//! Cursors that wait for their clients hold a share of the server's memory together, and no more.
+//!
+//! ```text
+//!   batch sent ── within the share ─────────────────────► waits in memory
+//!       └─ share used up ── read ahead onto disk ───────► waits on disk
+//!                               └─ share still used up ─► the cursor that holds most is ended
+//! ```
+//!
+//! An operation that begins is never refused for what cursors hold that wait.
+
+use crate::cursor_store::{CursorStore, Held};
+use crate::invocation::Invocation;
+use crate::service::Service;
+use crate::spooled_cursor::spooled;
+use bunko_operation::Place;
+use std::time::{Duration, Instant};
+
+/// A cursor that holds less is left as it is, in bytes: it would take as much to read it from disk.
+const SMALL_BYTES: u64 = 64 * 1024;
+/// How long a cursor is read ahead at most. On a thread that serves others, too: substitutes begin where it is held, and a cursor that
+/// is read by half still holds its memory.
+const READ_AHEAD: Duration = Duration::from_secs(5);
+
+impl Service {
+    /// Lets the cursor wait that a command has left open; the thread has left its operation.
+    pub(crate) fn let_cursor_wait(&self, id: i64, invocation: &Invocation<'_>) {
+        let context = invocation.context();
+        let operation = context.operation();
+        operation.rest();
+        if !self.is_idle_share_used_up() {
+            return;
+        }
+        if operation.kept_bytes() > SMALL_BYTES
+            && let Some(mut cursor) = self.cursors.take_to_spool(id)
+        {
+            let now = Instant::now();
+            // The rest of the command's time is its client's.
+            let left = invocation.deadline().map(|deadline| deadline.saturating_duration_since(now) / 2);
+            operation.enter(Place::OwnThread, now);
+            cursor.source =
+                spooled(cursor.source, operation, now + left.map_or(READ_AHEAD, |left| left.min(READ_AHEAD)));
+            cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(now.elapsed()));
+            operation.leave(0);
+            if self.cursors.put_back(id, cursor, Instant::now()) {
+                operation.rest();
+            }
+        }
+        while self.is_idle_share_used_up() {
+            let Some(Held { id, bytes, namespace }) = self.cursors.end_largest(SMALL_BYTES) else { return };
+            let max = self.facts.memory_limits.server.idle_max();
+            tracing::warn!(target: "QUERY", cursorId = id, ns = %namespace, heldBytes = bytes, maxBytes = max, "Ended an idle cursor: of all that wait it holds most, and they hold more than their share of the memory");
+        }
+    }
+
+    fn is_idle_share_used_up(&self) -> bool {
+        let memory = &self.facts.memory_limits.server;
+        memory.idle() > memory.idle_max()
+    }
+}
+
+impl CursorStore {
+    /// Ends the cursor that holds most of those that wait and hold more than `least` bytes; which one that was.
+    fn end_largest(&self, least: u64) -> Option<Held> {
+        let mut largest: Option<Held> = None;
+        self.for_each_waiting(|id, cursor| {
+            let bytes = cursor.context.operation().kept_bytes();
+            if bytes > least && largest.as_ref().is_none_or(|largest| bytes > largest.bytes) {
+                largest = Some(Held { id, bytes, namespace: cursor.namespace.clone() });
+            }
+        });
+        largest.filter(|largest| self.end_for_memory(largest.id))
+    }
+}

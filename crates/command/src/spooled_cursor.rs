@@ -1,0 +1,122 @@
+//! A cursor whose documents have been read ahead of its client, onto disk.
+//!
+//! A cursor that waits may hold a sorted result, groups, a window or the plan of a long list until its client comes back, which
+//! may be never. All cursors that wait have a share of the server's memory together. A cursor that goes idle while the share is
+//! used up is read to its end instead, into a scratch file, and what it stood on is given back: memory and snapshot. No stage has
+//! to know how its state is written down, and none can forget to.
+
+use crate::cursor_store::CursorSource;
+use crate::invocation::Examined;
+use bunko_bson::DocumentRef;
+use bunko_errors::{Failure, Result};
+use bunko_operation::OperationContext;
+use bunko_query::Standing;
+use bunko_scratch::{QueueWriter, RecordReader};
+use bunko_store::Lsn;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Documents on disk, and what comes behind them.
+struct Spooled {
+    documents: RecordReader,
+    rest: Rest,
+    operation: Arc<OperationContext>,
+    /// The collection and the indexes that the source read, once the source is gone.
+    standing: Option<Standing>,
+    examined: Option<Examined>,
+}
+
+enum Rest {
+    Nothing,
+    /// The failure of the source, told behind the documents that came before it.
+    Failure(Option<Failure>),
+    /// The source, where it was not read to its end in time.
+    Source(Box<dyn CursorSource>),
+}
+
+/// Whether a source's documents may be read ahead: they do not depend on when they are asked for.
+pub(crate) fn may_be_spooled(source: &dyn CursorSource) -> bool {
+    source.may_be_read_ahead()
+        && source.bell().is_none()
+        && !source.stays_open()
+        && source.resume_token().is_none()
+        && !source.is_over()
+}
+
+/// Reads a source to its end, or until the given moment, for the operation that it counts its work at and that this thread has
+/// entered. The source itself where there is no room on disk.
+pub(crate) fn spooled(
+    mut source: Box<dyn CursorSource>,
+    operation: &Arc<OperationContext>,
+    until: Instant,
+) -> Box<dyn CursorSource> {
+    let Ok(Some(mut documents)) = QueueWriter::create(operation) else { return source };
+    let standing = source.standing();
+    let mut outcome = Ok(None);
+    while Instant::now() < until {
+        outcome = source
+            .next()
+            .and_then(|document| document.map(|document| documents.add(document.as_bytes(), operation)).transpose());
+        if !matches!(outcome, Ok(Some(()))) {
+            break;
+        }
+    }
+    let examined = source.examined();
+    let rest = match (outcome, Instant::now() < until) {
+        (Err(failure), _) => Rest::Failure(Some(failure)),
+        (Ok(None), true) => Rest::Nothing,
+        _ => Rest::Source(source),
+    };
+    match documents.finish() {
+        Ok((documents, _)) => {
+            Box::new(Spooled { documents, rest, operation: Arc::clone(operation), standing, examined })
+        }
+        Err(failure) => Box::new(Failed(Some(failure))),
+    }
+}
+
+impl CursorSource for Spooled {
+    fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
+        if !self.documents.is_over() {
+            let document = self.documents.next(&self.operation)?;
+            return Ok(document.map(|(_, document)| DocumentRef::trusted(document)));
+        }
+        match &mut self.rest {
+            Rest::Nothing => Ok(None),
+            Rest::Failure(failure) => failure.take().map_or(Ok(None), Err),
+            Rest::Source(source) => source.next(),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.documents.is_over() && matches!(self.rest, Rest::Nothing)
+    }
+
+    fn examined(&self) -> Option<Examined> {
+        if let Rest::Source(source) = &self.rest { source.examined() } else { self.examined }
+    }
+
+    fn resume(&mut self) -> Result<()> {
+        match &mut self.rest {
+            Rest::Source(source) => source.resume(),
+            _ => self.standing.as_ref().map_or(Ok(()), Standing::check),
+        }
+    }
+
+    fn snapshot(&self) -> Option<Lsn> {
+        if let Rest::Source(source) = &self.rest { source.snapshot() } else { None }
+    }
+
+    fn may_be_read_ahead(&self) -> bool {
+        false
+    }
+}
+
+/// A source whose file could not be finished.
+struct Failed(Option<Failure>);
+
+impl CursorSource for Failed {
+    fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
+        self.0.take().map_or(Ok(None), Err)
+    }
+}

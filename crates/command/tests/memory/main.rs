@@ -1,0 +1,52 @@
+//! What commands take of the heap, and what cursors hold: with an allocator that counts, and a budget that is small.
+
+mod idle_cursors;
+mod request_shapes;
+#[allow(dead_code, reason = "shared with the other tests of commands")]
+#[path = "../commands/server.rs"]
+mod server;
+mod shapes;
+
+use bunko_heap::{Counting, taken_bytes};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// Counts what each thread takes, and the most that it held.
+struct Peaking(Counting<System>);
+
+#[global_allocator]
+static ALLOCATOR: Peaking = Peaking(Counting(System));
+
+thread_local! {
+    static PEAK_BYTES: Cell<i64> = const { Cell::new(0) };
+}
+
+// SAFETY: all requests go to the inner allocator unchanged.
+unsafe impl GlobalAlloc for Peaking {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract of `alloc`.
+        let block = unsafe { self.0.alloc(layout) };
+        PEAK_BYTES.set(PEAK_BYTES.get().max(taken_bytes()));
+        block
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { self.0.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // The block may have to be moved: then both are there for a moment.
+        PEAK_BYTES.set(PEAK_BYTES.get().max(taken_bytes() + new_size as i64));
+        // SAFETY: the caller keeps the contract of `realloc`.
+        unsafe { self.0.realloc(pointer, layout, new_size) }
+    }
+}
+
+/// The most that this thread held beyond what it holds now, while `action` ran.
+fn peak_bytes<T>(action: impl FnOnce() -> T) -> (usize, T) {
+    let before = taken_bytes();
+    PEAK_BYTES.set(before);
+    let result = action();
+    (usize::try_from(PEAK_BYTES.get() - before).unwrap_or(0), result)
+}

@@ -1,0 +1,33 @@
+//! Records that are written in one order and read in the same, once: on disk from the first one on.
+
+use crate::Spilled;
+use crate::record_file::{RecordReader, RecordWriter};
+use bunko_errors::Result;
+use bunko_operation::OperationContext;
+
+/// Takes records that are read later.
+pub struct QueueWriter(RecordWriter);
+
+impl QueueWriter {
+    /// Begins a file in the operation's scratch space; nothing where it has none.
+    /// # Errors
+    /// What files fail with.
+    pub fn create(operation: &OperationContext) -> Result<Option<Self>> {
+        Ok(RecordWriter::create(operation)?.map(Self))
+    }
+
+    /// Adds a record behind those that are there.
+    /// # Errors
+    /// What files fail with, what the operation says.
+    pub fn add(&mut self, value: &[u8], operation: &OperationContext) -> Result<()> {
+        self.0.write(&[], &[value], operation).map(drop)
+    }
+
+    /// Ends the input; what reads it from the beginning, and what is in it.
+    /// # Errors
+    /// What files fail with.
+    pub fn finish(self) -> Result<(RecordReader, Spilled)> {
+        let (file, spilled) = self.0.finish()?;
+        Ok((file.reader(), Spilled { spills: 1, ..spilled }))
+    }
+}
