@@ -19,7 +19,7 @@ use bunko_certificates::Details;
 use bunko_client::percent_encoded;
 use bunko_command::{Facts, LogLines, OwnCertificate, Process, Service, World, delete_expired_until_stopped};
 use bunko_host::usable_memory_bytes;
-use bunko_operation::{Helpers, MemoryLimits, ScratchSpace, Scripting, StageLimits};
+use bunko_operation::{Helpers, MemoryLimits, ScratchSpace, Scripting, ServerMemory, StageLimits};
 use bunko_scratch::ScratchDirectory;
 use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped, Tls};
 use bunko_store::{LogOptions, Store, StoreOptions, Survival};
@@ -316,7 +316,7 @@ fn memory_limits(scratch: Option<Arc<dyn ScratchSpace>>, scripting: Scripting) -
     let server_bytes_max = usable_memory_bytes() / 4;
     MemoryLimits {
         operation_bytes_max: OPERATION_BYTES_MAX.min(server_bytes_max),
-        server_bytes_max,
+        server: ServerMemory::new(server_bytes_max),
         stages: StageLimits::in_memory()
             .with_scratch(scratch)
             .with_scripting(scripting)

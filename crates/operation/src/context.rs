@@ -1,5 +1,9 @@
 //! One operation, as whatever works for it sees it.
 
+mod drawing;
+
+pub use drawing::OperationDraw;
+
 use crate::memory::{HeldMemory, MemoryLimits};
 use crate::patience::Patience;
 use crate::{DiskUse, Gatherer, HelperPermit, ScratchSpace, Scripting, StageLimits};

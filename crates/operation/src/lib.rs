@@ -12,11 +12,14 @@ mod helper_permits;
 mod memory;
 mod patience;
 mod scratch;
+mod server_memory;
 mod sort;
 mod stages;
+mod sync;
 
-pub use context::{Interruption, OperationContext, OperationSource, Place, UnitOfWork};
+pub use context::{Interruption, OperationContext, OperationDraw, OperationSource, Place, UnitOfWork};
 pub use helper_permits::{HelperPermit, Helpers};
-pub use memory::{MemoryLimits, ServerMemory};
+pub use memory::MemoryLimits;
 pub use scratch::{DiskUse, ScratchFile, ScratchSpace};
+pub use server_memory::{Draw, Drawing, Purpose, ServerMemory};
 pub use stages::{Gatherer, STAGE_BYTES_MAX, Scripting, StageLimits, WORKERS_MAX};

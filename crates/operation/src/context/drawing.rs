@@ -1,0 +1,160 @@
+//! What an operation draws of the server's memory before it takes it.
+
+use super::OperationContext;
+use crate::patience::Patience;
+use crate::{Draw, Place, Purpose, ServerMemory};
+use bunko_errors::{Failure, Result};
+use std::sync::Arc;
+
+/// Bytes that were drawn for what an operation is about to take. What it then takes counts as these bytes first.
+#[derive(Debug)]
+#[must_use]
+pub struct OperationDraw<'o> {
+    operation: &'o OperationContext,
+    draw: Draw,
+}
+
+impl OperationDraw<'_> {
+    /// How many were drawn.
+    pub fn bytes(&self) -> u64 {
+        self.draw.bytes()
+    }
+}
+
+impl Drop for OperationDraw<'_> {
+    fn drop(&mut self) {
+        self.operation.turn.lock().memory.end_prepaid(self.draw.bytes());
+    }
+}
+
+impl OperationContext {
+    /// The server's budget, for what outlives the operation or is held by others.
+    pub fn server_memory(&self) -> Arc<ServerMemory> {
+        Arc::clone(self.turn.lock().memory.server())
+    }
+
+    /// Draws bytes that this thread is about to take for the operation.
+    /// # Errors
+    /// `ExceededMemoryLimit` where there is no room, or where it would be too much for one operation.
+    pub fn draw(&self, bytes: u64) -> Result<OperationDraw<'_>> {
+        let draw = self.turn.lock().memory.draw(bytes)?;
+        Ok(OperationDraw { operation: self, draw })
+    }
+
+    /// As [`Self::draw`], but holds the thread until there is room. To be called before the operation holds much, and once: what
+    /// it has drawn already, others may wait for.
+    /// # Errors
+    /// As [`Self::check`] while it waits; `ExceededMemoryLimit` where it would be too much for one operation, or where it may
+    /// not leave a shared thread; [`Failure::too_long`] on a thread that is not its own.
+    pub fn draw_in_turn(&self, bytes: u64) -> Result<OperationDraw<'_>> {
+        let refused = match self.draw(bytes) {
+            Ok(draw) => return Ok(draw),
+            Err(refused) => refused,
+        };
+        {
+            let mut turn = self.turn.lock();
+            turn.memory.check_own(bytes)?;
+            if turn.place != Place::OwnThread {
+                if turn.patience == Patience::Endless {
+                    return Err(refused);
+                }
+                turn.was_too_long = true;
+                return Err(Failure::too_long());
+            }
+        }
+        let mut drawing = self.server_memory().draw_in_turn(bytes, Purpose::Work);
+        loop {
+            let until = self.may_wait_until()?;
+            if let Some(draw) = drawing.wait_until(until) {
+                self.turn.lock().memory.prepay(draw.bytes());
+                return Ok(OperationDraw { operation: self, draw });
+            }
+        }
+    }
+
+    /// Notes how much of what the operation holds is the reply that it writes.
+    pub fn note_reply(&self, bytes: usize) {
+        self.turn.lock().memory.note_reply(bytes);
+    }
+
+    /// Whether what can take less memory, such as a batch, is to take less.
+    pub fn is_memory_short(&self) -> bool {
+        self.turn.lock().memory.server().is_short()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Interruption, MemoryLimits};
+    use bunko_errors::ErrorCode;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Instant;
+
+    #[derive(Default)]
+    struct Killed(AtomicBool);
+
+    impl Interruption for Killed {
+        fn reason(&self) -> Option<Failure> {
+            let is_killed = self.0.load(Ordering::Relaxed);
+            is_killed.then(|| Failure::new(ErrorCode::INTERRUPTED, "operation was interrupted"))
+        }
+    }
+
+    fn operation(server: &Arc<ServerMemory>, bytes_max: u64) -> (Arc<OperationContext>, Arc<Killed>) {
+        let limits =
+            MemoryLimits { operation_bytes_max: bytes_max, server: Arc::clone(server), ..MemoryLimits::none() };
+        let killed = Arc::new(Killed::default());
+        (OperationContext::new(Arc::clone(&killed) as _, limits), killed)
+    }
+
+    fn code(drawn: Result<OperationDraw<'_>>) -> Option<ErrorCode> {
+        drawn.err().map(|failure| failure.code())
+    }
+
+    #[test]
+    fn what_is_drawn_goes_back() {
+        let server = ServerMemory::new(1600);
+        let (operation, _) = operation(&server, 1000);
+        assert_eq!(code(operation.draw(1001)), Some(ErrorCode::EXCEEDED_MEMORY_LIMIT), "too much for one");
+        let first = operation.draw(700).expect("there is room");
+        assert_eq!((first.bytes(), server.held()), (700, 700));
+        let other = server.draw(700, Purpose::Work);
+        assert_eq!(code(operation.draw(300)), Some(ErrorCode::EXCEEDED_MEMORY_LIMIT), "too much for all");
+        drop((first, other));
+        assert_eq!(server.held(), 0);
+    }
+
+    #[test]
+    fn one_that_waits_can_be_killed_and_leaves_a_shared_thread() {
+        let server = ServerMemory::new(1600);
+        let all = server.count(1600, Purpose::Reply);
+        let (operation, killed) = operation(&server, u64::MAX);
+        operation.enter(Place::SharedThread, Instant::now());
+        assert!(operation.draw_in_turn(100).is_err_and(|failure| failure.is_too_long()));
+        assert!(operation.was_too_long());
+        operation.enter(Place::OwnThread, Instant::now());
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| operation.draw_in_turn(100).map(|draw| draw.bytes()));
+            while server.waiting() == 0 {
+                std::thread::yield_now();
+            }
+            drop(all);
+            assert_eq!(waits.join().expect("no panic").ok(), Some(100));
+        });
+        let _all = server.count(1600, Purpose::Reply);
+        killed.0.store(true, Ordering::Relaxed);
+        assert_eq!(code(operation.draw_in_turn(100)), Some(ErrorCode::INTERRUPTED));
+        assert_eq!(server.waiting(), 0);
+    }
+
+    #[test]
+    fn one_that_has_changed_something_does_not_wait_on_a_shared_thread() {
+        let server = ServerMemory::new(1600);
+        let _all = server.count(1600, Purpose::Reply);
+        let (operation, _) = operation(&server, u64::MAX);
+        operation.enter(Place::SharedThread, Instant::now());
+        operation.note_change();
+        assert_eq!(code(operation.draw_in_turn(100)), Some(ErrorCode::EXCEEDED_MEMORY_LIMIT));
+    }
+}

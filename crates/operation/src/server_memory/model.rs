@@ -1,0 +1,78 @@
+//! Draws that wait, draws that give up and room that comes, in any order of the threads.
+
+use super::{Purpose, ServerMemory};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use shuttle::future::block_on;
+use shuttle::scheduler::RandomScheduler;
+use shuttle::{Config, Runner, thread};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// Each takes more than half of what messages may hold, so that one has it at a time.
+const BYTES: u64 = 700;
+const BUDGET: u64 = 1600;
+
+fn explore(model: impl Fn() + Send + Sync + 'static) {
+    Runner::new(RandomScheduler::new_from_seed(0, 3000), Config::new()).run(model);
+}
+
+#[test]
+fn all_are_served_and_the_budget_holds() {
+    explore(|| {
+        let memory = ServerMemory::new(BUDGET);
+        let drawn = Arc::new(AtomicU64::new(0));
+        let draw = |bytes| {
+            let (memory, drawn) = (Arc::clone(&memory), Arc::clone(&drawn));
+            thread::spawn(move || {
+                let draw = block_on(memory.draw_in_turn(bytes, Purpose::Message));
+                let all = drawn.fetch_add(draw.bytes(), Ordering::SeqCst) + draw.bytes();
+                assert!(all <= memory.limit(Purpose::Message), "{all} bytes are drawn");
+                drawn.fetch_sub(draw.bytes(), Ordering::SeqCst);
+            })
+        };
+        let threads = [draw(BYTES), draw(BYTES), draw(BYTES / 2), draw(BYTES)];
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        assert_eq!((memory.held(), memory.waiting()), (0, 0));
+    });
+}
+
+#[test]
+fn a_draw_that_gives_up_keeps_no_other_waiting() {
+    explore(|| {
+        let memory = ServerMemory::new(BUDGET);
+        let begun = memory.draw(BYTES, Purpose::Message);
+        let gives_up = {
+            let memory = Arc::clone(&memory);
+            thread::spawn(move || {
+                let mut drawing = memory.draw_in_turn(BYTES, Purpose::Message);
+                // Asked once, and dropped whatever the answer is.
+                block_on(poll_fn(|context| Poll::Ready(drop(std::future::Future::poll(pin!(&mut drawing), context)))));
+            })
+        };
+        let waits = {
+            let memory = Arc::clone(&memory);
+            thread::spawn(move || drop(block_on(memory.draw_in_turn(BYTES / 2, Purpose::Message))))
+        };
+        drop(begun);
+        gives_up.join().expect("no panic");
+        waits.join().expect("no panic");
+        assert_eq!((memory.held(), memory.waiting()), (0, 0));
+    });
+}
+
+#[test]
+fn what_an_operation_gives_back_is_heard_of() {
+    explore(|| {
+        let memory = ServerMemory::new(BUDGET);
+        memory.tell(BUDGET as i64);
+        let waits = {
+            let memory = Arc::clone(&memory);
+            thread::spawn(move || drop(block_on(memory.draw_in_turn(BYTES, Purpose::Message))))
+        };
+        memory.tell(-(BUDGET as i64));
+        waits.join().expect("no panic");
+        assert_eq!((memory.held(), memory.waiting()), (0, 0));
+    });
+}

@@ -1,0 +1,77 @@
+//! The draws that wait for room, and those that have been given it and have not come for it.
+
+use super::Purpose;
+use std::collections::{BTreeMap, VecDeque};
+use std::task::Waker;
+
+/// A draw's number: later ones are higher.
+pub(super) type Ticket = u64;
+
+#[derive(Debug)]
+struct Waiting {
+    ticket: Ticket,
+    bytes: u64,
+    /// Whom to tell, once the draw has been asked about.
+    waker: Option<Waker>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    last: Ticket,
+    waiting: [VecDeque<Waiting>; Purpose::ALL.len()],
+    granted: BTreeMap<Ticket, u64>,
+}
+
+/// What became of a draw that left.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// It stood in the queue.
+    Waited,
+    /// It had been given its bytes.
+    Granted,
+}
+
+impl Queue {
+    /// Puts a draw at the end.
+    pub fn join(&mut self, purpose: Purpose, bytes: u64) -> Ticket {
+        self.last += 1;
+        self.waiting[purpose as usize].push_back(Waiting { ticket: self.last, bytes, waker: None });
+        self.last
+    }
+
+    /// The bytes that the first draw for a purpose waits for.
+    pub fn first(&self, purpose: Purpose) -> Option<u64> {
+        self.waiting[purpose as usize].front().map(|waiting| waiting.bytes)
+    }
+
+    /// Gives the first draw its bytes, which have been taken; whom to tell.
+    pub fn grant_first(&mut self, purpose: Purpose, bytes: u64) -> Option<Waker> {
+        let Waiting { ticket, waker, .. } = self.waiting[purpose as usize].pop_front()?;
+        self.granted.insert(ticket, bytes);
+        waker
+    }
+
+    /// Whether a draw has been given its bytes, which it takes with that; else `waker` is told later.
+    pub fn take(&mut self, purpose: Purpose, ticket: Ticket, waker: &Waker) -> bool {
+        if self.granted.remove(&ticket).is_some() {
+            return true;
+        }
+        if let Some(waiting) = self.waiting[purpose as usize].iter_mut().find(|waiting| waiting.ticket == ticket) {
+            match &mut waiting.waker {
+                Some(known) => known.clone_from(waker),
+                unknown => *unknown = Some(waker.clone()),
+            }
+        }
+        false
+    }
+
+    /// Forgets a draw.
+    pub fn leave(&mut self, purpose: Purpose, ticket: Ticket) -> Left {
+        if self.granted.remove(&ticket).is_some() {
+            return Left::Granted;
+        }
+        self.waiting[purpose as usize].retain(|waiting| waiting.ticket != ticket);
+        Left::Waited
+    }
+}
