@@ -54,7 +54,7 @@ const STEPS_PER_LOOKUP: usize = 16;
 impl Collection {
     /// Goes over every record and every key of one snapshot.
     /// # Errors
-    /// Those of the storage; what the operation says.
+    /// Errors of the storage; what the operation says.
     pub fn validate(&self, operation: &dyn OperationSource) -> Result<Validation> {
         let mut validation = Validation::default();
         let (indexes, snapshot) = self.indexes_and_snapshot()?;

@@ -215,7 +215,7 @@ fn a_later_record_is_not_acknowledged_before_an_earlier_one_is_applied() {
 
 /// A batch that takes long, of a document of 9 MB, has its place behind what others write while engines apply it.
 #[test]
-fn a_long_batch_lets_others_pass_and_is_seen_by_nobody() {
+fn a_long_batch_lets_others_pass_and_is_not_seen_before_its_end() {
     let _turn = take_turns();
     for engine in durable() {
         let mut meeting = Meeting::begin(engine);

@@ -93,7 +93,7 @@ impl Store {
         let _running = self.checkpointer.running.lock();
         let started = Instant::now();
         let (engines, marked) = {
-            // Waited for before the gate, where whoever waits keeps everybody else out.
+            // Taken before the gate: a checkpoint that waits for the gate keeps all writers out.
             let _no_open_chain = self.chain.lock();
             let _no_batch_in_flight = self.gate.write();
             let watermark = self.watermark.visible();
