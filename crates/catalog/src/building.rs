@@ -11,7 +11,7 @@ use bunko_operation::OperationSource;
 use bunko_store::{Batch, KeyspaceId, RecordId, View};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Most records that may wait for a unique key which another one has. A build that meets more is given up at once.
 const OTHER_HOLDERS_MAX: usize = 1 << 20;
@@ -28,6 +28,17 @@ pub(crate) struct IndexBuild {
     ended: Condvar,
     done: AtomicU64,
     total: AtomicU64,
+    /// Whether other builds have to end before it begins to read.
+    is_waiting: AtomicBool,
+}
+
+/// A build that waits for its turn, for as long as this is kept.
+pub(crate) struct WaitingBuild<'b>(&'b IndexBuild);
+
+impl Drop for WaitingBuild<'_> {
+    fn drop(&mut self) {
+        self.0.is_waiting.store(false, Ordering::Relaxed);
+    }
 }
 
 /// Running, aborted, ended; an aborted build ends too.
@@ -114,6 +125,17 @@ impl IndexBuild {
     pub fn progress(&self) -> (u64, u64) {
         let (done, total) = (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed));
         (done.min(total), total)
+    }
+
+    /// Says that it waits for its turn.
+    pub fn wait_for_turn(&self) -> WaitingBuild<'_> {
+        self.is_waiting.store(true, Ordering::Relaxed);
+        WaitingBuild(self)
+    }
+
+    /// Whether it waits for its turn.
+    pub fn is_waiting(&self) -> bool {
+        self.is_waiting.load(Ordering::Relaxed)
     }
 
     /// Whether a writer has put the record's keys. The caller holds the record's lock.

@@ -11,8 +11,8 @@ use crate::transaction::{Owners, TransactionMemory, announce, exclude_all};
 use crate::user_writes;
 use crate::waiting::lock;
 use crate::{
-    EngineChoice, ID_INDEX, Index, IndexState, Multikey, Namespace, SearchMemory, Transaction, VectorMemory,
-    from_storage, notes, persistence,
+    EngineChoice, ID_INDEX, Index, IndexBuilds, IndexState, Multikey, Namespace, SearchMemory, Transaction,
+    VectorMemory, from_storage, notes, persistence,
 };
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -35,6 +35,7 @@ pub struct Catalog {
     pub(crate) transaction_memory: TransactionMemory,
     vector_memory: VectorMemory,
     search_memory: SearchMemory,
+    pub(crate) index_builds: IndexBuilds,
     pub(crate) past_states: PastStates,
     pub(crate) new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
     /// Whether index builds are to be left to the next start.
@@ -104,6 +105,7 @@ impl Catalog {
             transaction_memory: TransactionMemory::default(),
             vector_memory: VectorMemory::default(),
             search_memory: SearchMemory::default(),
+            index_builds: IndexBuilds::default(),
             past_states: PastStates::default(),
             new_uuid,
             is_stopping: AtomicBool::new(false),
@@ -116,6 +118,11 @@ impl Catalog {
     /// What open transactions hold in memory, and may.
     pub fn transaction_memory(&self) -> &TransactionMemory {
         &self.transaction_memory
+    }
+
+    /// How many indexes are built at once, and what a build may take.
+    pub fn index_builds(&self) -> &IndexBuilds {
+        &self.index_builds
     }
 
     /// What the words of search indexes take in memory, and may.

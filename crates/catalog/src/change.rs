@@ -2,7 +2,7 @@
 
 use crate::building::BuildNotes;
 use crate::duplicate_key::duplicate_key;
-use crate::index_keys::{index_keys, note_growth, note_types, own_part, scalar_key, stored_key};
+use crate::index_keys::{keys_for, note_growth, note_types, own_part, scalar_key, stored_key};
 use crate::key_list::KEY_BYTES_USUAL;
 use crate::long_key::shorten_key;
 use crate::notes::{Next, Origin};
@@ -133,6 +133,7 @@ impl Catalog {
             Target::Found(_, location, document) => (document.to_vec(), Some(location)),
             Target::Record(_) | Target::Id(..) => (Vec::new(), None),
         };
+        self.keep_pace(operation);
         let transaction = Transaction::of(operation);
         // Before anything is locked: it comes into the collection by it.
         let view = transaction.map(|transaction| transaction.read_for_write(collection)).transpose()?;
@@ -163,7 +164,8 @@ impl Catalog {
             known = Some(location);
             let Some(change) = Change::of(decide(DocumentRef::trusted(&current))?) else { return Ok(None) };
             change.check(collection, &current, operation)?;
-            let (old, new) = self.changed_keys(collection, &indexes, record, &current, change.document())?;
+            let (old, new) =
+                self.changed_keys(collection, (&indexes, operation), record, &current, change.document())?;
             // Who removes a key from an index that is being built must know whose it is, and a transaction keeps what it
             // removes from others.
             let keeps = |index: &Index| transaction.is_some() || !is_guarded(index);
@@ -237,7 +239,7 @@ impl Catalog {
     pub(crate) fn changed_keys(
         &self,
         collection: &Collection,
-        indexes: &[Arc<Index>],
+        (indexes, operation): (&[Arc<Index>], &dyn OperationSource),
         record: RecordId,
         old: &[u8],
         new: Option<&[u8]>,
@@ -267,13 +269,16 @@ impl Catalog {
                 note_types(&mut grown, position, index, types);
                 continue;
             }
-            let before = match all_keys(index, old, record, None) {
+            let before = match all_keys(index, old, (record, operation), None) {
                 // It is this change that makes it fit for the index, or takes it away.
-                Err(_) if index.build().is_some() => BTreeSet::new(),
+                Err(_) if index.build().is_some() => {
+                    operation.operation().check()?;
+                    BTreeSet::new()
+                }
                 before => before?,
             };
             let after = match new {
-                Some(new) => all_keys(index, new, record, Some((position, &mut grown)))?,
+                Some(new) => all_keys(index, new, (record, operation), Some((position, &mut grown)))?,
                 None => BTreeSet::new(),
             };
             removed.extend(before.difference(&after).map(|key| (position, key.clone())));
@@ -291,11 +296,11 @@ impl Catalog {
 fn all_keys(
     index: &Index,
     document: &[u8],
-    record: RecordId,
+    (record, operation): (RecordId, &dyn OperationSource),
     grown: Option<(usize, &mut Vec<(usize, Multikey)>)>,
 ) -> Result<BTreeSet<Vec<u8>>> {
     let document = DocumentRef::trusted(document);
-    let keys = index_keys(index, document)?;
+    let keys = keys_for(index, document, Some(operation))?;
     if let Some((position, grown)) = grown {
         index.kind.check_arrays(index, &keys.multikey)?;
         if !keys.keys.is_empty() {

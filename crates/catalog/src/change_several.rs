@@ -219,7 +219,8 @@ impl Several<'_> {
         let current = if Some(location) == known { document } else { &newer };
         let Some(change) = Change::of(decide(DocumentRef::trusted(current))?) else { return Ok(true) };
         change.check(collection, current, self.operation)?;
-        let (old, new) = self.catalog.changed_keys(collection, indexes, record, current, change.document())?;
+        let (old, new) =
+            self.catalog.changed_keys(collection, (indexes, self.operation), record, current, change.document())?;
         let is_locked = |(index, _): &IndexKey| locks_keys(&indexes[*index]);
         if new.iter().any(is_locked) || self.catalog.owners.are_any() && old.iter().any(is_locked) {
             return Ok(false);

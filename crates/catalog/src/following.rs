@@ -12,7 +12,7 @@ use crate::waiting::{exclude, share};
 use crate::{Collection, from_storage};
 use bunko_bson::{DocumentRef, ObjectId};
 use bunko_errors::Result;
-use bunko_operation::OperationContext;
+use bunko_operation::{Draw, OperationContext, Purpose, ServerMemory};
 use bunko_store::{ChangedRecords, Changes, Direction, RecordId, RecordRange, Snapshot, View};
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use std::fmt::Debug;
@@ -73,7 +73,9 @@ pub(crate) struct FollowingTable<D: Derived> {
     pub definition: D::Definition,
     pub state: RwLock<State<D>>,
     /// What it takes.
-    pub bytes: AtomicUsize,
+    bytes: AtomicUsize,
+    /// What it has of the server's memory.
+    drawn: Mutex<Option<Draw>>,
     /// What it took when it found no room.
     refused_bytes: AtomicUsize,
     /// Whether a search reads all documents for it.
@@ -157,8 +159,8 @@ impl<D: Derived> TableMemory<D> {
                 && is_idle
                 && let Some(mut state) = other.state.try_write()
             {
-                *state = State::empty(&other.definition);
-                other.bytes.store(0, Ordering::Relaxed);
+                uncounted(|| *state = State::empty(&other.definition));
+                other.note_bytes(0);
                 total -= own as u64;
             }
         }
@@ -207,6 +209,7 @@ impl<D: Derived> FollowingTables<D> {
             state: RwLock::new(State::empty(&definition)),
             definition,
             bytes: AtomicUsize::new(0),
+            drawn: Mutex::default(),
             refused_bytes: AtomicUsize::new(0),
             is_building: AtomicBool::new(false),
             asked_at: Mutex::new(Instant::now()),
@@ -214,6 +217,31 @@ impl<D: Derived> FollowingTables<D> {
         memory.add(&table);
         tables.push(Arc::clone(&table));
         table
+    }
+}
+
+impl<D: Derived> FollowingTable<D> {
+    /// Notes what it takes, which it has taken.
+    pub(crate) fn note_bytes(&self, bytes: usize) {
+        self.bytes.store(bytes, Ordering::Relaxed);
+        if let Some(drawn) = &mut *self.drawn.lock() {
+            drawn.set(bytes as u64);
+        }
+    }
+
+    /// Draws what it takes of the server's memory. A table that grows gives way where that is short: searches do without it.
+    fn draw(&self, bytes: usize, server: &Arc<ServerMemory>) -> Room {
+        let mut drawn = self.drawn.lock();
+        let drawn = drawn.get_or_insert_with(|| server.count(0, Purpose::Work));
+        match (bytes as u64).checked_sub(drawn.bytes()) {
+            Some(0) => Room::Found,
+            Some(more) if server.is_short() || !drawn.grow(more) => Room::NotFound,
+            Some(_) => Room::Found,
+            None => {
+                drawn.set(bytes as u64);
+                Room::Found
+            }
+        }
     }
 }
 
@@ -233,6 +261,13 @@ impl<D: Derived> State<D> {
     fn begin_anew(&mut self, definition: &D::Definition) {
         *self = Self { changed: self.changed.take(), ..Self::empty(definition) };
     }
+}
+
+/// Runs a change of a table. Its memory belongs to the table, which serves all searches, and counts neither for the operation nor
+/// against its limit. The operation is asked between two changes, so one change is run at a time.
+fn uncounted<T>(change: impl FnOnce() -> T) -> T {
+    let _uncounted = bunko_heap::Uncounted::begin();
+    change()
 }
 
 /// Says that a table is being built, for as long as it is kept.
@@ -278,11 +313,7 @@ impl Collection {
         // Only snapshots that are taken afterwards show all that it is not told of.
         state.changed.get_or_insert_with(|| self.store.follow(self.records));
         let snapshot = self.store.snapshot();
-        let room = {
-            // The table is everybody's.
-            let _uncounted = bunko_heap::Uncounted::begin();
-            self.take_in(&mut state, &snapshot, table, memory, operation)?
-        };
+        let room = self.take_in(&mut state, &snapshot, table, memory, operation)?;
         if room == Room::NotFound {
             let bytes = state.table.bytes();
             tracing::warn!(
@@ -291,8 +322,8 @@ impl Collection {
             );
             // 0 would say that it was not refused.
             table.refused_bytes.store(bytes.max(1), Ordering::Relaxed);
-            *state = State::empty(&table.definition);
-            table.bytes.store(0, Ordering::Relaxed);
+            uncounted(|| *state = State::empty(&table.definition));
+            table.note_bytes(0);
             return Ok(None);
         }
         table.refused_bytes.store(0, Ordering::Relaxed);
@@ -311,7 +342,7 @@ impl Collection {
     ) -> Result<Room> {
         let changes = state.changed.as_ref().map_or(Changes::All, |changed| changed.take_before(snapshot.lsn()));
         match changes {
-            Changes::All => state.begin_anew(&table.definition),
+            Changes::All => uncounted(|| state.begin_anew(&table.definition)),
             Changes::Records(records) => {
                 state.pending.extend(records);
                 state.pending.sort_unstable_by(|one, other| other.cmp(one));
@@ -319,10 +350,15 @@ impl Collection {
             }
         }
         if state.table.is_worn() {
-            state.begin_anew(&table.definition);
+            uncounted(|| state.begin_anew(&table.definition));
         }
         let _building = state.next.map(|_| Building::begin(&table.is_building));
         let (mut document, mut documents, mut bytes) = (Vec::new(), 0_usize, 0_usize);
+        let server = operation.server_memory();
+        let room = |bytes: usize| match memory.has_room(table, bytes) {
+            Room::Found => table.draw(bytes, &server),
+            Room::NotFound => Room::NotFound,
+        };
         let mut is_looked_at = |length: usize| {
             (documents, bytes) = (documents + 1, bytes + length);
             let is_due = documents >= DOCUMENTS_BETWEEN_LOOKS || bytes >= BYTES_BETWEEN_LOOKS;
@@ -335,12 +371,14 @@ impl Collection {
             // What comes later is read later.
             if state.next.is_none_or(|next| record < next) {
                 match snapshot.record(self.records, record, &mut document).map_err(from_storage)? {
-                    Some(_) => state.table.put(record.0, DocumentRef::trusted(&document), operation)?,
-                    None => state.table.remove(record.0),
+                    Some(_) => {
+                        uncounted(|| state.table.put(record.0, DocumentRef::trusted(&document), operation))?;
+                    }
+                    None => uncounted(|| state.table.remove(record.0)),
                 }
             }
             state.pending.pop();
-            if is_looked_at(document.len()) && memory.has_room(table, state.table.bytes()) == Room::NotFound {
+            if is_looked_at(document.len()) && room(state.table.bytes()) == Room::NotFound {
                 return Ok(Room::NotFound);
             }
             operation.work(1 + document.len() / 64)?;
@@ -349,15 +387,15 @@ impl Collection {
             let range = RecordRange { start: Bound::Included(next), end: Bound::Unbounded };
             let mut cursor = snapshot.records(self.records, range, Direction::Forward);
             while let Some((record, _, document)) = cursor.next().map_err(from_storage)? {
-                state.table.put(record.0, DocumentRef::trusted(document), operation)?;
+                uncounted(|| state.table.put(record.0, DocumentRef::trusted(document), operation))?;
                 state.next = Some(RecordId(record.0 + 1));
-                if is_looked_at(document.len()) && memory.has_room(table, state.table.bytes()) == Room::NotFound {
+                if is_looked_at(document.len()) && room(state.table.bytes()) == Room::NotFound {
                     return Ok(Room::NotFound);
                 }
                 operation.work(1 + document.len() / 64)?;
             }
             state.next = None;
         }
-        Ok(memory.has_room(table, state.table.bytes()))
+        Ok(room(state.table.bytes()))
     }
 }

@@ -111,6 +111,11 @@ impl Index {
         self.build().map(|build| build.progress())
     }
 
+    /// Whether it is to be built, and others are built before.
+    pub fn is_build_waiting(&self) -> bool {
+        self.build().is_some_and(|build| build.is_waiting())
+    }
+
     pub(crate) fn with_state(self, state: IndexState, multikey: Multikey) -> Self {
         self.set_state(state);
         self.set_multikey(multikey);

@@ -7,14 +7,14 @@
 use crate::building::{BuildNotes, IndexBuild, aborted};
 use crate::catalog::Difference;
 use crate::duplicate_key::duplicate_key;
-use crate::gathered_keys::{Found, Gathered};
+use crate::gathered_keys::{Found, Gathered, NextKeys};
 use crate::transaction::announce;
 use crate::waiting::{lock_stripes, share};
 use crate::write::{key_stripe, record_stripe};
 use crate::{Catalog, Collection, Index, IndexState, from_storage};
 use bunko_bson::DocumentRef;
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_operation::{OperationContext, OperationSource};
+use bunko_operation::{OperationContext, OperationSource, Place};
 use bunko_store::failpoint::{self, Failpoint};
 use bunko_store::planted::{self, Bug};
 use bunko_store::{Batch, Direction, KeyspaceId, Lsn, RecordId, RecordRange, View};
@@ -27,6 +27,8 @@ const KEYS_PER_STEP: usize = 512;
 const BYTES_PER_STEP: usize = 128 << 10;
 /// Records from which on a build's keys are flushed and merged once it is over; of fewer, the memtable may still have all.
 const RECORDS_OF_LARGE_BUILD: u64 = 100_000;
+/// No build goes on where engines have pinned more memory than that part of what all operations may hold.
+const PINNED_PART: u64 = 2;
 /// What is written of a key beside it, about.
 const BYTES_BESIDE_KEY: usize = 12;
 
@@ -90,7 +92,7 @@ impl Catalog {
         build: &IndexBuild,
         operation: &dyn OperationSource,
     ) -> Result<Lsn> {
-        let outcome = self.fill(collection, built, build, operation).and_then(|()| {
+        let outcome = self.fill_in_turn(collection, built, build, operation).and_then(|()| {
             failpoint::pass(Failpoint::IndexFilled);
             let _announced = announce(collection, operation)?;
             let _changes = self.changes.lock();
@@ -120,6 +122,22 @@ impl Catalog {
     }
 
     /// # Errors
+    /// `ExceededMemoryLimit` where what is on disk takes so much memory by being there that more of it would leave too little to
+    /// operations. An index with long keys pins about half of its size.
+    fn check_pinned(&self, operation: &dyn OperationSource) -> Result<()> {
+        let bytes_max = operation.operation().server_memory().bytes_max() / PINNED_PART;
+        let bytes = self.store.pinned_bytes();
+        if bytes <= bytes_max {
+            return Ok(());
+        }
+        let message = format!(
+            "an index build would take more memory: the indexes that are there hold {bytes} bytes to be found on disk, and the \
+             limit for builds is {bytes_max} bytes"
+        );
+        Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message))
+    }
+
+    /// # Errors
     /// `InterruptedAtShutdown`.
     pub(crate) fn refuse_while_stopping(&self) -> Result<()> {
         if self.is_stopping.load(Ordering::Acquire) {
@@ -128,26 +146,58 @@ impl Catalog {
         Ok(())
     }
 
-    /// Goes over all records from before the index was shown.
-    fn fill(
+    /// Fills the indexes once it is the build's turn, and once there is memory for it. Small builds, which may run on a thread that
+    /// serves others, and those of empty collections do not wait.
+    fn fill_in_turn(
         &self,
         collection: &Collection,
         built: &[Arc<Index>],
         build: &IndexBuild,
         operation: &dyn OperationSource,
     ) -> Result<()> {
+        if build.progress().1 == 0 || operation.operation().place() != Place::OwnThread {
+            let gathered = Gathered::new(built.len(), self.index_builds.bytes_max());
+            return self.fill(collection, built, build, gathered, operation);
+        }
+        let until = || {
+            self.refuse_while_stopping()?;
+            build.check()?;
+            operation.operation().may_wait_until()
+        };
+        let waiting = build.wait_for_turn();
+        let _active = self.index_builds.enter(&until)?;
+        let gathered = Gathered::new(built.len(), self.index_builds.bytes_max());
+        let _drawn = operation.operation().draw_in_turn(gathered.held_bytes_max())?;
+        drop(waiting);
+        self.fill(collection, built, build, gathered, operation)
+    }
+
+    /// Goes over all records from before the index was shown.
+    fn fill(
+        &self,
+        collection: &Collection,
+        built: &[Arc<Index>],
+        build: &IndexBuild,
+        mut gathered: Gathered,
+        operation: &dyn OperationSource,
+    ) -> Result<()> {
         let end = build.end_record();
-        let (mut next, mut gathered) = (RecordId(0), Gathered::default());
-        while next < end {
+        let mut next = NextKeys::of(RecordId(0));
+        while next.record < end {
             self.check_build(build, operation)?;
+            self.check_pinned(operation)?;
             gathered.clear();
-            next = self.gather(collection, built, next..end, &mut gathered)?;
+            next = self.gather(collection, built, (next, end), &mut gathered, operation)?;
             gathered.sort();
             let mut rest = gathered.keys();
             while !rest.is_empty() {
                 let (step, later) = rest.split_at(step_length(rest.iter().map(Found::length)));
                 self.check_build(build, operation)?;
                 self.put_step(collection, built, build, (&gathered, step), operation)?;
+                if operation.operation().place() == Place::OwnThread {
+                    // With nothing locked. The build outruns the flushes, and writers would wait for them.
+                    self.store.wait_for_leisure();
+                }
                 rest = later;
             }
             for (record, failure) in gathered.refused.drain(..) {
@@ -156,29 +206,35 @@ impl Catalog {
             if build.is_crowded() {
                 return Err(first_duplicate(collection, built, build));
             }
-            build.advance(next, gathered.records);
+            build.advance(next.record, gathered.records);
         }
         self.settle_contested(collection, built, build, operation)
     }
 
-    /// Derives keys of the records in `range` from their present versions; the record to go on with.
+    /// Derives keys of the records in front of `end` from their present versions; where to go on.
     pub(crate) fn gather(
         &self,
         collection: &Collection,
         built: &[Arc<Index>],
-        range: std::ops::Range<RecordId>,
+        (next, end): (NextKeys, RecordId),
         gathered: &mut Gathered,
-    ) -> Result<RecordId> {
+        operation: &dyn OperationSource,
+    ) -> Result<NextKeys> {
         let snapshot = self.store.snapshot();
-        let records = RecordRange { start: Bound::Included(range.start), end: Bound::Excluded(range.end) };
+        let records = RecordRange { start: Bound::Included(next.record), end: Bound::Excluded(end) };
         let mut cursor = snapshot.records(collection.records, records, Direction::Forward);
         while let Some((record, _, document)) = cursor.next().map_err(from_storage)? {
-            gathered.add(built, record, DocumentRef::trusted(document));
+            operation.operation().work(1 + document.len() / 64)?;
+            // Where its keys were begun before and it has changed since, writers have put all of them.
+            let own = if record == next.record { next } else { NextKeys::of(record) };
+            if let Some(index) = gathered.add(built, own, DocumentRef::trusted(document), operation)? {
+                return Ok(NextKeys { record, index });
+            }
             if gathered.is_full() {
-                return Ok(RecordId(record.0 + 1));
+                return Ok(NextKeys::of(RecordId(record.0 + 1)));
             }
         }
-        Ok(range.end)
+        Ok(NextKeys::of(end))
     }
 
     /// Puts keys of records that nobody has changed since the index was shown.
@@ -221,7 +277,7 @@ impl Catalog {
             }
         }
         if !batch.is_empty() {
-            self.commit(&mut batch, operation)?;
+            self.store.commit(&batch).map_err(from_storage)?;
         }
         notes.tell();
         Ok(())

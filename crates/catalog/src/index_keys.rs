@@ -11,8 +11,10 @@ use crate::long_key::{KEY_BYTES_MAX, shorten_key};
 use crate::{Index, IndexSpec, KeyTypes, Multikey};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationSource;
 use bunko_store::RecordId;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::ops::Range;
 
 /// Longest `_id` of a clustered collection on MongoDB, in bytes of its key.
@@ -34,20 +36,49 @@ pub struct IndexKeys {
 }
 
 /// Keys as a kind of index adds them.
-#[derive(Debug)]
 pub struct KeySet<'i> {
     index: &'i IndexSpec,
     keys: BTreeSet<Vec<u8>>,
     bytes: usize,
     /// Whether one was longer than keys may be.
     has_long: bool,
+    /// Whose keys they are, if an operation may end before they are complete.
+    operation: Option<&'i dyn OperationSource>,
+    /// Work that the operation was not told of yet.
+    steps: usize,
+}
+
+/// Work of which an operation is told at once. Most documents' keys take less, and so cost no question.
+const STEPS_PER_QUESTION: usize = 512;
+/// What a key costs that is put among the others, in steps of an operation.
+const STEPS_PER_KEY: usize = 4;
+
+impl fmt::Debug for KeySet<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeySet").field("index", &self.index.name).field("keys", &self.keys).finish_non_exhaustive()
+    }
 }
 
 impl KeySet<'_> {
+    /// Counts work, as `OperationContext::work` does.
+    /// # Errors
+    /// What the operation says.
+    pub fn ask(&mut self, steps: usize) -> Result<()> {
+        self.steps += steps;
+        match self.operation {
+            Some(operation) if self.steps >= STEPS_PER_QUESTION => {
+                operation.operation().work(std::mem::take(&mut self.steps))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Adds a key, without the record id.
     /// # Errors
-    /// `CannotBuildIndexKeys` where there are too many; 5894900 for an `_id` of a clustered collection that is too long.
+    /// `CannotBuildIndexKeys` where there are too many; 5894900 for an `_id` of a clustered collection that is too long; what
+    /// the operation says.
     pub fn add(&mut self, mut key: Vec<u8>) -> Result<()> {
+        self.ask(STEPS_PER_KEY + key.len() / 64)?;
         self.has_long |= fit(self.index, &mut key)?;
         let length = key.len();
         if self.keys.insert(key) {
@@ -62,6 +93,17 @@ impl KeySet<'_> {
 /// `CannotIndexParallelArrays`; `CannotBuildIndexKeys` where there are too many; 16746 where a name of digits is both an
 /// element's position and a field of an element; what the index's kind says besides, and [`KeySet::add`].
 pub fn index_keys(index: &IndexSpec, document: DocumentRef<'_>) -> Result<IndexKeys> {
+    keys_for(index, document, None)
+}
+
+/// Derives the keys of `document` for an operation, which may end it.
+/// # Errors
+/// As [`index_keys`], and what the operation says.
+pub(crate) fn keys_for(
+    index: &IndexSpec,
+    document: DocumentRef<'_>,
+    operation: Option<&dyn OperationSource>,
+) -> Result<IndexKeys> {
     let mut single = Vec::with_capacity(24);
     if let Some(mut types) = scalar_key(index, document, &mut single) {
         if fit(index, &mut single)? {
@@ -74,7 +116,7 @@ pub fn index_keys(index: &IndexSpec, document: DocumentRef<'_>) -> Result<IndexK
     {
         return Ok(IndexKeys::default());
     }
-    let mut keys = KeySet { index, keys: BTreeSet::new(), bytes: 0, has_long: false };
+    let mut keys = KeySet { index, keys: BTreeSet::new(), bytes: 0, has_long: false, operation, steps: 0 };
     let mut multikey = index.kind.keys(index, document, &mut keys)?;
     if keys.has_long {
         let mut types = multikey.types();
@@ -111,6 +153,7 @@ pub(crate) fn append_stored_keys(
     record: RecordId,
     (bytes, places): (&mut Vec<u8>, &mut Vec<Range<usize>>),
     grown: &mut Vec<(usize, Multikey)>,
+    operation: &dyn OperationSource,
 ) -> Result<()> {
     places.clear();
     let start = bytes.len();
@@ -127,7 +170,7 @@ pub(crate) fn append_stored_keys(
         note_arrays(grown, position, index, arrays);
         return Ok(());
     }
-    let found = index_keys(index, document)?;
+    let found = keys_for(index, document, Some(operation))?;
     index.kind.check_arrays(index, &found.multikey)?;
     if !found.keys.is_empty() {
         index.kind.check_document(index, document)?;

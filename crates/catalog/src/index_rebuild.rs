@@ -8,7 +8,7 @@
 
 use crate::catalog::Allocation;
 use crate::duplicate_key::duplicate_key;
-use crate::gathered_keys::Gathered;
+use crate::gathered_keys::{Gathered, NextKeys};
 use crate::transaction::{announce, exclude_all};
 use crate::user_writes;
 use crate::waiting::lock;
@@ -108,12 +108,14 @@ impl Catalog {
     /// Goes over all records, which nobody changes.
     fn fill_alone(&self, collection: &Collection, new: &[Arc<Index>], operation: &dyn OperationSource) -> Result<()> {
         let end = collection.next_record();
-        let (mut next, mut gathered) = (RecordId(0), Gathered::default());
-        while next < end {
+        let mut gathered = Gathered::new(new.len(), self.index_builds.bytes_max());
+        let _drawn = operation.operation().draw(gathered.held_bytes_max())?;
+        let mut next = NextKeys::of(RecordId(0));
+        while next.record < end {
             self.refuse_while_stopping()?;
             operation.operation().check()?;
             gathered.clear();
-            next = self.gather(collection, new, next..end, &mut gathered)?;
+            next = self.gather(collection, new, (next, end), &mut gathered, operation)?;
             for (position, more) in &gathered.grown {
                 new[*position].add_multikey(more);
             }

@@ -23,6 +23,10 @@ pub(crate) const BATCH_COUNT_MAX: usize = 1024;
 /// Bytes that a log record holds before the next is begun.
 const BATCH_BYTES_MAX: usize = 4 << 20;
 
+/// Unique keys of one document that are looked up between two questions to the operation, and what one costs in its steps.
+const LOOKUPS_PER_QUESTION: usize = 64;
+const STEPS_PER_LOOKUP: usize = 16;
+
 /// Whether a failed insert stops those behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -157,6 +161,8 @@ impl Catalog {
         place: Place<'_>,
         operation: &dyn OperationSource,
     ) -> Result<Option<Inserted>> {
+        // With nothing locked: this may take a while.
+        self.keep_pace(operation);
         loop {
             match self.try_insert_batch(collection, documents, offset, order, place, operation)? {
                 Attempt::Made(inserted) => return Ok(inserted),
@@ -200,7 +206,12 @@ impl Catalog {
                 refused.push((position, failure));
                 continue;
             }
-            if let Err(failure) = keys.add(&indexes, position, document, record(position), &mut grown) {
+            if let Err(failure) = keys.add(&indexes, position, document, record(position), &mut grown, operation) {
+                // It may be the operation that has to stop, or the batch that has to be shorter.
+                operation.operation().check()?;
+                if failure.code() == ErrorCode::EXCEEDED_MEMORY_LIMIT && documents.len() > 1 {
+                    return Err(failure);
+                }
                 keys.entries.retain(|entry| entry.document != position);
                 refused.push((position, failure));
             }
@@ -240,9 +251,12 @@ impl Catalog {
             let (own, rest) = entries.split_at(count);
             entries = rest;
             let mut failure = refused.next_if(|(refused, _)| *refused == position).map(|(_, failure)| failure);
-            for entry in own.iter().filter(|entry| is_guarded(&indexes[entry.index])) {
+            for (number, entry) in own.iter().filter(|entry| is_guarded(&indexes[entry.index])).enumerate() {
                 if failure.is_some() {
                     break;
+                }
+                if number % LOOKUPS_PER_QUESTION == LOOKUPS_PER_QUESTION - 1 {
+                    operation.operation().work(STEPS_PER_LOOKUP * LOOKUPS_PER_QUESTION)?;
                 }
                 let (index, key) = (&indexes[entry.index], keys.of(entry));
                 let is_taken = is_taken(latest, index, key, taken.get(entry.index))?;

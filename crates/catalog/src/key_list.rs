@@ -6,13 +6,17 @@ use crate::transaction::Owned;
 use crate::write::locks_keys;
 use crate::{Index, Multikey, from_storage};
 use bunko_bson::DocumentRef;
-use bunko_errors::Result;
-use bunko_store::{RecordId, View};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationSource;
+use bunko_store::{RecordId, SEGMENT_BYTES, StorageError, View};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// What keys are given room for, in bytes: an object id and its type.
 pub(crate) const KEY_BYTES_USUAL: usize = 24;
+
+/// Keys of several documents that are put by one record of the log, in bytes. Beyond that they are too many for one.
+const BATCH_KEYS_BYTES_MAX: usize = 16 << 20;
 
 /// Keys of documents in the collection's indexes, flat to spare allocations.
 pub(crate) struct KeyList {
@@ -62,6 +66,9 @@ impl KeyList {
     }
 
     /// Adds the keys of a document; the arrays and types of each index that gained some.
+    /// # Errors
+    /// `ExceededMemoryLimit` where the documents have too many keys together, `BSONObjectTooLarge` where this one has too many
+    /// for a record of the log; as [`append_stored_keys`].
     pub(crate) fn add(
         &mut self,
         indexes: &[Arc<Index>],
@@ -69,15 +76,34 @@ impl KeyList {
         bytes: &[u8],
         record: RecordId,
         grown: &mut Vec<(usize, Multikey)>,
+        operation: &dyn OperationSource,
     ) -> Result<()> {
+        let before = self.bytes.len();
         let body = DocumentRef::trusted(bytes);
         for (position, index) in indexes.iter().enumerate() {
             let into = (&mut self.bytes, &mut self.of_document);
-            append_stored_keys((position, index), body, record, into, grown)?;
+            append_stored_keys((position, index), body, record, into, grown, operation)?;
             let entry =
                 |place: Range<usize>| KeyEntry { document, index: position, start: place.start, end: place.end };
             self.entries.extend(self.of_document.drain(..).map(entry));
+            // Before the next index adds as many: what one record does not hold need not be derived to its end.
+            if self.bytes.len() > BATCH_KEYS_BYTES_MAX {
+                self.check_bytes(before)?;
+            }
         }
         Ok(())
+    }
+
+    #[cold]
+    fn check_bytes(&self, before: usize) -> Result<()> {
+        let (all, own) = (self.bytes.len(), self.bytes.len() - before);
+        if own as u64 > SEGMENT_BYTES {
+            return Err(from_storage(StorageError::RecordTooLarge { length_bytes: own as u64 }));
+        }
+        if before == 0 {
+            return Ok(());
+        }
+        let message = format!("index keys of several documents of one batch take {all} bytes");
+        Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message))
     }
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod array_walk;
+mod build_queue;
 mod building;
 mod bulk_insert;
 mod capped;
@@ -61,6 +62,7 @@ mod views;
 mod waiting;
 mod write;
 
+pub use build_queue::IndexBuilds;
 pub use capped_copy::CappedCopy;
 pub use catalog::{Catalog, CreateOptions};
 pub use change::{Target, Verdict, dropped};

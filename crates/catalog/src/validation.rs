@@ -1,9 +1,10 @@
 //! Comparing records with indexes, for `validate` and the crash suites.
 
-use crate::index_keys::{index_keys, stored_key};
+use crate::index_keys::{keys_for, stored_key};
 use crate::{Collection, Index, from_storage};
 use bunko_bson::DocumentRef;
 use bunko_errors::Result;
+use bunko_operation::OperationSource;
 use bunko_store::{Direction, KeyRange, RecordRange, Snapshot, View};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -47,15 +48,21 @@ impl Validation {
     }
 }
 
+/// What it costs to look a key up, in steps of an operation.
+const STEPS_PER_LOOKUP: usize = 16;
+
 impl Collection {
     /// Goes over every record and every key of one snapshot.
-    pub fn validate(&self) -> Result<Validation> {
+    /// # Errors
+    /// Errors of the storage; what the operation says.
+    pub fn validate(&self, operation: &dyn OperationSource) -> Result<Validation> {
         let mut validation = Validation::default();
         let (indexes, snapshot) = self.indexes_and_snapshot()?;
         let mut expected = vec![0_u64; indexes.len()];
         let mut cursor = snapshot.records(self.records, RecordRange::ALL, Direction::Forward);
         while let Some((record, _, bytes)) = cursor.next().map_err(from_storage)? {
             validation.records += 1;
+            operation.operation().work(1 + bytes.len() / 64)?;
             let document = match DocumentRef::parse(bytes) {
                 Ok(document) => document,
                 Err(error) => {
@@ -65,7 +72,8 @@ impl Collection {
                 }
             };
             for (index, expected) in indexes.iter().zip(&mut expected) {
-                for mut key in index_keys(index, document)?.keys {
+                for mut key in keys_for(index, document, Some(operation))?.keys {
+                    operation.operation().work(STEPS_PER_LOOKUP)?;
                     stored_key(index, &mut key, record);
                     *expected += 1;
                     let found = snapshot.key(index.keyspace, &key).map_err(from_storage)?;
@@ -80,6 +88,7 @@ impl Collection {
             let mut cursor = snapshot.keys(index.keyspace, KeyRange::ALL, Direction::Forward);
             let mut found = 0;
             while cursor.next().map_err(from_storage)?.is_some() {
+                operation.operation().work(1)?;
                 found += 1;
             }
             if found != expected {

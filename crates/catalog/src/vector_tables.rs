@@ -83,7 +83,7 @@ impl VectorMemory {
                 let growing = state.table.grow();
                 rounds += 1;
                 if growing == Growing::Done || rounds.is_multiple_of(DOCUMENTS_BETWEEN_LOOKS) {
-                    table.bytes.store(state.table.bytes(), Ordering::Relaxed);
+                    table.note_bytes(state.table.bytes());
                 }
                 if growing == Growing::Done {
                     break;

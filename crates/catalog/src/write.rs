@@ -62,8 +62,7 @@ pub(crate) fn holder(view: &dyn View, index: &Index, key: &[u8]) -> bunko_store:
 }
 
 impl Catalog {
-    /// Commits a batch of a writer that may come with more, who waits here where the engines are behind. On a thread that
-    /// serves others the reply waits instead, which holds no thread; what one such command writes is little.
+    /// Commits a batch of a writer, which has called [`Self::keep_pace`] before it locked anything.
     /// Where the operation's writes belong to a retryable one, the batch gets the record of what it does; where they belong
     /// to a transaction, that takes the batch in, and nothing is committed.
     pub(crate) fn commit(&self, batch: &mut Batch<'_>, operation: &dyn OperationSource) -> Result<Lsn> {
@@ -75,15 +74,16 @@ impl Catalog {
                 (None, None) => self.store.commit(batch),
             },
         };
-        let lsn = committed.map_err(from_storage)?;
-        self.keep_pace(operation);
-        Ok(lsn)
+        committed.map_err(from_storage)
     }
 
-    /// Waits, after a commit, where the engines are behind.
+    /// Waits, between two batches, where the engines are behind. On a thread that serves others the reply waits instead, which
+    /// holds no thread; what one such command writes is little. The caller has nothing locked that others wait for.
     pub(crate) fn keep_pace(&self, operation: &dyn OperationSource) {
         match self.store.lag() {
             Lag::None => {}
+            // Others wait for what it has changed, and engines get nothing of it before its commit.
+            _ if Transaction::of(operation).is_some() => {}
             Lag::Behind if operation.operation().place() != Place::OwnThread => {}
             Lag::Behind | Lag::FarBehind => self.store.catch_up(),
         }

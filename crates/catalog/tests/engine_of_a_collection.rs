@@ -69,7 +69,7 @@ fn change(catalog: &Catalog, collection: &Collection, id: i32, verdict: impl Fn(
 }
 
 fn assert_valid(collection: &Collection, records: u64) {
-    let validation = collection.validate().expect("validated");
+    let validation = collection.validate(&*OperationContext::unlimited()).expect("validated");
     assert!(validation.is_valid(), "{:?}", validation.errors);
     assert_eq!((validation.records, collection.count()), (records, records));
 }

@@ -92,7 +92,7 @@ fn with_duplicates(engine: &Entry) -> Opened {
 }
 
 fn check(opened: &Opened, engine: &Entry, keys: u64) {
-    let validation = opened.collection.validate().expect("validated");
+    let validation = opened.collection.validate(&*OperationContext::unlimited()).expect("validated");
     assert!(validation.is_valid(), "{}: {:?}", engine.name, validation.errors);
     let index = opened.collection.index("k").expect("built");
     assert_eq!(opened.collection.index_statistics(&index).entries, keys, "{}", engine.name);
@@ -182,7 +182,7 @@ fn steps_are_bounded_by_keys() {
     let operation = between(move |asked| counted.store(asked, Ordering::Relaxed));
     opened.catalog.create_indexes(&opened.collection, &[spec("tags")], &*operation).expect("built");
     assert!(steps.load(Ordering::Relaxed) >= 40_000 / 512, "{steps:?}");
-    assert!(opened.collection.validate().expect("validated").is_valid());
+    assert!(opened.collection.validate(&*OperationContext::unlimited()).expect("validated").is_valid());
 }
 
 #[test]
@@ -237,7 +237,10 @@ fn indexes_that_are_built_together_are_dropped_together() {
             }
         });
         opened.catalog.create_indexes(&opened.collection, &[spec("tags")], &*operation).expect("built");
-        assert!(opened.collection.index("k").is_none() && opened.collection.validate().expect("validated").is_valid());
+        assert!(
+            opened.collection.index("k").is_none()
+                && opened.collection.validate(&*OperationContext::unlimited()).expect("validated").is_valid()
+        );
     }
 }
 
@@ -271,7 +274,11 @@ fn keys_that_exceed_a_segment_of_the_log_are_built_in_several_records_or_refused
         assert_eq!(insert(&opened.catalog, &too_wide), 1);
         let refused = build().expect_err("too wide");
         assert_eq!(refused.code(), ErrorCode::CANNOT_BUILD_INDEX_KEYS, "{refused}");
-        assert!(opened.collection.validate().expect("validated").is_valid(), "{}", engine.name);
+        assert!(
+            opened.collection.validate(&*OperationContext::unlimited()).expect("validated").is_valid(),
+            "{}",
+            engine.name
+        );
         opened.catalog.store().close().expect("closed");
     }
 }
@@ -325,7 +332,11 @@ fn a_build_that_is_left_to_the_next_start_goes_on() {
             // Writers come before the build does.
             change(&catalog, &collection, 5, || Verdict::Delete);
             let unfinished = catalog.resume_builds(&*OperationContext::unlimited());
-            assert!(collection.validate().expect("validated").is_valid(), "{}", engine.name);
+            assert!(
+                collection.validate(&*OperationContext::unlimited()).expect("validated").is_valid(),
+                "{}",
+                engine.name
+            );
             if index.is_unique {
                 assert_eq!(unfinished[0].fate, UnfinishedFate::Dropped);
                 assert_eq!(unfinished[0].failure.code(), ErrorCode::DUPLICATE_KEY);
@@ -354,7 +365,8 @@ fn builds_beside_a_brawl_agree_with_the_records() {
                 let operation = between(|_| std::thread::sleep(Duration::from_millis(2)));
                 match opened.catalog.create_indexes(&opened.collection, &[unique(), spec("tags")], &*operation) {
                     Ok(_) => {
-                        let validation = opened.collection.validate().expect("validated");
+                        let validation =
+                            opened.collection.validate(&*OperationContext::unlimited()).expect("validated");
                         assert!(validation.is_valid(), "{}: {:?}", engine.name, validation.errors);
                         opened.catalog.drop_all_indexes(&opened.collection, &*operation).expect("dropped");
                     }
@@ -364,7 +376,7 @@ fn builds_beside_a_brawl_agree_with_the_records() {
         });
         let built = opened.catalog.create_indexes(&opened.collection, &[spec("tags")], &*OperationContext::unlimited());
         built.expect("built");
-        assert!(opened.collection.validate().expect("validated").is_valid());
+        assert!(opened.collection.validate(&*OperationContext::unlimited()).expect("validated").is_valid());
     }
 }
 

@@ -67,5 +67,5 @@ fn two_writers_and_a_kill(engine: &'static Entry) {
     let found = open(killed.path(), engine);
     let collection = found.collection(&namespace("a")).expect("created");
     assert!(collection.index("x").expect("built").is_multikey_at(0), "{}", engine.name);
-    assert!(collection.validate().expect("validated").is_valid());
+    assert!(collection.validate(&*OperationContext::unlimited()).expect("validated").is_valid());
 }

@@ -87,7 +87,7 @@ fn restart(engine: &Entry) {
     let collection = catalog.collection(&namespace("b")).expect("renamed");
     let indexes: Vec<_> = collection.indexes().iter().map(|index| index.name.clone()).collect();
     assert_eq!(indexes, ["_id_", "x", "z"]);
-    let validation = collection.validate().expect("validated");
+    let validation = collection.validate(&*OperationContext::unlimited()).expect("validated");
     assert!(validation.is_valid(), "{:?}", validation.errors);
     assert_eq!(validation.keys_per_index, [("_id_".into(), 1), ("x".into(), 1), ("z".into(), 1)]);
 }

@@ -11,6 +11,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_catalog::{CreateOptions, Transaction, TransactionState, Verdict, WriteHistory};
 use bunko_engines::ENGINES;
 use bunko_errors::ErrorCode;
+use bunko_operation::OperationContext;
 use bunko_store::{Direction, RecordRange, Survival, View};
 use bunko_testkit::directory::crash_copy;
 use opened::{namespace, open, spec, survival};
@@ -349,7 +350,7 @@ fn a_collection_that_is_created_inside_is_there_with_the_commit() {
         assert_eq!(world.seen(None, "c"), [(1, 1)]);
         let collection = world.collection("d");
         assert_eq!((collection.count(), collection.indexes().len()), (2, 3));
-        assert!(collection.validate().expect("readable").is_valid());
+        assert!(collection.validate(&*OperationContext::unlimited()).expect("readable").is_valid());
         let late = other.commit(&mut WriteHistory::default());
         assert_eq!(code(late), ErrorCode::WRITE_CONFLICT, "the names are taken");
         assert_eq!((other.state(), collection.count()), (TransactionState::Aborted, 2));

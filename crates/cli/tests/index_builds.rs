@@ -310,19 +310,64 @@ fn a_build_that_goes_on_is_shown_and_can_be_stopped() {
     check(&mut connection, "after a build that was stopped");
 }
 
+#[test]
+fn a_build_that_waits_for_its_turn_is_shown_and_ends_as_any_other() {
+    let dbpath = temporary_dbpath();
+    let mut server = start(durable_engines()[0], dbpath.path()).expect("it starts");
+    let address = server.address();
+    let mut connection = connect(address);
+    fill(&mut connection);
+    let none = shell::parse_document("{setParameter: 1, maxNumActiveUserIndexBuilds: 0}").expect("shell syntax");
+    connection.run_command("admin", none.as_ref()).expect("set");
+    let limited = CREATE.replace("{createIndexes: 'c'", "{createIndexes: 'c', maxTimeMS: 50");
+    assert_eq!(code(run(&mut connection, &limited)), Some(50));
+    let begin = || std::thread::spawn(move || code(run(&mut connect(address), CREATE)));
+    // Writers and readers go on, and so does what is built in an instant.
+    let killed = begin();
+    let (opid, _) = waiting(&mut connection);
+    run(&mut connection, "{insert: 'c', documents: [{_id: -1, k: -1, tags: [1, 2]}]}").expect("inserted");
+    run(&mut connection, "{delete: 'c', deletes: [{q: {_id: -1}, limit: 1}]}").expect("deleted");
+    run(&mut connection, "{createIndexes: 'new', indexes: [{key: {a: 1}, name: 'a'}]}").expect("nothing to wait for");
+    kill(&mut connection, opid);
+    assert_eq!(killed.join().expect("no panic"), Some(11601));
+    let dropped = begin();
+    waiting(&mut connection);
+    run(&mut connection, "{dropIndexes: 'c', index: '*'}").expect("dropped");
+    assert_eq!(dropped.join().expect("no panic"), Some(276));
+    let left = begin();
+    waiting(&mut connection);
+    run(&mut connection, "{insert: 'other', documents: [{}], writeConcern: {j: true}}").expect("inserted");
+    server.kill();
+    left.join().expect("no panic");
+    let server = start(durable_engines()[0], dbpath.path()).expect("it starts");
+    check(&mut connect(server.address()), "after a start that goes on with a build that waited");
+}
+
 /// The build that `currentOp` shows, once it does.
 fn shown(connection: &mut Connection) -> (i32, DocumentBuf) {
-    let end = Instant::now() + Duration::from_secs(5);
-    let command = shell::parse_document("{currentOp: 1, progress: {$exists: true}}").expect("shell syntax");
+    let (opid, operation, message) = shown_with(connection, "{currentOp: 1, progress: {$exists: true}}");
+    assert!(message.starts_with("Index Build: scanning collection"), "{message}");
+    (opid, operation)
+}
+
+/// The same of a build that waits for its turn.
+fn waiting(connection: &mut Connection) -> (i32, DocumentBuf) {
+    let (opid, operation, message) = shown_with(connection, "{currentOp: 1, msg: /^Index Build: waiting/}");
+    assert!(message.contains("maxNumActiveUserIndexBuilds"), "{message}");
+    (opid, operation)
+}
+
+fn shown_with(connection: &mut Connection, command: &str) -> (i32, DocumentBuf, String) {
+    let end = Instant::now() + Duration::from_secs(10);
+    let command = shell::parse_document(command).expect("shell syntax");
     loop {
         assert!(Instant::now() < end, "no build is shown");
         let shown = connection.run_command("admin", command.as_ref()).expect("answered");
         let first = shown.as_ref().get("inprog").and_then(ValueRef::as_array).expect("an array").get(0);
         let Some(operation) = first.and_then(ValueRef::as_document) else { continue };
-        let message = operation.get("msg").and_then(ValueRef::as_str).expect("a message");
-        assert!(message.starts_with("Index Build: scanning collection"), "{message}");
+        let message = operation.get("msg").and_then(ValueRef::as_str).expect("a message").to_owned();
         let Some(ValueRef::Int32(opid)) = operation.get("opid") else { panic!("{operation:?}") };
-        return (opid, operation.to_owned());
+        return (opid, operation.to_owned(), message);
     }
 }
 

@@ -5,7 +5,7 @@ use crate::service::Service;
 use crate::transactions::{describe_idle, describe_running};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, datetime, number};
-use bunko_catalog::Namespace;
+use bunko_catalog::{Index, Namespace};
 
 /// What is called a thread that resumes builds: no client asks for anything else that is shown.
 const OWN_THREAD: &str = "IndexBuildsCoordinatorMongod-0";
@@ -92,12 +92,22 @@ fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: 
         let using = i64::from(observed.opid);
         described.append("cursor", &DocumentBuf::new().with("cursorId", id).with("operationUsingCursorId", using));
     }
-    if let Some((done, total)) = index_build(service, observed) {
-        let percent = done * 100 / total.max(1);
-        let message =
-            format!("Index Build: scanning collection Index Build: scanning collection: {done}/{total} {percent}%");
-        let progress = DocumentBuf::new().with("done", done as i64).with("total", total as i64);
-        described.append("msg", &message).append("progress", &progress);
+    match index_build(service, observed) {
+        Some(Build::Waits) => {
+            let active_max = service.catalog.index_builds().active_max();
+            let message = format!(
+                "Index Build: waiting for its turn: {active_max} builds go on at once (maxNumActiveUserIndexBuilds)"
+            );
+            described.append("msg", &message);
+        }
+        Some(Build::Scans { done, total }) => {
+            let percent = done * 100 / total.max(1);
+            let message =
+                format!("Index Build: scanning collection Index Build: scanning collection: {done}/{total} {percent}%");
+            let progress = DocumentBuf::new().with("done", done as i64).with("total", total as i64);
+            described.append("msg", &message).append("progress", &progress);
+        }
+        None => {}
     }
 }
 
@@ -118,8 +128,24 @@ fn cursor_in_use(observed: &Observed) -> Option<i64> {
     number::as_i64_exact(first.value)
 }
 
+/// An index build, as an operation that waits for it is described.
+enum Build {
+    Waits,
+    Scans { done: u64, total: u64 },
+}
+
+impl Build {
+    /// That of an index, while it is built.
+    fn of(index: &Index) -> Option<Self> {
+        if index.is_build_waiting() {
+            return Some(Self::Waits);
+        }
+        index.build_progress().map(|(done, total)| Self::Scans { done, total })
+    }
+}
+
 /// How far the build has come that a `createIndexes` waits for.
-fn index_build(service: &Service, observed: &Observed) -> Option<(u64, u64)> {
+fn index_build(service: &Service, observed: &Observed) -> Option<Build> {
     if observed.command_name != "createIndexes" {
         return None;
     }
@@ -128,10 +154,10 @@ fn index_build(service: &Service, observed: &Observed) -> Option<(u64, u64)> {
     let collection = service.catalog.collection(&Namespace::new(&observed.database, name).ok()?)?;
     let Some(specs) = command.get("indexes").and_then(ValueRef::as_array) else {
         // Too large to be kept.
-        return collection.indexes().iter().find_map(|index| index.build_progress());
+        return collection.indexes().iter().find_map(|index| Build::of(index));
     };
     let mut names = specs.iter().filter_map(|spec| spec.as_document()?.get("name")?.as_str());
-    names.find_map(|name| collection.index(name)?.build_progress())
+    names.find_map(|name| Build::of(&*collection.index(name)?))
 }
 
 /// The names that operations had as opcodes of the old protocol.

@@ -24,9 +24,10 @@ use bunko_errors::{Failure, Result};
 use bunko_operation::{DiskUse, Gatherer, STAGE_BYTES_MAX, StageLimits, WORKERS_MAX};
 use bunko_query::CollectionScans;
 use limits::{
-    LOCK_REQUEST, OPERATION_WORKERS, SEARCH_MEMORY, SNAPSHOT_WINDOW, TRANSACTION_MEMORY, VECTOR_MEMORY,
-    write_kept_for_cursors_max, write_lock_request, write_search_memory, write_snapshot_window, write_stage_limit,
-    write_transaction_lifetime, write_transaction_memory, write_vector_memory, write_workers_max,
+    ACTIVE_BUILDS, BUILD_MEMORY, LOCK_REQUEST, OPERATION_WORKERS, SEARCH_MEMORY, SNAPSHOT_WINDOW, TRANSACTION_MEMORY,
+    VECTOR_MEMORY, write_active_builds, write_build_memory, write_kept_for_cursors_max, write_lock_request,
+    write_search_memory, write_snapshot_window, write_stage_limit, write_transaction_lifetime, write_transaction_memory,
+    write_vector_memory, write_workers_max,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -295,6 +296,16 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     ),
     Parameter::settable("logLevel", |service| Ok(Value::Int32(service.parameters.verbosity.level())), write_log_level),
     Parameter::startup("maxBSONDepth", |_| Ok(Value::Int32(MAX_DEPTH_ACCEPTED as i32))),
+    Parameter::settable(
+        BUILD_MEMORY,
+        |service| Ok(Value::Int32((service.catalog.index_builds().bytes_max() >> 20) as i32)),
+        write_build_memory,
+    ),
+    Parameter::settable(
+        ACTIVE_BUILDS,
+        |service| Ok(Value::Int32(service.catalog.index_builds().active_max() as i32)),
+        write_active_builds,
+    ),
     Parameter::startup("maxSessions", |_| Ok(Value::Int32(SESSIONS_MAX as i32))),
     Parameter::settable(
         LOCK_REQUEST,

@@ -6,6 +6,7 @@ use crate::service::Service;
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_catalog::{InterruptedBuild, UnfinishedBuild};
 use bunko_operation::{MemoryLimits, OperationContext};
+use std::sync::Arc;
 
 impl Service {
     /// Goes on with a build, and says where that failed.
@@ -20,7 +21,9 @@ impl Service {
             session: None,
         };
         let running = registration.begin(&beginning, None);
-        let operation = OperationContext::new(Interruption::of(&running, None), MemoryLimits::none());
+        let server = Arc::clone(&self.facts.memory_limits.server);
+        let limits = MemoryLimits { server, ..MemoryLimits::none() };
+        let operation = OperationContext::new(Interruption::of(&running, None), limits);
         self.catalog.resume_build(build, &*operation)
     }
 }

@@ -213,6 +213,26 @@ fn a_later_record_is_not_acknowledged_before_an_earlier_one_is_applied() {
     }
 }
 
+/// A batch that takes long, of a document of 9 MB, has its place behind what others write while engines apply it.
+#[test]
+fn a_long_batch_lets_others_pass_and_is_not_seen_before_its_end() {
+    let _turn = take_turns();
+    for engine in durable() {
+        let mut meeting = Meeting::begin(engine);
+        meeting.meet(Failpoint::AppliedAhead, &insert(20..21, 9 << 20), |meeting| {
+            // Each of these would wait for the batch if it stood before them.
+            meeting.write_everything();
+            meeting.is_held_up(&Step::Checkpoint);
+            // What comes behind the reserved place waits.
+            let beyond = insert(30..31, 200_000);
+            meeting.is_held_up(&beyond);
+            beyond.apply(&mut meeting.model);
+        });
+        meeting.take(&delete(20));
+        meeting.look();
+    }
+}
+
 #[test]
 fn writes_between_the_steps_of_a_checkpoint_are_kept() {
     let _turn = take_turns();

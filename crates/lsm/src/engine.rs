@@ -271,6 +271,11 @@ impl Engine for LsmEngine {
         self.backlog.flushing()
     }
 
+    /// The last key of each block of each table, and the filters.
+    fn pinned_bytes(&self) -> u64 {
+        (self.tree.pinned_block_index_size() + self.tree.pinned_filter_size()) as u64
+    }
+
     fn space(&self, keyspaces: &[(KeyspaceId, KeyspaceStatistics)]) -> Vec<Space> {
         let flushed = self.marked_accounts.lock().clone();
         space::of_keyspaces(keyspaces, &self.documents.registry.load(), &self.accounts.copy(), &flushed, &self.tree)

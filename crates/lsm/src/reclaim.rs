@@ -269,8 +269,8 @@ impl Mover {
         let live_of = |segment: u64| by_segment.get(&segment).map_or(0, |share| share.live);
         let (empty, full): (Vec<u64>, Vec<u64>) = full.iter().partition(|segment| live_of(**segment) == 0);
         for segment in empty {
-            // Whoever took the last document's life came before that, whatever is open now.
-            let since = *moves.empty_since.entry(segment).or_insert_with(|| log.next_lsn());
+            // The write that deleted the last document has a smaller LSN, whatever is open now.
+            let since = *moves.empty_since.entry(segment).or_insert_with(|| log.applied_before());
             if since <= oldest_view {
                 moves.empty_since.remove(&segment);
                 moves.emptied.insert(segment);

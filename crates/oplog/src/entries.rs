@@ -32,21 +32,24 @@ impl Entries {
     /// As reading it.
     pub fn last_time_at(store: &Store, lsn: Lsn) -> Result<Option<(Timestamp, u64)>> {
         let Some(mut history) = store.history_at(lsn) else { return Ok(None) };
-        let record = match history.next_record() {
-            Err(StorageError::HistoryLost) => return Ok(None),
-            other => other.map_err(from_storage)?,
-        };
-        let Some(record) = record else { return Ok(None) };
-        let time_ms = record.moment.time_ms;
         let mut last = None;
-        tell(record, &|_| true, Telling::Together, &mut |happening| {
-            last = Some(match happening {
-                Happening::Change(change) => change.at,
-                Happening::Entry(entry) => entry.at,
-            });
-            Ok(())
-        })?;
-        Ok(last.map(|at| (at, time_ms)))
+        // More than one where a chain ends there.
+        loop {
+            let record = match history.next_record() {
+                Err(StorageError::HistoryLost) => return Ok(None),
+                other => other.map_err(from_storage)?,
+            };
+            let Some(record) = record else { return Ok(last) };
+            let time_ms = record.moment.time_ms;
+            tell(record, &|_| true, Telling::Together, &mut |happening| {
+                let at = match happening {
+                    Happening::Change(change) => change.at,
+                    Happening::Entry(entry) => entry.at,
+                };
+                last = Some((at, time_ms));
+                Ok(())
+            })?;
+        }
     }
 
     fn next_entry(&mut self) -> Result<Option<DocumentBuf>> {

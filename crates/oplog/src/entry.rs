@@ -251,9 +251,9 @@ impl<'a> Committed<'a> {
         Self {
             told,
             moment,
-            at: chained.map_or(moment, |chained| chained.last).timestamp(0),
+            at: chained.map_or(moment, |chained| chained.end).timestamp(0),
             before,
-            is_last: chained.is_none_or(|chained| chained.last == moment),
+            is_last: chained.is_none_or(|chained| chained.end == moment),
             gathered: ArrayBuf::new(),
             bytes: 0,
             first: 0,

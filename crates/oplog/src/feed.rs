@@ -123,10 +123,12 @@ impl Feed {
             if tell(record, wants, Telling::Apart, each)? == Told::WithoutBeginning {
                 return Err(from_storage(StorageError::HistoryLost));
             }
-            (self.record, self.position) = (moment.lsn, moment.end);
-            // All of a chain happened when its last record did.
-            if chained.is_none_or(|Chained { last, .. }| last == moment) {
-                self.seen = moment.last_timestamp();
+            // All of a chain happened where its last record stands, and when that did.
+            let Chained { last, end, .. } = chained.unwrap_or(Chained { previous: None, last: moment, end: moment });
+            (self.record, self.position) = (last.lsn, last.lsn);
+            if moment == end {
+                self.position = last.end;
+                self.seen = last.last_timestamp();
             }
             return Ok(true);
         }

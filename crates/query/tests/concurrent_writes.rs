@@ -136,7 +136,7 @@ impl Database {
     }
 
     fn assert_valid(&self) {
-        let validation = self.collection().validate().expect("readable");
+        let validation = self.collection().validate(&*OperationContext::unlimited()).expect("readable");
         let engine = self.catalog.store().engine_name();
         assert!(validation.is_valid(), "{engine}: {:?}", validation.errors);
         assert_eq!(validation.records, self.collection().count());

@@ -7,6 +7,7 @@ use bunko_catalog::{Collection, Index};
 use bunko_engines::ENGINES;
 use bunko_errors::ErrorCode;
 use bunko_expression::FieldPath;
+use bunko_operation::OperationContext;
 use bunko_query::{count, distinct, plan};
 use std::sync::Arc;
 use temporary::{Database, document, find_query};
@@ -93,7 +94,7 @@ fn indexes(collection: &Collection) -> Vec<Arc<Index>> {
 fn every_plan_answers_as_a_scan_does() {
     for (place, engine) in ENGINES.iter().enumerate() {
         let (_database, collection) = filled(engine);
-        assert!(collection.validate().expect("validated").is_valid());
+        assert!(collection.validate(&*OperationContext::unlimited()).expect("validated").is_valid());
         let values = values();
         for (number, value) in values.iter().enumerate() {
             let other = &values[(number + 3) % values.len()];
@@ -194,7 +195,7 @@ fn whole_values_are_unique() {
         database.index("c", &document("{u: 1, b: 1}"), &document("{sparse: true}")).expect("built");
         let built = collection.ready_indexes().into_iter().find(|index| index.name == "u_1_b_1").expect("built");
         assert!(built.multikey().types().has_long_keys());
-        assert!(collection.validate().expect("validated").is_valid());
+        assert!(collection.validate(&*OperationContext::unlimited()).expect("validated").is_valid());
     }
 }
 
@@ -251,7 +252,7 @@ fn wildcards_answer_as_a_scan_does() {
             database.insert("c", &text).expect("inserted");
         }
         let collection = database.collection("c");
-        assert!(collection.validate().expect("validated").is_valid());
+        assert!(collection.validate(&*OperationContext::unlimited()).expect("validated").is_valid());
         for (number, value) in values.iter().enumerate() {
             let other = &values[(number + 5) % values.len()];
             for filter in [
@@ -294,7 +295,7 @@ fn texts_and_places_answer_as_a_scan_does() {
             database.insert("c", &text).expect("inserted");
         }
         let collection = database.collection("c");
-        assert!(collection.validate().expect("validated").is_valid());
+        assert!(collection.validate(&*OperationContext::unlimited()).expect("validated").is_valid());
         let ids = |filter: &str| sorted(told(&collection, &format!("{{filter: {filter}}}"), "_id"));
         for (number, (value, word)) in combinations.iter().enumerate() {
             let filter = format!("{{a: {value}, $text: {{$search: '{word}'}}}}");

@@ -19,6 +19,8 @@ pub struct Batch<'d> {
     effects: Vec<u8>,
     /// How many they are, without notes.
     effects_count: usize,
+    /// See [`Self::operations`].
+    operations: u64,
     documents: Vec<Cow<'d, [u8]>>,
     documents_bytes: usize,
     /// Where the last document begins among all, and its checksum.
@@ -78,6 +80,7 @@ impl<'d> Batch<'d> {
 
     /// Lets a record id that is not in use lead to a document of [`crate::Staged`].
     pub fn place_record(&mut self, keyspace: KeyspaceId, record: RecordId, location: Location) {
+        self.operations += 1;
         self.effects.push(PLACE_RECORD);
         self.effects.extend_from_slice(&location.encode());
         self.header(keyspace);
@@ -86,6 +89,7 @@ impl<'d> Batch<'d> {
 
     fn document(&mut self, keyspace: KeyspaceId, record: RecordId, document: Cow<'d, [u8]>) {
         debug_assert!(self.remembered_from.is_none(), "documents come before what is remembered");
+        self.operations += 1;
         self.header(keyspace);
         varint::put(&mut self.effects, record.0);
         varint::put(&mut self.effects, document.len() as u64);
@@ -98,6 +102,7 @@ impl<'d> Batch<'d> {
 
     /// Deletes a record; `replaced` is where its document stood.
     pub fn delete_record(&mut self, keyspace: KeyspaceId, record: RecordId, replaced: Location) {
+        self.operations += 1;
         self.effects.push(DELETE_RECORD);
         self.effects.extend_from_slice(&replaced.encode());
         self.header(keyspace);
@@ -157,6 +162,7 @@ impl<'d> Batch<'d> {
 
     /// Adds what no engine looks at: what who reads the log as a history must know besides.
     pub fn note(&mut self, content: &[u8]) {
+        self.operations += 1;
         self.effects.push(NOTE);
         self.key(content);
     }
@@ -209,6 +215,17 @@ impl<'d> Batch<'d> {
 
     pub(crate) fn effects_count(&self) -> usize {
         self.effects_count
+    }
+
+    /// No fewer than the operations that the log's history tells of it.
+    pub(crate) fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    /// Makes its record longer, by bytes that mean nothing. Nothing is put behind them.
+    pub(crate) fn pad(&mut self, bytes: usize) {
+        self.documents_bytes += bytes;
+        self.documents.push(Cow::Owned(vec![0; bytes]));
     }
 
     pub(crate) fn encoded_effects(&self) -> &[u8] {

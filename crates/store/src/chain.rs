@@ -1,27 +1,58 @@
-//! Commits of more than one record of the log holds.
+//! Commits of more than one record of the log holds, and those that others would wait for.
 
 use crate::failpoint::{self, Failpoint};
 use crate::followers;
 use crate::journal::{Appended, Journal};
 use crate::store::Applying;
-use crate::{Batch, Effect, Location, Lsn, Result, Store};
+use crate::{Batch, Effect, Effects, Location, Lsn, Result, SEGMENT_BYTES, StorageError, Store};
 
 /// Effects of a few documents that are put, with the index keys that change, as most statements and transactions have them. They
 /// are walked four times.
 const EFFECTS_USUAL: usize = 16;
 /// Most effects that are decoded once for all these walks: they take less memory so than the processor's second cache has.
 const EFFECTS_DECODED_MAX: usize = 1024;
+/// A batch with more effects takes engines so long that its record is a chain: about 20 ms.
+const EFFECTS_AT_ONCE_MAX: usize = 16 << 10;
+/// A batch with more bytes is a chain too: it takes as long to be copied.
+const BYTES_AT_ONCE_MAX: usize = SEGMENT_BYTES as usize / 8;
+/// What others append while engines apply an effect, about, in bytes: as far ahead is a chain's last place.
+const AHEAD_BYTES_PER_EFFECT: u64 = 32;
+const AHEAD_BYTES_MIN: u64 = 64 << 10;
+
+/// Whether other writers would wait long for a batch, were it one record with its place in their order.
+pub(crate) fn holds_others_up(batch: &Batch<'_>) -> bool {
+    (batch.effects_count() > EFFECTS_AT_ONCE_MAX || batch.len_bytes() > BYTES_AT_ONCE_MAX) && !batch.changes_keyspaces()
+}
+
+/// A chain whose last record has a reserved place. When this is dropped, the record is put there, or the log has failed.
+struct Placing<'s> {
+    store: &'s Store,
+    lsn: Lsn,
+}
+
+impl Drop for Placing<'_> {
+    fn drop(&mut self) {
+        let Self { store, lsn } = *self;
+        if std::thread::panicking() {
+            store.journal.fail(StorageError::LogFailed);
+        }
+        if store.journal.place((store.options.clock)(), |moment| store.watermark.appended(moment)) {
+            drop(Applying { store, lsn });
+        }
+    }
+}
 
 impl Store {
     /// Commits several batches as one, however long they are together: all are seen at once, and a crash leaves all of them
-    /// or none. No two of them may concern the same key. Returns the LSN of the last one, and where its last document stands.
+    /// or none. No two of them may concern the same key. Returns the LSN of all, and where the last document of the last one
+    /// stands. Other writers go on meanwhile; another chain waits.
     ///
     /// # Errors
     /// As [`Store::commit`].
     /// # Panics
-    /// Where there are not two batches at least.
+    /// Where there is no batch.
     pub fn commit_chain(&self, parts: &[Batch<'_>]) -> Result<(Lsn, Option<Location>)> {
-        let [_, .., last] = parts else { panic!("a chain has two batches at least") };
+        let last = parts.last().expect("a chain has a batch at least");
         let _uncounted = bunko_heap::Uncounted::begin();
         let growth_bytes: usize = parts.iter().map(Batch::growth_bytes).sum();
         self.make_room(|| parts.iter().try_for_each(|part| self.engines.admit(&part.effects(0), growth_bytes)))?;
@@ -32,28 +63,60 @@ impl Store {
         Ok((appended.lsn, last.last_location(appended.documents_position)))
     }
 
-    /// The place of the last one.
-    fn append_and_apply_chain(&self, parts: &[Batch<'_>]) -> Result<Appended> {
-        let _gate = self.gate.read();
+    /// The place of all, and where the last one's documents stand.
+    ///
+    /// It does not hold the gate: a checkpoint that waits for the gate keeps all other writers out.
+    pub(crate) fn append_and_apply_chain(&self, parts: &[Batch<'_>]) -> Result<Appended> {
+        let _chain = self.chain.lock();
+        // Keeps reclaim away from the chain's records, whose documents no engine knows of yet.
+        let (_, _pin) = self.snapshots.pin(|| self.watermark.visible());
         for part in parts.iter().filter(|part| part.changes_keyspaces()) {
             self.engines.open_for(part.effects(0))?;
         }
         let nothing = Batch::new();
         let lasting = |part| if self.is_volatile(part) { &nothing } else { part };
         let logged: Vec<&Batch<'_>> = parts.iter().map(lasting).collect();
-        let in_order = |moment, last| self.watermark.appended_chain(moment, last);
-        let mut places = self.journal.append_chain(&logged, (self.options.clock)(), in_order)?;
-        // The watermark goes over all of them at once.
-        let applying = Applying { store: self, lsn: places[0].lsn };
-        failpoint::pass(Failpoint::Appended);
-        let outcome = parts.iter().zip(&places).try_for_each(|(part, place)| self.apply(part, place));
+        let mut links = self.journal.append_links(&logged)?;
+        let effects: u64 = parts.iter().map(|part| part.effects_count() as u64).sum();
+        let ahead_bytes = (effects * AHEAD_BYTES_PER_EFFECT).max(AHEAD_BYTES_MIN);
+        let operations = parts.iter().map(Batch::operations).sum();
+        let lsn = self.journal.reserve(operations, links[0].lsn, ahead_bytes)?;
+        // Readers of the latest state take snapshots from here on: engines have a part of the chain.
+        let _whole = self.commit_whole();
+        let placing = Placing { store: self, lsn };
+        let outcome = parts.iter().zip(&links).try_for_each(|(part, link)| self.apply_ahead(part, lsn, link));
+        let outcome = outcome.map_err(|error| self.journal.fail(error));
+        failpoint::pass(Failpoint::AppliedAhead);
+        for part in parts {
+            self.remembered.apply(part.remembered());
+            self.statistics.apply(part.effects(0));
+        }
         let telling = self.begin_telling();
-        drop(applying);
-        outcome.map_err(|error| self.journal.fail(error))?;
-        let last = places.pop().expect("as many as batches");
-        self.tell_followers(parts, last.lsn);
+        drop(placing);
+        outcome?;
+        self.tell_followers(parts, lsn);
         drop(telling);
-        Ok(last)
+        let last = links.pop().expect("as many as batches");
+        Ok(Appended { lsn, ..last })
+    }
+
+    /// Lets the engines apply a batch as of a place that no view sees yet, a part of it at a time.
+    fn apply_ahead(&self, batch: &Batch<'_>, lsn: Lsn, link: &Appended) -> Result<()> {
+        if batch.changes_keyspaces() {
+            self.engines.route(batch.effects(0));
+            self.engines.note_drops(batch.effects(0));
+        }
+        self.followed.note(lsn, batch.effects(link.documents_position));
+        let mut effects = batch.effects(link.documents_position);
+        let mut decoded = Vec::with_capacity(batch.effects_count().min(EFFECTS_DECODED_MAX));
+        loop {
+            decoded.clear();
+            decoded.extend(effects.by_ref().take(EFFECTS_DECODED_MAX));
+            if decoded.is_empty() {
+                return Ok(());
+            }
+            self.engines.apply(lsn, Effects::of_decoded(&decoded), self.views())?;
+        }
     }
 
     /// Lets the engines apply a batch that has its place.

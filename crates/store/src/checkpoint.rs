@@ -93,6 +93,8 @@ impl Store {
         let _running = self.checkpointer.running.lock();
         let started = Instant::now();
         let (engines, marked) = {
+            // Taken before the gate: a checkpoint that waits for the gate keeps all writers out.
+            let _no_open_chain = self.chain.lock();
             let _no_batch_in_flight = self.gate.write();
             let watermark = self.watermark.visible();
             let engines = self.engines.all();

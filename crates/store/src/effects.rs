@@ -206,7 +206,12 @@ impl<'a> Effects<'a> {
             *slot = effect;
             count += 1;
         }
-        Self { source: Source::Decoded(slots[..count].iter()), part: None }
+        Self::of_decoded(&slots[..count])
+    }
+
+    /// Effects that were decoded before.
+    pub(crate) fn of_decoded(effects: &'a [Effect<'a>]) -> Self {
+        Self { source: Source::Decoded(effects.iter()), part: None }
     }
 
     /// Only those of one engine's keyspaces.

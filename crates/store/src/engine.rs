@@ -163,6 +163,11 @@ pub trait Engine: Send + Sync {
         0
     }
 
+    /// Memory that is held for what is on disk for as long as it is there, in bytes: no cache, which would give it up.
+    fn pinned_bytes(&self) -> u64 {
+        0
+    }
+
     /// What keyspaces take, in the order given, each with what it holds now: what is in the log alone, because no
     /// checkpoint has taken it yet, counts too.
     fn space(&self, keyspaces: &[(KeyspaceId, KeyspaceStatistics)]) -> Vec<Space>;

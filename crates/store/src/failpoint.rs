@@ -12,6 +12,8 @@ pub use hold::{Hold, hold};
 pub enum Failpoint {
     /// A record has its place in the log, and no engine has it yet.
     Appended,
+    /// Engines have applied a chain as of the reserved place of its last record, which is not there yet.
+    AppliedAhead,
     /// A group was taken out of the log's buffer, and is not yet in the kernel.
     GroupTaken,
     /// The engines are marked for a checkpoint, and nothing is flushed.

@@ -10,7 +10,14 @@ pub(crate) enum Journal {
     /// Records are written and survive.
     Log(Arc<Log>),
     /// Records have a place in an order, and that is all.
-    None(Mutex<Lsn>),
+    None(Mutex<Order>),
+}
+
+/// An order without a log.
+pub(crate) struct Order {
+    next: Lsn,
+    /// The place of the last record of a chain, ahead of `next`.
+    reserved: Option<Lsn>,
 }
 
 /// A record that has its place.
@@ -19,43 +26,74 @@ pub(crate) struct Appended {
     pub documents_position: u64,
 }
 
+/// Bytes that the last record of a chain takes in an order without a log.
+const LAST_BYTES: u64 = 1;
+
+impl Order {
+    pub fn from(next: Lsn) -> Mutex<Self> {
+        Mutex::new(Self { next, reserved: None })
+    }
+
+    /// Gives a batch its place.
+    fn take(&mut self, batch: &Batch<'_>, time_ms: u64, mut in_order: impl FnMut(Moment)) -> Appended {
+        let length = (RECORD_HEADER_BYTES + batch.len_bytes()) as u64;
+        if self.reserved.is_some_and(|at| self.next.0 + length > at.0) {
+            self.place(time_ms, &mut in_order);
+        }
+        let lsn = self.next;
+        self.next = Lsn(lsn.0 + length);
+        in_order(Moment { lsn, end: self.next, time_ms });
+        Appended { lsn, documents_position: lsn.0 }
+    }
+
+    fn place(&mut self, time_ms: u64, in_order: &mut impl FnMut(Moment)) {
+        if let Some(lsn) = self.reserved.take() {
+            self.next = Lsn(lsn.0 + LAST_BYTES);
+            in_order(Moment { lsn, end: self.next, time_ms });
+        }
+    }
+}
+
 impl Journal {
     /// The first place in an order without a log.
     pub const FIRST: Lsn = Lsn(1);
 
-    /// Gives the batch its place. `in_order` is called in order of LSNs.
-    pub fn append(&self, batch: &Batch<'_>, time_ms: u64, in_order: impl FnOnce(Moment)) -> Result<Appended> {
+    /// Gives the batch its place. `in_order` is called in order of LSNs; see [`Log::append`].
+    pub fn append(&self, batch: &Batch<'_>, time_ms: u64, in_order: impl FnMut(Moment)) -> Result<Appended> {
         match self {
             Self::Log(log) => log.append(batch, time_ms, in_order),
-            Self::None(next) => {
-                let mut next = next.lock();
-                let lsn = *next;
-                *next = Lsn(lsn.0 + (RECORD_HEADER_BYTES + batch.len_bytes()) as u64);
-                in_order(Moment { lsn, end: *next, time_ms });
-                Ok(Appended { lsn, documents_position: lsn.0 })
+            Self::None(order) => Ok(order.lock().take(batch, time_ms, in_order)),
+        }
+    }
+
+    /// See [`Log::append_links`].
+    pub fn append_links(&self, parts: &[&Batch<'_>]) -> Result<Vec<Appended>> {
+        match self {
+            Self::Log(log) => log.append_links(parts),
+            Self::None(order) => Ok(parts.iter().map(|part| order.lock().take(part, 0, |_| ())).collect()),
+        }
+    }
+
+    /// See [`Log::reserve`].
+    pub fn reserve(&self, operations: u64, first: Lsn, ahead_bytes: u64) -> Result<Lsn> {
+        match self {
+            Self::Log(log) => log.reserve(operations, first, ahead_bytes),
+            Self::None(order) => {
+                let mut order = order.lock();
+                let at = Lsn(order.next.0 + ahead_bytes);
+                order.reserved = Some(at);
+                Ok(at)
             }
         }
     }
 
-    /// The same of the batches of a chain; see [`Log::append_chain`].
-    pub fn append_chain(
-        &self,
-        parts: &[&Batch<'_>],
-        time_ms: u64,
-        in_order: impl FnOnce(Moment, Lsn),
-    ) -> Result<Vec<Appended>> {
+    /// See [`Log::place`].
+    pub fn place(&self, time_ms: u64, mut in_order: impl FnMut(Moment)) -> bool {
         match self {
-            Self::Log(log) => log.append_chain(parts, time_ms, in_order),
-            Self::None(next) => {
-                let mut next = next.lock();
-                let first = *next;
-                let mut places = Vec::with_capacity(parts.len());
-                for part in parts {
-                    places.push(Appended { lsn: *next, documents_position: next.0 });
-                    *next = Lsn(next.0 + (RECORD_HEADER_BYTES + part.len_bytes()) as u64);
-                }
-                in_order(Moment { lsn: first, end: *next, time_ms }, places[places.len() - 1].lsn);
-                Ok(places)
+            Self::Log(log) => log.place(time_ms, in_order),
+            Self::None(order) => {
+                order.lock().place(time_ms, &mut in_order);
+                true
             }
         }
     }
@@ -109,7 +147,7 @@ impl Journal {
     pub fn statistics(&self) -> LogStatistics {
         match self {
             Self::Log(log) => log.statistics(),
-            Self::None(next) => LogStatistics { next_lsn: next.lock().0, ..LogStatistics::default() },
+            Self::None(order) => LogStatistics { next_lsn: order.lock().next.0, ..LogStatistics::default() },
         }
     }
 
@@ -137,7 +175,7 @@ mod tests {
 
     #[test]
     fn without_a_log_records_follow_each_other_without_holes_and_nobody_waits() {
-        let journal = Journal::None(Mutex::new(Journal::FIRST));
+        let journal = Journal::None(Order::from(Journal::FIRST));
         let mut end = Journal::FIRST;
         for length in [0, 1, 1000] {
             let mut batch = Batch::new();

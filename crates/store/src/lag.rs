@@ -8,6 +8,8 @@ use std::time::Duration;
 const STALL_FACTOR: u64 = 4;
 /// And before they are held back wherever they work.
 const FAR_STALL_FACTOR: u64 = 2 * STALL_FACTOR;
+/// And before background work is held back, so that it never makes writers wait.
+const LEISURE_FACTOR: u64 = STALL_FACTOR / 2;
 /// How long a write is then held back at a time, and how many times at most.
 pub const STALL: Duration = Duration::from_millis(1);
 /// See [`STALL`].
@@ -31,10 +33,30 @@ impl Store {
         if self.unflushed_bytes() <= limit_bytes {
             return Lag::None;
         }
-        match self.engines.sum(|engine| engine.unflushed_bytes() + engine.flushing_bytes()) {
+        match self.unwritten_bytes() {
             bytes if bytes <= STALL_FACTOR * limit_bytes => Lag::None,
             bytes if bytes <= FAR_STALL_FACTOR * limit_bytes => Lag::Behind,
             _ => Lag::FarBehind,
+        }
+    }
+
+    /// What engines hold in memory for as long as what it is of is on disk, in bytes.
+    pub fn pinned_bytes(&self) -> u64 {
+        self.engines.sum(|engine| engine.pinned_bytes())
+    }
+
+    /// What engines hold in memory and have not written.
+    fn unwritten_bytes(&self) -> u64 {
+        self.engines.sum(|engine| engine.unflushed_bytes() + engine.flushing_bytes())
+    }
+
+    /// Waits until engines are far from holding writers back, as [`Store::catch_up`] does. For work in the background.
+    pub fn wait_for_leisure(&self) {
+        for _ in 0..STALLS_MAX {
+            if self.unwritten_bytes() <= LEISURE_FACTOR * self.options.unflushed_bytes_max {
+                break;
+            }
+            std::thread::sleep(STALL);
         }
     }
 

@@ -1,12 +1,13 @@
 //! The log and its view, opened together: append, apply, acknowledge, recover.
 
+use crate::chain::holds_others_up;
 use crate::checkpoint::Checkpointer;
 use crate::data_directory::DataDirectory;
 use crate::engines::{EngineTable, Engines, Survival};
 use crate::failpoint::{self, Failpoint};
 use crate::followed::Followed;
 use crate::history::{self, Kept, noted_from};
-use crate::journal::{Appended, Journal};
+use crate::journal::{Appended, Journal, Order};
 use crate::log::{Log, LogOptions, recover};
 use crate::manifest::Manifest;
 use crate::merge::Merger;
@@ -79,6 +80,8 @@ pub struct Store {
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) statistics: Statistics,
     pub(crate) remembered: Remembered,
+    /// Held by the one chain that is open, from its first record until readers see it, and while a checkpoint is marked.
+    pub(crate) chain: Mutex<()>,
     /// Shared by batches in flight, exclusive for the instant in which a checkpoint is marked.
     pub(crate) gate: RwLock<()>,
     pub(crate) options: StoreOptions,
@@ -126,7 +129,7 @@ impl Store {
                     return Err(other_engine(path, &manifest, table.own.name));
                 }
                 let engines = Engines::open(table, path, &LogHandle::default(), None)?;
-                let journal = Journal::None(Mutex::new(Journal::FIRST));
+                let journal = Journal::None(Order::from(Journal::FIRST));
                 let contents = (engines, Statistics::default(), Remembered::new());
                 Ok(Self::start(None, journal, None, contents, Journal::FIRST, options))
             }
@@ -202,6 +205,7 @@ impl Store {
             snapshots: Arc::default(),
             statistics,
             remembered,
+            chain: Mutex::new(()),
             gate: RwLock::new(()),
             options,
             checkpointer: Checkpointer::default(),
@@ -270,7 +274,11 @@ impl Store {
         // What engines and log keep of it is theirs, and bounded by them.
         let _uncounted = bunko_heap::Uncounted::begin();
         self.make_room(|| self.engines.admit(&batch.effects(0), batch.growth_bytes()))?;
-        let appended = self.append_and_apply(batch)?;
+        let appended = if holds_others_up(batch) {
+            self.append_and_apply_chain(std::slice::from_ref(batch))?
+        } else {
+            self.append_and_apply(batch)?
+        };
         if self.unflushed_bytes() > self.options.unflushed_bytes_max {
             self.checkpointer.ask();
         }

@@ -21,8 +21,6 @@ pub(crate) struct Watermark {
 
 struct Pending {
     moment: Moment,
-    /// The record whose time is that of all, the last one of a chain.
-    told: Lsn,
     is_applied: bool,
 }
 
@@ -64,12 +62,7 @@ impl Watermark {
 
     /// A record was appended. Called under the log's lock, so in order.
     pub(crate) fn appended(&self, moment: Moment) {
-        self.appended_chain(moment, moment.lsn);
-    }
-
-    /// The same of a chain, with its last record.
-    pub(crate) fn appended_chain(&self, moment: Moment, last: Lsn) {
-        self.pending.lock().push_back(Pending { moment, told: last, is_applied: false });
+        self.pending.lock().push_back(Pending { moment, is_applied: false });
     }
 
     /// The record at `start` is applied; returns once readers see it, so that a client reads its own writes.
@@ -83,9 +76,8 @@ impl Watermark {
             while pending.front().is_some_and(|record| record.is_applied) {
                 last = pending.pop_front();
             }
-            if let Some(Pending { moment, told, .. }) = last {
-                let newest = Moment { lsn: told, ..moment }.timestamp(0);
-                self.newest.store(packed(newest), Ordering::Release);
+            if let Some(Pending { moment, .. }) = last {
+                self.newest.store(packed(moment.timestamp(0)), Ordering::Release);
                 self.visible.store(moment.end.0, Ordering::Release);
                 self.advanced.notify_all();
             }

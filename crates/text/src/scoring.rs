@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 /// How much more a text counts that is the term and nothing else.
 const WHOLE_TEXT: f64 = 1.1;
 
+/// What a term costs, whose word was folded, looked up and stemmed, in steps of an operation.
+const STEPS_PER_TERM: usize = 16;
+
 /// One term in one text.
 #[derive(Default)]
 struct Occurrences {
@@ -21,15 +24,21 @@ struct Occurrences {
 impl TextFields {
     /// The terms of a document, and how much it is about each: over all its texts, the field's weight times how often the
     /// term occurs times which part of the text it is.
+    /// `ask` is told of the work, in steps as those of an operation, and ends it.
     /// # Errors
-    /// 17261 and 17262 where the document names no language.
-    pub fn scores(&self, document: DocumentRef<'_>) -> Result<BTreeMap<String, f64>> {
+    /// 17261 and 17262 where the document names no language; those of `ask`.
+    pub fn scores(
+        &self,
+        document: DocumentRef<'_>,
+        ask: &mut dyn FnMut(usize) -> Result<()>,
+    ) -> Result<BTreeMap<String, f64>> {
         let rules = Rules::of_index(self.version);
         let mut scores: BTreeMap<String, f64> = BTreeMap::new();
         self.each_text(document, &mut |of| {
             let mut terms: BTreeMap<String, Occurrences> = BTreeMap::new();
             let mut length = 0.0;
             for term in rules.terms(of.text, of.language) {
+                ask(STEPS_PER_TERM)?;
                 let occurrences = terms.entry(term).or_default();
                 let worth = occurrences.next.unwrap_or(1.0);
                 occurrences.next = Some(worth / 2.0);
@@ -58,7 +67,20 @@ mod tests {
         let spec = shell::parse_document(spec).expect("a specification");
         let fields = TextFields::of(spec.as_ref()).expect("fields");
         let document = shell::parse_document(document).expect("a document");
-        fields.scores(document.as_ref()).expect("scores").into_iter().collect()
+        fields.scores(document.as_ref(), &mut |_| Ok(())).expect("scores").into_iter().collect()
+    }
+
+    #[test]
+    fn long_texts_are_given_up_soon() {
+        let spec = "{weights: {a: 1}, default_language: 'en', language_override: 'l', textIndexVersion: 3}";
+        let fields = TextFields::of(shell::parse_document(spec).expect("a specification").as_ref()).expect("fields");
+        let document = bunko_bson::DocumentBuf::new().with("a", "cake ".repeat(100_000).as_str());
+        let mut left = 1000_usize;
+        let scores = fields.scores(document.as_ref(), &mut |steps| {
+            left = left.checked_sub(steps).ok_or_else(|| bunko_errors::Failure::bad_value("that is enough"))?;
+            Ok(())
+        });
+        assert!(scores.is_err());
     }
 
     #[test]

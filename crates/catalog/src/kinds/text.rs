@@ -222,7 +222,7 @@ impl IndexKind for TextIndex {
     }
 
     fn keys(&self, index: &IndexSpec, document: DocumentRef<'_>, keys: &mut KeySet<'_>) -> Result<Multikey> {
-        let scores = self.fields.scores(document)?;
+        let scores = self.fields.scores(document, &mut |steps| keys.ask(steps))?;
         if scores.is_empty() {
             return Ok(Multikey::default());
         }

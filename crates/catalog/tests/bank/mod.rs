@@ -200,7 +200,7 @@ fn open_for_business(engine: &'static Entry) {
     assert_eq!(bank.total(), all);
     for name in ["a", "b"] {
         let collection = bank.catalog.collection(&namespace(name)).expect("there");
-        assert!(collection.validate().expect("readable").is_valid());
+        assert!(collection.validate(&*OperationContext::unlimited()).expect("readable").is_valid());
         assert_eq!(collection.count(), ACCOUNTS as u64 + 2);
     }
     assert!(bank.catalog.store().engine_names().len() < 2 || survival(engine.name) == Survival::Durable);

@@ -114,7 +114,7 @@ impl World {
     pub fn assert_valid(&self) {
         for name in ["a", "b"] {
             let collection = self.collection(name);
-            let validation = collection.validate().expect("readable");
+            let validation = collection.validate(&*OperationContext::unlimited()).expect("readable");
             assert!(validation.is_valid(), "{name}: {validation:?}");
             assert_eq!(collection.count(), self.seen(None, name).len() as u64);
         }

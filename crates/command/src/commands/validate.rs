@@ -28,7 +28,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Collection '{namespace}' does not exist to validate."))
     })?;
     invocation.refuse_if_long(true)?;
-    let validation = collection.validate()?;
+    let validation = collection.validate(invocation)?;
     check_repaired(repair, &validation)?;
     let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid };
     reply.append("ns", namespace.as_str()).append("uuid", uuid);

@@ -24,6 +24,12 @@ pub(super) const SEARCH_MEMORY: &str = "searchMemoryLimitBytes";
 
 /// How long a transaction waits for a change of a collection, in milliseconds.
 pub(super) const LOCK_REQUEST: &str = "maxTransactionLockRequestTimeoutMillis";
+/// How many index builds go on at once. Source: MongoDB manual, "Server Parameters".
+pub(super) const ACTIVE_BUILDS: &str = "maxNumActiveUserIndexBuilds";
+
+/// What an index build may take in memory, in megabytes, and the least of it. Source: MongoDB manual, "Server Parameters".
+pub(super) const BUILD_MEMORY: &str = "maxIndexBuildMemoryUsageMegabytes";
+const BUILD_MEMORY_MEGABYTES_MIN: i32 = 50;
 
 /// How long past states are kept, in seconds.
 pub(super) const SNAPSHOT_WINDOW: &str = "minSnapshotHistoryWindowInSeconds";
@@ -76,6 +82,21 @@ pub(super) fn write_vector_memory(service: &Service, value: ValueRef<'_>) -> Res
 
 pub(super) fn write_search_memory(service: &Service, value: ValueRef<'_>) -> Result<()> {
     service.catalog.search_memory().set_bytes_max(memory_bytes(SEARCH_MEMORY, value)?);
+    Ok(())
+}
+
+pub(super) fn write_active_builds(service: &Service, value: ValueRef<'_>) -> Result<()> {
+    let count = i32::try_from(whole_number(ACTIVE_BUILDS, value)?).ok().filter(|count| *count >= 0);
+    let count = count.ok_or_else(|| invalid(ACTIVE_BUILDS, value, "is not within 0 to 2147483647"))?;
+    service.catalog.index_builds().set_active_max(count.unsigned_abs() as usize);
+    Ok(())
+}
+
+pub(super) fn write_build_memory(service: &Service, value: ValueRef<'_>) -> Result<()> {
+    let megabytes = i32::try_from(whole_number(BUILD_MEMORY, value)?).ok();
+    let megabytes = megabytes.filter(|megabytes| *megabytes >= BUILD_MEMORY_MEGABYTES_MIN);
+    let megabytes = megabytes.ok_or_else(|| invalid(BUILD_MEMORY, value, "is not within 50 to 2147483647"))?;
+    service.catalog.index_builds().set_bytes_max(u64::from(megabytes.unsigned_abs()) << 20);
     Ok(())
 }
 

@@ -39,7 +39,7 @@ fn indexed_plans_answer_as_collection_scans_do() {
             };
             populate(database, &name, &scene);
             let collection = database.collection(&name);
-            assert!(collection.validate().expect("validated").is_valid(), "{scene:?}");
+            assert!(collection.validate(&*OperationContext::unlimited()).expect("validated").is_valid(), "{scene:?}");
             check_scene(&Reader::of_present(&collection), &scene).expect("answered");
             database
                 .catalog

@@ -232,7 +232,7 @@ fn plans_agree_with_scans_while_others_write_and_indexes_come_and_go() {
             ask(&database, &progress);
         });
         let collection = database.collection(NAME);
-        let validation = collection.validate().expect("readable");
+        let validation = collection.validate(&*OperationContext::unlimited()).expect("readable");
         assert!(validation.is_valid(), "{BROKEN}: {}: {:?}", engine.name, validation.errors);
         let said = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         assert!(said(&progress.rounds) >= ROUNDS && said(&progress.writes) > 0 && said(&progress.changes) > 0);

@@ -1,5 +1,6 @@
 //! The log, and appending to it: LSNs are given under one lock, and bytes wait until a group of them goes to the kernel.
 
+use super::chain::Reserved;
 use super::group_commit::GroupCommit;
 use super::history::Moment;
 use super::preallocate::Preallocator;
@@ -96,9 +97,11 @@ pub(super) struct Tail {
     /// Rests of segments that are full.
     pub(super) sealed: Vec<Group>,
     pub(super) current: Group,
+    /// The place of the last record of a chain, ahead of `next`.
+    pub(super) reserved: Option<Reserved>,
 }
 
-/// Bytes of one segment that are not yet in the kernel.
+/// Bytes that stand in a row in one segment and are not yet in the kernel.
 pub(super) struct Group {
     pub(super) segment: Arc<Segment>,
     pub(super) position: u64,
@@ -133,6 +136,7 @@ impl Log {
                 },
                 sealed: Vec::new(),
                 current: Group { segment, position: end.0, bytes: Vec::new() },
+                reserved: None,
             }),
             writing: Mutex::new(Vec::new()),
             written: AtomicU64::new(end.0),
@@ -171,17 +175,21 @@ impl Log {
         &self.recovery
     }
 
-    /// Gives the batch its place. `in_order` is called under the log's lock, in order of LSNs.
+    /// Gives the batch its place. `in_order` is called under the log's lock, in order of LSNs; also for the last record of a
+    /// chain, where the batch does not fit in front of the place that is reserved for that.
     ///
     /// # Errors
     /// Before anything is kept: [`StorageError::OutOfDiskSpace`], [`StorageError::RecordTooLarge`],
     /// [`StorageError::LogFailed`].
-    pub(crate) fn append(&self, batch: &Batch<'_>, time_ms: u64, in_order: impl FnOnce(Moment)) -> Result<Appended> {
+    pub(crate) fn append(&self, batch: &Batch<'_>, time_ms: u64, mut in_order: impl FnMut(Moment)) -> Result<Appended> {
         let length = record_length(batch)?;
         let effects_checksum = bunko_checksum::crc32c(batch.encoded_effects());
         let mut tail = self.tail.lock();
         if self.has_failed() {
             return Err(StorageError::LogFailed);
+        }
+        if tail.reserved.as_ref().is_some_and(|reserved| !reserved.leaves_room_for(tail.next, length)) {
+            self.place_reserved(&mut tail, &mut in_order);
         }
         if offset_in_segment(tail.next.0) + length + HEADER_BYTES as u64 > SEGMENT_BYTES {
             self.next_segment(&mut tail)?;
@@ -282,6 +290,12 @@ impl Log {
     /// Position behind the last record.
     pub fn next_lsn(&self) -> Lsn {
         self.tail.lock().next
+    }
+
+    /// No record that engines have applied by now begins there or later, the one with a reserved place included.
+    pub fn applied_before(&self) -> Lsn {
+        let tail = self.tail.lock();
+        tail.reserved.as_ref().map_or(tail.next, Reserved::end)
     }
 
     /// Gives up segments that hold nothing needed, for reuse once the last reader has left them: a reader that looked

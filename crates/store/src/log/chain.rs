@@ -1,121 +1,297 @@
-//! Chains: records that count together or not at all, for what is more than one record holds.
+//! Chains: records that count together or not at all, for what is more than one record holds, and for what takes so long to
+//! apply that other writers would wait for it.
 //!
-//! All records of a chain are appended under one hold of the log's tail, so that none of another comes between them, and go
-//! to the kernel before anybody else's. The last one says that the chain is whole. Whatever stops the log before it, a kill,
-//! a full disk, leaves records that nobody counts: what follows them is no part of their chain.
+//! ```text
+//! first ─ [others] ─ middle ─ [others] ─ middle ─ [others] ─ gap ─ last
+//!                                                                  ▲ reserved before engines apply the chain, placed after
+//! ```
+//! The records of a chain are appended one by one, with those of other writers between them. Then the last one's place is
+//! reserved some way ahead of the log's end. Engines apply the whole chain as of that place, which no view sees yet, while
+//! others append in front of it. At the end the last record is put there. A writer that comes to the place before that puts
+//! the last record itself, and then waits for the chain as for any record that stands before its own.
 //!
-//! **Invariant:** neither what is written nor what is synced ever ends within a chain that goes on.
+//! The last record says that the chain is whole. Whatever stops the log before it, a kill, a full disk, leaves records that
+//! count for nothing.
+//!
+//! **Invariant:** one chain at a time is open, from its first record to its last; the store sees to that.
+//! **Invariant:** no view is taken, and no checkpoint marked, of a state that has a part of a chain.
 
-use super::append::{BUFFER_BYTES_MAX, Log, SEGMENTS_PER_SECOND_MAX, Tail, record_length};
+use super::append::{BUFFER_BYTES_MAX, Log, Tail, record_length};
+use super::group_write::take_waiting;
 use super::history::Moment;
 use super::record::{CHAIN_SEGMENTS_MAX, HEADER_BYTES, Header, Kind, Link};
-use super::segment::{SEGMENT_BYTES, first_record, offset_in_segment, segment_of};
+use super::segment::{SEGMENT_BYTES, Segment, offset_in_segment, segment_of};
 use crate::journal::Appended;
 use crate::{Batch, Lsn, Result, StorageError};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// A reserved place begins a page of the kernel's cache, so that nothing else is written into the page before.
+const PAGE_BYTES: u64 = 4096;
+/// Farthest that a place is reserved ahead of the log's end, in bytes.
+const AHEAD_BYTES_MAX: u64 = SEGMENT_BYTES / 4;
+/// Most bytes that a chain's last record is padded with, one for each operation.
+const OPERATIONS_MAX: u64 = SEGMENT_BYTES / 16;
+
+/// The last record of a chain, and the place that it will have.
+pub(super) struct Reserved {
+    at: Lsn,
+    length: u64,
+    last: Batch<'static>,
+    kind: Kind,
+}
+
+impl Reserved {
+    /// Where it ends.
+    pub fn end(&self) -> Lsn {
+        Lsn(self.at.0 + self.length)
+    }
+
+    /// Whether a record of that length fits in front of it, and a gap behind that.
+    pub fn leaves_room_for(&self, next: Lsn, length: u64) -> bool {
+        next.0 + length + HEADER_BYTES as u64 <= self.at.0
+    }
+}
+
 impl Log {
-    /// Gives the batches of a chain, two or more, their places. `in_order` is called once for all of them, as in
-    /// [`Log::append`]; its moment goes from the first to the end of the last,
-    /// which is named besides.
+    /// Appends all records of a chain except the last one, and hands them to the kernel.
     ///
     /// # Errors
-    /// As [`Log::append`], before anything counts; also what the kernel says, after which the log has failed.
-    pub(crate) fn append_chain(
-        &self,
-        parts: &[&Batch<'_>],
-        time_ms: u64,
-        in_order: impl FnOnce(Moment, Lsn),
-    ) -> Result<Vec<Appended>> {
-        let lengths = parts.iter().map(|part| record_length(part)).collect::<Result<Vec<_>>>()?;
-        let checksums: Vec<u32> = parts.iter().map(|part| bunko_checksum::crc32c(part.encoded_effects())).collect();
-        // In this order, as everywhere.
+    /// As [`Log::append`]; the chain counts for nothing then.
+    pub(crate) fn append_links(&self, parts: &[&Batch<'_>]) -> Result<Vec<Appended>> {
+        let all: u64 = parts.iter().map(|part| part.operations()).sum();
+        let mut links: Vec<Appended> = Vec::with_capacity(parts.len());
+        let mut before = 0;
+        for part in parts {
+            let first = links.first().map(|first| first.lsn);
+            let header = self.append_link(part, scaled(before, all), first)?;
+            links.push(Appended { lsn: header.lsn, documents_position: header.documents_position() });
+            before += part.operations();
+        }
+        Ok(links)
+    }
+
+    /// Appends one record. It goes from the batch to the kernel, past the buffer of other writers, who append meanwhile.
+    fn append_link(&self, part: &Batch<'_>, operations_before: u64, first: Option<Lsn>) -> Result<Header> {
+        let length = record_length(part)?;
+        let effects_checksum = bunko_checksum::crc32c(part.encoded_effects());
         let mut spare = self.writing.lock();
+        let (header, segment, waiting) = {
+            let mut tail = self.tail.lock();
+            if self.has_failed() {
+                return Err(StorageError::LogFailed);
+            }
+            if offset_in_segment(tail.next.0) + length + HEADER_BYTES as u64 > SEGMENT_BYTES {
+                self.next_segment(&mut tail)?;
+            }
+            let link = if first.is_none() { Link::First } else { Link::Middle };
+            let header = Header {
+                length: length as u32,
+                lsn: tail.next,
+                synced: Lsn(self.synced.load(Ordering::Relaxed)),
+                time_ms: operations_before,
+                effects_length: part.encoded_effects().len() as u32,
+                effects_checksum,
+                kind: chained(link, first.unwrap_or(tail.next), tail.next)?,
+            };
+            let waiting = take_waiting(&mut tail, &mut spare);
+            tail.next = Lsn(header.lsn.0 + length);
+            tail.current.position = tail.next.0;
+            self.appended_records.fetch_add(1, Ordering::Relaxed);
+            (header, Arc::clone(&tail.current.segment), waiting)
+        };
+        self.write_waiting(waiting, &mut spare)?;
+        self.write_link(&segment, &header, part, &mut spare)?;
+        self.written.store(header.lsn.0 + length, Ordering::Release);
+        Ok(header)
+    }
+
+    /// Hands a record to the kernel by pieces that pass through `buffer`.
+    fn write_link(&self, segment: &Segment, header: &Header, part: &Batch<'_>, buffer: &mut Vec<u8>) -> Result<()> {
+        let encoded = header.encode();
+        let documents = part.documents().iter().map(AsRef::as_ref);
+        let mut position = header.lsn.0;
+        buffer.clear();
+        for mut rest in [encoded.as_slice(), part.encoded_effects()].into_iter().chain(documents) {
+            while !rest.is_empty() {
+                let (piece, later) = rest.split_at(rest.len().min(BUFFER_BYTES_MAX - buffer.len()));
+                buffer.extend_from_slice(piece);
+                rest = later;
+                if buffer.len() == BUFFER_BYTES_MAX {
+                    position = self.write_group(segment, position, buffer)?;
+                    buffer.clear();
+                }
+            }
+        }
+        self.write_group(segment, position, buffer)?;
+        buffer.clear();
+        Ok(())
+    }
+
+    /// Reserves a place for the last record of a chain that began at `first`, about so many bytes ahead of the log's end.
+    /// [`Log::place`] follows.
+    ///
+    /// # Errors
+    /// As [`Log::append`]; the chain counts for nothing then.
+    pub(crate) fn reserve(&self, operations: u64, first: Lsn, ahead_bytes: u64) -> Result<Lsn> {
+        let mut last = Batch::new();
+        // Each operation of the chain has a time of its own, and a record has as many times as bytes.
+        last.pad(operations.min(OPERATIONS_MAX) as usize);
+        let length = record_length(&last)?;
+        let ahead_bytes = ahead_bytes.min(AHEAD_BYTES_MAX);
+        let place = |next: Lsn| (next.0 + ahead_bytes).next_multiple_of(PAGE_BYTES);
         let mut tail = self.tail.lock();
         if self.has_failed() {
             return Err(StorageError::LogFailed);
         }
-        // Its times are those of one second: it does not stand where the lower half of places begins anew.
-        while begins_anew_within(tail.next, &lengths)? {
+        let end = place(tail.next) + length + HEADER_BYTES as u64;
+        if segment_of(end) != segment_of(tail.next.0) {
             self.next_segment(&mut tail)?;
         }
-        tail.time_ms = tail.time_ms.max(time_ms);
-        let mut headers: Vec<Header> = Vec::with_capacity(parts.len());
-        for (index, part) in parts.iter().enumerate() {
-            if offset_in_segment(tail.next.0) + lengths[index] + HEADER_BYTES as u64 > SEGMENT_BYTES
-                && let Err(error) = self.next_segment(&mut tail)
-            {
-                // What is there of the chain goes to the kernel with whatever comes next, and counts for nothing.
-                return Err(error);
-            }
-            let first = headers.first().map_or(tail.next, |first| first.lsn);
-            let link = match index {
-                0 => Link::First,
-                _ if index + 1 == parts.len() => Link::Last,
-                _ => Link::Middle,
-            };
-            let segments_back = (segment_of(tail.next.0) - segment_of(first.0)) as u32;
-            headers.push(self.put(&mut tail, part, checksums[index], Kind::Chained { link, segments_back }));
-            if tail.current.bytes.len() >= BUFFER_BYTES_MAX {
-                self.write_tail(&mut tail, &mut spare)?;
-            }
-        }
-        self.write_tail(&mut tail, &mut spare)?;
-        self.written.store(tail.next.0, Ordering::Release);
-        let last = headers[headers.len() - 1].lsn;
-        in_order(Moment { lsn: headers[0].lsn, end: tail.next, time_ms: tail.time_ms }, last);
-        Ok(headers
-            .iter()
-            .map(|header| Appended { lsn: header.lsn, documents_position: header.documents_position() })
-            .collect())
+        let at = Lsn(place(tail.next));
+        let kind = chained(Link::Last, first, at)?;
+        tail.reserved = Some(Reserved { at, length, last, kind });
+        Ok(at)
     }
 
-    /// Hands all that waits to the kernel, without saying so to anybody.
-    fn write_tail(&self, tail: &mut Tail, spare: &mut Vec<u8>) -> Result<()> {
-        for mut group in std::mem::take(&mut tail.sealed) {
-            self.write_group(&group.segment, group.position, &mut group.bytes)?;
+    /// Puts the last record of a chain, unless another writer has, as [`Log::append`] puts a batch. Whether it stands there:
+    /// it does not where the log failed before.
+    pub(crate) fn place(&self, time_ms: u64, mut in_order: impl FnMut(Moment)) -> bool {
+        let mut tail = self.tail.lock();
+        if self.has_failed() {
+            return tail.reserved.take().is_none();
         }
-        std::mem::swap(&mut tail.current.bytes, spare);
-        let position = std::mem::replace(&mut tail.current.position, tail.next.0);
-        self.write_group(&tail.current.segment, position, spare)?;
-        spare.clear();
-        spare.shrink_to(4 * BUFFER_BYTES_MAX);
-        Ok(())
+        tail.time_ms = tail.time_ms.max(time_ms);
+        self.place_reserved(&mut tail, &mut in_order);
+        true
+    }
+
+    /// Puts the record whose place is reserved, if there is one, and a gap in front of it.
+    pub(super) fn place_reserved(&self, tail: &mut Tail, in_order: &mut impl FnMut(Moment)) {
+        let Some(Reserved { at, last, kind, .. }) = tail.reserved.take() else { return };
+        if tail.next < at {
+            let gap = Header {
+                length: (at.0 - tail.next.0) as u32,
+                lsn: tail.next,
+                synced: Lsn(self.synced.load(Ordering::Relaxed)),
+                time_ms: 0,
+                effects_length: 0,
+                effects_checksum: 0,
+                kind: Kind::Gap,
+            };
+            tail.current.bytes.extend_from_slice(&gap.encode());
+            tail.next = at;
+            let (sealed, before) = take_waiting(tail, &mut Vec::new());
+            tail.sealed = sealed;
+            tail.sealed.push(before);
+        }
+        let header = self.put(tail, &last, bunko_checksum::crc32c(&[]), kind);
+        in_order(Moment { lsn: header.lsn, end: tail.next, time_ms: tail.time_ms });
     }
 }
 
-/// Whether the lower half of places begins anew within a chain of records of those lengths that begins behind `next`.
-fn begins_anew_within(next: Lsn, lengths: &[u64]) -> Result<bool> {
-    let (mut position, mut first) = (next.0, None);
-    for length in lengths {
-        if offset_in_segment(position) + length + HEADER_BYTES as u64 > SEGMENT_BYTES {
-            position = first_record(segment_of(position) + 1);
-        }
-        first.get_or_insert(segment_of(position));
-        position += length;
+fn chained(link: Link, first: Lsn, own: Lsn) -> Result<Kind> {
+    let segments_back = segment_of(own.0) - segment_of(first.0);
+    if segments_back >= CHAIN_SEGMENTS_MAX {
+        return Err(StorageError::RecordTooLarge { length_bytes: own.0 - first.0 });
     }
-    let (first, last) = (first.unwrap_or(0), segment_of(position - 1));
-    if last - first >= SEGMENTS_PER_SECOND_MAX.min(CHAIN_SEGMENTS_MAX) {
-        return Err(StorageError::RecordTooLarge { length_bytes: lengths.iter().sum() });
+    Ok(Kind::Chained { link, segments_back: segments_back as u32 })
+}
+
+/// The byte of the last record that an operation has. Several operations share one where the record has too few; a chain's records
+/// are so few that each of them has bytes of its own.
+fn scaled(number: u64, all: u64) -> u64 {
+    if all <= OPERATIONS_MAX {
+        number
+    } else {
+        (u128::from(number) * u128::from(OPERATIONS_MAX) / u128::from(all)) as u64
     }
-    Ok(first / SEGMENTS_PER_SECOND_MAX != last / SEGMENTS_PER_SECOND_MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::{LogOptions, recover};
+    use crate::{KeyspaceId, RecordId};
+
+    fn batch(record: u64, bytes: usize) -> Batch<'static> {
+        let mut batch = Batch::new();
+        batch.insert_record(KeyspaceId(1), RecordId(record), vec![record as u8; bytes]);
+        batch
+    }
+
+    fn start(directory: &std::path::Path) -> (Arc<Log>, Vec<(u64, u64)>) {
+        let mut replayed = Vec::new();
+        let found = recover(directory, Lsn(0), &mut |lsn, effects| {
+            for effect in effects {
+                if let crate::Effect::PutRecord { record, .. } = effect {
+                    replayed.push((record.0, lsn.0));
+                }
+            }
+            Ok(())
+        });
+        (Log::start(found.expect("there"), LogOptions::default(), 5500).expect("starts"), replayed)
+    }
+
+    /// What others append between the records of a chain and in front of its last one counts by itself, and the chain only
+    /// with its last record, as of that.
+    #[test]
+    fn others_append_within_a_chain() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let (log, _) = start(directory.path());
+        let append = |record| log.append(&batch(record, 100), 5500, |_| ()).expect("placed").lsn;
+        let (one, two) = (batch(10, 3 << 20), batch(11, 1 << 10));
+        let first = log.append_links(&[&one]).expect("placed")[0].lsn;
+        let between = append(1);
+        // The chain goes on where others have come between: the link is what it would be in one call.
+        let second = log.append_link(&two, 1, Some(first)).expect("placed").lsn;
+        let at = log.reserve(2, first, 100_000).expect("reserved");
+        let before = append(2);
+        assert!(first < between && between < second && second < before && before < at);
+        assert!(log.next_lsn() < at && at < log.applied_before());
+        let copied = |log: &Log| {
+            log.write(Lsn(log.next_lsn().0 - 1)).expect("written");
+            bunko_testkit::directory::crash_copy(directory.path())
+        };
+        let cut = copied(&log);
+        let mut placed = Vec::new();
+        assert!(log.place(6000, |moment| placed.push(moment.lsn)));
+        let behind = append(3);
+        assert_eq!(placed, [at]);
+        assert!(behind > at && log.applied_before() == log.next_lsn());
+        let whole = copied(&log);
+        let (_log, replayed) = start(cut.path());
+        assert_eq!(replayed, [(1, between.0), (2, before.0)], "the last record was not there");
+        let (_log, replayed) = start(whole.path());
+        assert_eq!(replayed, [(1, between.0), (2, before.0), (10, at.0), (11, at.0), (3, behind.0)]);
+        log.close().expect("closes");
+    }
 
     #[test]
-    fn a_chain_does_not_stand_where_places_begin_anew() {
-        let half = SEGMENT_BYTES / 2;
-        let next = |segment: u64| Lsn(first_record(segment) + 100);
-        let begins = |segment, lengths: &[u64]| begins_anew_within(next(segment), lengths).expect("short enough");
-        assert!(!begins(3, &[half, half, half]));
-        assert!(!begins(SEGMENTS_PER_SECOND_MAX - 2, &[half, half, half - 1000]));
-        assert!(begins(SEGMENTS_PER_SECOND_MAX - 2, &[half, half, half, half]));
-        // It begins in the next segment itself.
-        assert!(!begins(SEGMENTS_PER_SECOND_MAX - 1, &[SEGMENT_BYTES - 150, half]));
-        let long = vec![SEGMENT_BYTES - 200; SEGMENTS_PER_SECOND_MAX as usize + 1];
-        assert!(begins_anew_within(next(0), &long).is_err());
+    fn who_comes_to_a_reserved_place_puts_what_belongs_there() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let (log, _) = start(directory.path());
+        let first = log.append_links(&[&batch(10, 100)]).expect("placed")[0].lsn;
+        let at = log.reserve(1, first, 20_000).expect("reserved");
+        let mut order = Vec::new();
+        for record in 0..5 {
+            log.append(&batch(record, 6000), 5500, |moment| order.push(moment.lsn)).expect("placed");
+        }
+        assert_eq!(order.iter().position(|lsn| *lsn == at), Some(3), "{order:?}");
+        assert!(order.is_sorted());
+        assert!(log.place(6000, |_| panic!("it stands there")));
+        log.write(order[5]).expect("written");
+        let copied = bunko_testkit::directory::crash_copy(directory.path());
+        let (_log, replayed) = start(copied.path());
+        assert_eq!(replayed.iter().map(|(record, _)| *record).collect::<Vec<_>>(), [0, 1, 2, 10, 3, 4]);
+        // A place that does not fit into its segment any more is in the next one, and a record that fits nowhere before it
+        // has its turn behind it.
+        let first = log.append_links(&[&batch(11, SEGMENT_BYTES as usize / 2)]).expect("placed")[0].lsn;
+        log.append(&batch(12, SEGMENT_BYTES as usize / 2 - 100_000), 5500, |_| ()).expect("placed");
+        let at = log.reserve(1, first, AHEAD_BYTES_MAX).expect("reserved");
+        assert_eq!(segment_of(at.0), segment_of(first.0) + 1);
+        let large = log.append(&batch(13, SEGMENT_BYTES as usize - 1000), 5500, |_| ()).expect("placed");
+        assert_eq!(segment_of(large.lsn.0), segment_of(at.0) + 1);
+        log.close().expect("closes");
     }
 }

@@ -1,6 +1,6 @@
 //! Groups on their way to the kernel: what was appended and is not there yet goes by one write for each segment.
 
-use super::append::{BUFFER_BYTES_MAX, Log};
+use super::append::{BUFFER_BYTES_MAX, Group, Log, Tail};
 use super::segment::{Segment, offset_in_segment};
 use crate::failpoint::{self, Failpoint};
 use crate::planted::{self, Bug};
@@ -28,20 +28,20 @@ impl Log {
         if self.written.load(Ordering::Acquire) > lsn.0 {
             return Ok(());
         }
-        let (sealed, segment, position) = {
-            let mut tail = self.tail.lock();
-            std::mem::swap(&mut tail.current.bytes, &mut spare);
-            let position = tail.current.position;
-            tail.current.position = tail.next.0;
-            (std::mem::take(&mut tail.sealed), Arc::clone(&tail.current.segment), position)
-        };
+        let waiting = take_waiting(&mut self.tail.lock(), &mut spare);
         failpoint::pass(Failpoint::GroupTaken);
+        self.write_waiting(waiting, &mut spare)
+    }
+
+    /// Hands to the kernel what was taken out; `spare` has its buffer back then.
+    pub(super) fn write_waiting(&self, (sealed, mut last): (Vec<Group>, Group), spare: &mut Vec<u8>) -> Result<()> {
         for mut group in sealed {
             let end = self.write_group(&group.segment, group.position, &mut group.bytes)?;
             self.written.store(end, Ordering::Release);
         }
-        let end = self.write_group(&segment, position, &mut spare)?;
+        let end = self.write_group(&last.segment, last.position, &mut last.bytes)?;
         self.written.store(end, Ordering::Release);
+        *spare = last.bytes;
         spare.clear();
         spare.shrink_to(4 * BUFFER_BYTES_MAX);
         Ok(())
@@ -62,6 +62,14 @@ impl Log {
         self.written_groups.fetch_add(1, Ordering::Relaxed);
         Ok(end)
     }
+}
+
+/// Takes out all that is not yet in the kernel; `spare` is the buffer of what comes next.
+pub(super) fn take_waiting(tail: &mut Tail, spare: &mut Vec<u8>) -> (Vec<Group>, Group) {
+    let sealed = std::mem::take(&mut tail.sealed);
+    let segment = Arc::clone(&tail.current.segment);
+    let next = Group { segment, position: tail.next.0, bytes: std::mem::take(spare) };
+    (sealed, std::mem::replace(&mut tail.current, next))
 }
 
 /// How many zeros are written behind a group that stands from `start` to `end`.

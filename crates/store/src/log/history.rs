@@ -41,9 +41,10 @@ impl Moment {
     }
 }
 
-/// A record that counts: one whose chain was given up is never shown.
+/// A record that counts: one whose chain was given up is never shown. Records of a chain are shown where its last record
+/// stands, which shows nothing by itself.
 pub struct Record<'h> {
-    /// Where and when.
+    /// Where and when. A record of a chain has a part of its last record's place to itself.
     pub moment: Moment,
     /// What it did.
     pub effects: Effects<'h>,
@@ -56,36 +57,38 @@ pub struct Record<'h> {
 pub struct Chained {
     /// The record before it, where that is of the chain too, and was not given up with the log before it.
     pub previous: Option<Moment>,
-    /// The last one of the chain.
+    /// The last record, where all of the chain happened.
     pub last: Moment,
+    /// The record with the last operations, as it is shown: when the chain happened.
+    pub end: Moment,
 }
 
 /// A record yet to be read.
 struct Listed {
+    /// Where it stands.
+    segment: Arc<Segment>,
+    at: Range<u64>,
+    /// As it is shown.
     moment: Moment,
     chained: Option<Chained>,
 }
 
-/// Reads records one by one. The segment at hand stays until it is read; those behind it may be given up meanwhile.
+/// Reads records one by one. The segments at hand stay until they are read; those behind them may be given up meanwhile.
 pub struct History {
     log: Arc<Log>,
     direction: Direction,
     /// What is yet to be read of other segments.
     rest: Range<Lsn>,
-    segment: Option<Arc<Segment>>,
-    /// What is yet to be read of the segment at hand, in order of the log.
+    /// What is yet to be read of the segment at hand, in the order in which it happened.
     records: VecDeque<Listed>,
-    /// What was read of the segment at hand.
-    window: Window,
-    /// Where all ends that is read.
-    end: Lsn,
+    /// What was read of a segment, and the segment's number.
+    window: (u64, Window),
 }
 
 impl History {
     /// Reads what stands in `span`, which ends at what has been applied.
     pub(crate) fn new(log: Arc<Log>, span: Range<Lsn>, direction: Direction) -> Self {
-        let end = span.end;
-        Self { log, direction, rest: span, segment: None, records: VecDeque::new(), window: Window::default(), end }
+        Self { log, direction, rest: span, records: VecDeque::new(), window: (0, Window::default()) }
     }
 
     /// The next record.
@@ -103,14 +106,15 @@ impl History {
             Direction::Forward => self.records.pop_front(),
             Direction::Backward => self.records.pop_back(),
         };
-        let (Some(Listed { moment, chained }), Some(segment)) = (record, &self.segment) else { return Ok(None) };
+        let Some(Listed { segment, at, moment, chained }) = record else { return Ok(None) };
         // What follows in the file is read next, or has been.
-        let until = match self.direction {
-            Direction::Forward => self.records.back().map_or(moment.end, |last| last.moment.end),
-            Direction::Backward => moment.end,
-        };
-        let record = self.window.at(segment, moment.lsn.0, (moment.end.0 - moment.lsn.0) as usize, until.0)?;
-        let (header, record) = record_at(record, 0, moment.lsn).ok_or_else(|| no_record(segment, moment.lsn.0))?;
+        let behind = self.records.back().filter(|last| {
+            self.direction == Direction::Forward && last.segment.number == segment.number && last.at.end > at.end
+        });
+        let until = behind.map_or(at.end, |last| last.at.end);
+        let window = window_of(&mut self.window, segment.number);
+        let record = window.at(&segment, at.start, (at.end - at.start) as usize, until)?;
+        let (header, record) = record_at(record, 0, Lsn(at.start)).ok_or_else(|| no_record(&segment, at.start))?;
         Ok(Some(Record { moment, effects: header.effects(record), chained }))
     }
 
@@ -131,49 +135,77 @@ impl History {
         };
         let segment = self.log.history_segment(number)?;
         let mut found = Vec::new();
-        self.window = Window::default();
-        self.log.each_record_through(&mut self.window, &segment, &part, &mut |moment, kind| {
-            found.push((moment, kind));
+        let window = window_of(&mut self.window, number);
+        self.log.each_record_through(window, &segment, &part, &mut |header| {
+            found.push(*header);
             ControlFlow::Continue(())
         })?;
-        self.segment = Some(segment);
-        self.list(&found)
-    }
-
-    /// Takes up the records of a segment but for those whose chain was given up.
-    fn list(&mut self, found: &[(Moment, Kind)]) -> Result<()> {
-        // The chain at hand: where its last record is, if it has one.
-        let mut open: Option<Option<Moment>> = None;
-        let mut previous = None;
-        for &(moment, kind) in found {
-            let chained = match kind {
-                Kind::Batch | Kind::Seal => {
-                    open = None;
-                    None
+        for header in found {
+            match header.kind {
+                Kind::Chained { link: Link::Last, segments_back } => self.list_chain(&header, segments_back)?,
+                // They wait for the last of their chain.
+                Kind::Chained { .. } => {}
+                Kind::Batch | Kind::Seal | Kind::Gap => {
+                    let (segment, moment) = (Arc::clone(&segment), Moment::of(&header));
+                    self.records.push_back(Listed { segment, at: place_of(&header), moment, chained: None });
                 }
-                Kind::Chained { link, .. } => {
-                    if link == Link::First {
-                        (open, previous) = (None, None);
-                    } else if open.is_none() {
-                        previous = self.log.record_before(moment.lsn)?;
-                    }
-                    let last = match open {
-                        Some(last) => last,
-                        None => self.log.end_of_chain((moment, link), self.end)?,
-                    };
-                    open = (link != Link::Last).then_some(last);
-                    let chained = last.map(|last| Chained { previous, last });
-                    previous = Some(moment);
-                    if chained.is_none() {
-                        continue;
-                    }
-                    chained
-                }
-            };
-            self.records.push_back(Listed { moment, chained });
+            }
         }
         Ok(())
     }
+
+    /// Takes up the records of the chain that ends there, as far as they have not been given up.
+    fn list_chain(&mut self, ended_by: &Header, segments_back: u32) -> Result<()> {
+        let last = Moment::of(ended_by);
+        let own = segment_of(last.lsn.0);
+        let mut links: Vec<(Arc<Segment>, Header)> = Vec::new();
+        for number in own - u64::from(segments_back)..=own {
+            let Ok(segment) = self.log.history_segment(number) else {
+                links.clear();
+                continue;
+            };
+            let part = Lsn(first_record(number))..last.lsn.min(Lsn(first_record(number + 1)));
+            self.log.each_record(&segment, &part, &mut |header| {
+                match header.kind {
+                    Kind::Chained { link: Link::First, .. } => links = vec![(Arc::clone(&segment), *header)],
+                    Kind::Chained { link: Link::Middle, .. } => links.push((Arc::clone(&segment), *header)),
+                    // It ended a chain before this one.
+                    Kind::Chained { link: Link::Last, .. } => links.clear(),
+                    Kind::Batch | Kind::Seal | Kind::Gap => {}
+                }
+                ControlFlow::Continue(())
+            })?;
+        }
+        // An earlier version wrote chains in a row, and the end of them into the last record.
+        let is_in_a_row = ended_by.effects_length > 0;
+        if is_in_a_row {
+            links.push((self.log.history_segment(own)?, *ended_by));
+        }
+        let shown = |header: &Header| {
+            let lsn = if is_in_a_row { header.lsn } else { Lsn(last.lsn.0 + header.time_ms) };
+            Moment { lsn, ..last }
+        };
+        let Some((_, header)) = links.last() else { return Ok(()) };
+        let (end, mut previous) = (shown(header), None);
+        for (segment, header) in links {
+            let moment = shown(&header);
+            let chained = Chained { previous, last, end };
+            previous = Some(moment);
+            self.records.push_back(Listed { segment, at: place_of(&header), moment, chained: Some(chained) });
+        }
+        Ok(())
+    }
+}
+
+fn window_of((of, window): &mut (u64, Window), number: u64) -> &mut Window {
+    if *of != number {
+        (*of, *window) = (number, Window::default());
+    }
+    window
+}
+
+fn place_of(header: &Header) -> Range<u64> {
+    header.lsn.0..header.lsn.0 + u64::from(header.length)
 }
 
 impl Log {
@@ -190,94 +222,55 @@ impl Log {
             if start >= span.end {
                 break;
             }
-            self.write_through(start)?;
-            let segment = self.history_segment(number)?;
-            let header = header_at(&mut Window::default(), &segment, start.0, start)?;
-            if !is_early(Moment::of(&header)) {
-                break;
+            let part = start..span.end.min(Lsn(first_record(number + 1)));
+            match self.first_moment(number, &part)? {
+                Some(moment) if !is_early(moment) => break,
+                Some(_) => from = start,
+                // It has nothing but records of a chain that ends later.
+                None => {}
             }
-            from = start;
         }
-        let part = from..span.end.min(Lsn(first_record(segment_of(from.0) + 1)));
-        let mut found = None;
-        self.each_record(&*self.history_segment(segment_of(from.0))?, &part, &mut |moment, kind| {
-            if is_early(moment) {
+        let mut part = from..span.end.min(Lsn(first_record(segment_of(from.0) + 1)));
+        while !part.is_empty() {
+            let mut found = None;
+            self.each_record(&*self.history_segment(segment_of(part.start.0))?, &part, &mut |header| {
+                if is_link(header) || is_early(Moment::of(header)) {
+                    return ControlFlow::Continue(());
+                }
+                found = Some(header.lsn);
+                ControlFlow::Break(())
+            })?;
+            if let Some(found) = found {
+                return Ok(found);
+            }
+            part = part.end..span.end.min(Lsn(first_record(segment_of(part.end.0) + 1)));
+        }
+        Ok(span.end)
+    }
+
+    /// When the first record in a part of a segment happened that did where it stands.
+    fn first_moment(&self, number: u64, part: &Range<Lsn>) -> Result<Option<Moment>> {
+        let mut first = None;
+        self.each_record(&*self.history_segment(number)?, part, &mut |header| {
+            if is_link(header) {
                 return ControlFlow::Continue(());
             }
-            found = Some((moment.lsn, kind));
+            first = Some(Moment::of(header));
             ControlFlow::Break(())
         })?;
-        match found {
-            // All of a chain happened when its last record did.
-            Some((lsn, Kind::Chained { link: Link::Middle | Link::Last, segments_back })) => {
-                self.start_of_chain(lsn, segments_back, span.start)
-            }
-            Some((lsn, _)) => Ok(lsn),
-            None => Ok(part.end),
-        }
-    }
-
-    /// Where the first record of the chain stands that has one at `lsn`; where the history begins if that is later.
-    fn start_of_chain(&self, lsn: Lsn, segments_back: u32, start: Lsn) -> Result<Lsn> {
-        let number = segment_of(lsn.0) - u64::from(segments_back);
-        if segment_of(start.0) > number {
-            return Ok(start);
-        }
-        let part = start.max(Lsn(first_record(number)))..lsn.min(Lsn(first_record(number + 1)));
-        let mut first = start;
-        self.each_record(&*self.history_segment(number)?, &part, &mut |moment, kind| {
-            if matches!(kind, Kind::Chained { link: Link::First, .. }) {
-                first = moment.lsn;
-            }
-            ControlFlow::Continue(())
-        })?;
         Ok(first)
-    }
-
-    /// The last record of the chain that has that one; `None` where it was given up before `end`.
-    fn end_of_chain(&self, (moment, link): (Moment, Link), end: Lsn) -> Result<Option<Moment>> {
-        let mut last = (link == Link::Last).then_some(moment);
-        let mut from = moment.end;
-        let mut is_open = link != Link::Last;
-        while is_open && from < end {
-            let number = segment_of(from.0);
-            let part = from..end.min(Lsn(first_record(number + 1)));
-            self.each_record(&*self.history_segment(number)?, &part, &mut |moment, kind| {
-                is_open = matches!(kind, Kind::Chained { link: Link::Middle, .. });
-                if matches!(kind, Kind::Chained { link: Link::Last, .. }) {
-                    last = Some(moment);
-                }
-                if is_open { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })?;
-            from = part.end;
-        }
-        Ok(last)
-    }
-
-    /// The record that ends where, or in the segment before that in which, one at `lsn` begins; `None` where it was given up.
-    fn record_before(&self, lsn: Lsn) -> Result<Option<Moment>> {
-        let own = segment_of(lsn.0);
-        let number = if lsn == Lsn(first_record(own)) { own.saturating_sub(1) } else { own };
-        let Ok(segment) = self.history_segment(number) else { return Ok(None) };
-        let part = Lsn(first_record(number))..lsn.min(Lsn(first_record(number + 1)));
-        let mut before = None;
-        self.each_record(&segment, &part, &mut |moment, _| {
-            before = Some(moment);
-            ControlFlow::Continue(())
-        })?;
-        Ok(before)
     }
 
     fn history_segment(&self, number: u64) -> Result<Arc<Segment>> {
         self.shared_segment(number).map_err(|_| StorageError::HistoryLost)
     }
 
-    /// Shows where the records are in a part of one segment, which begins with one, as long as `visit` wants more.
+    /// Shows the records in a part of one segment, which begins with one, as long as `visit` wants more.
     fn each_record(
         &self,
         segment: &Segment,
         part: &Range<Lsn>,
-        visit: &mut dyn FnMut(Moment, Kind) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(&Header) -> ControlFlow<()>,
     ) -> Result<()> {
         self.each_record_through(&mut Window::default(), segment, part, visit)
     }
@@ -288,7 +281,7 @@ impl Log {
         window: &mut Window,
         segment: &Segment,
         part: &Range<Lsn>,
-        visit: &mut dyn FnMut(Moment, Kind) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(&Header) -> ControlFlow<()>,
     ) -> Result<()> {
         if part.is_empty() {
             return Ok(());
@@ -297,17 +290,21 @@ impl Log {
         let mut position = part.start.0;
         while position < part.end.0 {
             let header = header_at(window, segment, position, part.end)?;
-            if header.kind == Kind::Seal {
-                break;
-            }
-            let moment = Moment::of(&header);
-            position = moment.end.0;
-            if visit(moment, header.kind).is_break() {
-                break;
+            position = place_of(&header).end;
+            match header.kind {
+                Kind::Seal => break,
+                Kind::Gap => {}
+                Kind::Batch | Kind::Chained { .. } if visit(&header).is_break() => break,
+                Kind::Batch | Kind::Chained { .. } => {}
             }
         }
         Ok(())
     }
+}
+
+/// Whether it is of a chain that happens later.
+fn is_link(header: &Header) -> bool {
+    matches!(header.kind, Kind::Chained { link: Link::First | Link::Middle, .. })
 }
 
 fn header_at(window: &mut Window, segment: &Segment, position: u64, until: Lsn) -> Result<Header> {

@@ -8,7 +8,7 @@
 //! 24 u64  wall clock in milliseconds since 1970, for the oplog view
 //! 32 u32  length of the effects
 //! 36 u32  CRC-32C of the effects; each document's CRC stands among the effects
-//! 40 u32  kind; of a record of a chain also, above 8 bits, how many segments ago the chain began
+//! 40 u32  kind; of a record of a chain also, above 8 bits, how many segments before its own the chain began
 //! 44      effects, then documents
 //! ```
 //! Every byte is under exactly one checksum, so a document is verified alone when it is read.
@@ -25,6 +25,8 @@ pub(super) enum Kind {
     Batch,
     /// Nothing more in this segment; the log goes on in the next.
     Seal,
+    /// Nothing up to the end of the record: that place was reserved and not used. Only its header is written.
+    Gap,
     /// The same as [`Kind::Batch`], but it counts only once all of its chain is there.
     Chained {
         /// Where in the chain.
@@ -34,8 +36,8 @@ pub(super) enum Kind {
     },
 }
 
-/// Where in a chain a record is. Records of a chain follow each other without others between them, so one that is not
-/// followed by the rest of its chain is of a chain that was given up, and counts for nothing.
+/// Where in a chain a record is. Records of other writers may stand between those of a chain, but no other chain's: a first
+/// record ends the chain before it, which was given up and counts for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
     First,
@@ -52,6 +54,7 @@ impl Kind {
             Self::Batch => 0,
             Self::Seal => 1,
             Self::Chained { link, segments_back } => (2 + link as u32) | segments_back << 8,
+            Self::Gap => 5,
         }
     }
 
@@ -62,6 +65,7 @@ impl Kind {
             2 => Link::First,
             3 => Link::Middle,
             4 => Link::Last,
+            5 => return Some(Self::Gap),
             _ => return None,
         };
         Some(Self::Chained { link, segments_back: encoded >> 8 })
@@ -152,6 +156,8 @@ mod tests {
             let chained = Header { kind: Kind::Chained { link, segments_back: 300 }, ..header };
             assert_eq!(Header::decode(&chained.encode(), Lsn(4096)), Some(chained));
         }
+        let gap = Header { kind: Kind::Gap, effects_length: 0, ..header };
+        assert_eq!(Header::decode(&gap.encode(), Lsn(4096)), Some(gap));
         bytes[33] ^= 1;
         assert_eq!(Header::decode(&bytes, Lsn(4096)), None);
         assert_eq!(Header::decode(&[0; 100], Lsn(0)), None);

@@ -109,14 +109,21 @@ pub(crate) fn recover(
     let mut chain = OpenChain::default();
     for (index, segment) in segments.iter().enumerate().filter(|(_, segment)| segment.number >= first) {
         content.read(segment)?;
-        let mut replay = |header: &Header, effects: Effects<'_>| {
-            time_ms = header.time_ms;
-            if !chain.counts(header) {
-                return Ok(());
+        let mut replay = |header: &Header, effects: Effects<'_>| match header.kind {
+            Kind::Chained { link, .. } if link != Link::Last && !planted::active(Bug::UnfinishedChainCounts) => {
+                chain.add(header, link);
+                Ok(())
             }
-            replayed_records += chain.0.len() as u64 + 1;
-            chain.replay(&segments, replay)?;
-            replay(header.lsn, effects)
+            kind => {
+                time_ms = time_ms.max(header.time_ms);
+                replayed_records += 1;
+                if matches!(kind, Kind::Chained { .. }) {
+                    replayed_records += chain.0.len() as u64;
+                    // All of it happened where its last record stands.
+                    chain.replay(header.lsn, &segments, replay)?;
+                }
+                replay(header.lsn, effects)
+            }
         };
         match scan(segment, &content.bytes, from, &mut replay)? {
             End::Sealed => {
@@ -157,30 +164,21 @@ pub(crate) fn recover(
 struct OpenChain(Vec<(Lsn, u32)>);
 
 impl OpenChain {
-    /// Whether the next record counts now, and with it what waits here; else it waits for the last of its chain.
-    fn counts(&mut self, header: &Header) -> bool {
-        let link = match header.kind {
-            Kind::Chained { link, .. } => link,
-            Kind::Batch | Kind::Seal => Link::First,
-        };
+    fn add(&mut self, header: &Header, link: Link) {
         if link == Link::First {
             // What was not finished up to here never is.
             self.0.clear();
         }
-        match header.kind {
-            Kind::Chained { link: Link::First | Link::Middle, .. } => {
-                if planted::active(Bug::UnfinishedChainCounts) {
-                    return true;
-                }
-                self.0.push((header.lsn, header.length));
-                false
-            }
-            Kind::Chained { link: Link::Last, .. } | Kind::Batch | Kind::Seal => true,
-        }
+        self.0.push((header.lsn, header.length));
     }
 
-    /// Replays what waits, read once more: it may be more than memory should hold at once.
-    fn replay(&mut self, segments: &[Segment], replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>) -> Result<()> {
+    /// Replays what waits as of a place, read once more: it may be more than memory should hold at once.
+    fn replay(
+        &mut self,
+        at: Lsn,
+        segments: &[Segment],
+        replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
+    ) -> Result<()> {
         let mut record = Vec::new();
         for (lsn, length) in self.0.drain(..) {
             let segment = segments.iter().find(|segment| segment.number == segment_of(lsn.0));
@@ -190,7 +188,7 @@ impl OpenChain {
             read.map_err(|error| StorageError::io(&segment.path, error))?;
             let found = record_at(&record, 0, lsn);
             let (header, record) = found.ok_or_else(|| segment.corrupt(lsn.0, "no valid record, within a chain"))?;
-            replay(lsn, header.effects(record))?;
+            replay(at, header.effects(record))?;
         }
         Ok(())
     }
@@ -218,7 +216,7 @@ fn scan(
         if header.kind == Kind::Seal {
             return Ok(End::Sealed);
         }
-        if position >= from.0 {
+        if position >= from.0 && header.kind != Kind::Gap {
             replay(&header, header.effects(record))?;
         }
         position += u64::from(header.length);
@@ -255,7 +253,7 @@ impl Content {
 pub(super) fn record_at(content: &[u8], offset: usize, lsn: Lsn) -> Option<(Header, &[u8])> {
     let header = Header::decode(content.get(offset..)?, lsn)?;
     let record = content.get(offset..offset + header.length as usize)?;
-    if header.kind == Kind::Seal {
+    if matches!(header.kind, Kind::Seal | Kind::Gap) {
         return Some((header, record));
     }
     let effects = record.get(HEADER_BYTES..HEADER_BYTES + header.effects_length as usize)?;

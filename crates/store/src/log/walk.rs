@@ -36,11 +36,16 @@ impl Log {
             let corrupt = || segment.corrupt(position, "no valid record, in a sealed segment");
             let header = window.at(&segment, position, HEADER_BYTES, end)?;
             let header = Header::decode(header, Lsn(position)).ok_or_else(corrupt)?;
+            match header.kind {
+                Kind::Seal => return Ok(()),
+                Kind::Gap => {
+                    position += u64::from(header.length);
+                    continue;
+                }
+                Kind::Batch | Kind::Chained { .. } => {}
+            }
             let record = window.at(&segment, position, header.length as usize, end)?;
             let (header, record) = record_at(record, 0, Lsn(position)).ok_or_else(corrupt)?;
-            if header.kind == Kind::Seal {
-                return Ok(());
-            }
             visit(Lsn(position), header.effects(record))?;
             position += u64::from(header.length);
         }
