@@ -1,5 +1,6 @@
 //! Commits of more than one record of the log holds.
 
+use crate::engines::Keeping;
 use crate::failpoint::{self, Failpoint};
 use crate::followers;
 use crate::journal::{Appended, Journal};
@@ -39,8 +40,11 @@ impl Store {
             self.engines.open_for(part.effects(0))?;
         }
         let nothing = Batch::new();
-        let lasting = |part| if self.is_volatile(part) { &nothing } else { part };
-        let logged: Vec<&Batch<'_>> = parts.iter().map(lasting).collect();
+        let kept = |part| match self.keeping(part) {
+            Keeping::Whole => part,
+            Keeping::Place => &nothing,
+        };
+        let logged: Vec<&Batch<'_>> = parts.iter().map(kept).collect();
         let in_order = |moment, last| self.watermark.appended_chain(moment, last);
         let mut places = self.journal.append_chain(&logged, (self.options.clock)(), in_order)?;
         // The watermark goes over all of them at once.
