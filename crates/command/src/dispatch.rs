@@ -14,9 +14,9 @@ use crate::known_commands;
 use crate::operations::{Beginning, at_shutdown};
 use crate::profiler::Outcome;
 use crate::service::Service;
-use crate::transactions::{Fate, check_writes, fate_by_reply, is_inside};
+use crate::transactions::{Fate, check_targets, fate_by_reply, is_inside};
 use crate::write_concern::{self, Acknowledgement};
-use bunko_bson::{DocumentBuf, DocumentRef, Element, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::{StateAsked, Turn, check_database};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{Message, Sequence};
@@ -143,6 +143,15 @@ impl<'a> Request<'a> {
     /// The command's first value; null where there is none.
     pub fn argument(&self) -> ValueRef<'a> {
         self.first.map_or(ValueRef::Null, |first| first.value)
+    }
+
+    /// The namespaces that a `bulkWrite` names, whether they came in the body or as a sequence. Malformed entries are left out:
+    /// they are refused where they are read.
+    pub(crate) fn bulk_namespaces(&self) -> impl Iterator<Item = &'a str> {
+        let in_body = self.body.get("nsInfo").and_then(ValueRef::as_array);
+        let in_body = in_body.into_iter().flat_map(ArrayRef::iter).filter_map(ValueRef::as_document);
+        let in_sequence = self.sequence("nsInfo").into_iter().flat_map(|sequence| sequence.documents.clone());
+        in_body.chain(in_sequence).filter_map(|info| info.get("ns").and_then(ValueRef::as_str))
     }
 
     /// The documents of an array field that came as a sequence.
@@ -281,7 +290,7 @@ impl Service {
         }
         if let Some(number) = invocation.options.transaction_number {
             invocation.check_out_session(number)?;
-            check_writes(&invocation)?;
+            check_targets(&invocation)?;
         }
         if !invocation.is_of_transaction() {
             invocation.connection.haste.set(false);

@@ -4,13 +4,14 @@ use crate::searched_collection::{Present, SearchedCollection};
 use crate::service::Service;
 use crate::session_collections::SessionCollection;
 use crate::source_stages::{self, Surroundings};
+use crate::transactions::check_read;
 use crate::{collation_option, time_series, vector_search};
 use bunko_aggregate::{
     Access, DocumentStream, Documents, Environment, Flow, LookupVisitor, Lookups, Pipeline, Plannable, PlannerPart,
     ScoredDocuments, Searched, SourceName, SourceStage, Sources, Stage, involved_collections,
 };
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, StringOrder, ValueRef};
-use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace, Reading};
+use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace, Reading, Transaction};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
 use bunko_operation::OperationContext;
@@ -76,6 +77,9 @@ pub(crate) fn resolve(catalog: &Catalog, namespace: &Namespace) -> Result<Resolv
 /// As [`resolve`].
 pub(crate) fn resolve_for(catalog: &Catalog, namespace: &Namespace, operation: &OperationContext) -> Result<Resolved> {
     let resolved = resolve_by(catalog, namespace, &|namespace| catalog.collection_for(namespace, operation))?;
+    if Transaction::of(operation).is_some() {
+        check_read(resolved.namespace.database(), resolved.namespace.collection())?;
+    }
     if resolved.collection.is_none() {
         catalog.check_never_removed(namespace, operation)?;
     }
