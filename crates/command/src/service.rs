@@ -30,6 +30,7 @@ use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::{MemoryLimits, OperationContext};
+use bunko_oplog::EntryCount;
 use parking_lot::Mutex;
 use std::cell::LazyCell;
 use std::collections::{HashSet, VecDeque};
@@ -236,6 +237,8 @@ pub struct Service {
     pub pace: ConnectionPace,
     /// What `serverStatus` and `top` count.
     pub counters: Arc<Counters>,
+    /// What is known of how many entries the oplog has.
+    pub entry_count: Arc<EntryCount>,
     /// The thread that deletes what is expired.
     pub time_to_live: TimeToLive,
     /// Time and chance.
@@ -287,6 +290,7 @@ impl Service {
             parameters,
             pace: ConnectionPace::default(),
             counters: Arc::default(),
+            entry_count: Arc::default(),
             time_to_live: TimeToLive::default(),
             started,
             started_at_ms: world.now_ms(),

@@ -4,7 +4,7 @@ mod merge;
 mod out;
 
 use crate::invocation::Invocation;
-use crate::session_collections;
+use crate::unstored;
 use bunko_aggregate::{DocumentStream, Environment, WriteStage};
 use bunko_bson::StringOrder;
 use bunko_catalog::Namespace;
@@ -37,7 +37,7 @@ impl PipelineWrite {
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
         }
         let target = Namespace::new(database, collection)?;
-        session_collections::check(&invocation.service.catalog, &target, name)?;
+        unstored::refuse(&invocation.service.catalog, &target, name)?;
         match &stage {
             WriteStage::Out(out) => drop(out::Target::of(invocation, &target, out.series.as_ref())?),
             WriteStage::Merge(merge) => merge::check(invocation, &target, merge, strings)?,

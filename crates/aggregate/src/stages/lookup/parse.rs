@@ -9,6 +9,9 @@ use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_expression::{Expression, FieldPath};
 
+/// The one collection of another database that it may read.
+const OPLOG_DATABASE: &str = "local";
+const OPLOG_COLLECTION: &str = "oplog.rs";
 const FIELDS: &[&str] = &["from", "localField", "foreignField", "let", "pipeline", "as"];
 
 /// Errors: `FailedToParse` for what does not go together, `TypeMismatch`, `IDLFailedToParse` and `IDLUnknownField` for
@@ -62,6 +65,10 @@ fn source(fields: &StageFields<'_>, stages: Option<ArrayRef<'_>>) -> Result<Opti
         Some(ValueRef::String(from)) => Ok(Some(SourceName::here(from))),
         Some(ValueRef::Document(from)) => {
             let part = |name| from.get(name).and_then(ValueRef::as_str).unwrap_or_default();
+            if (part("db"), part("coll"), from.count()) == (OPLOG_DATABASE, OPLOG_COLLECTION, 2) {
+                let source = SourceName { database: Some(OPLOG_DATABASE.into()), collection: OPLOG_COLLECTION.into() };
+                return Ok(Some(source));
+            }
             let message = format!(
                 "$lookup with syntax {{from: {{db:<>, coll:<>}},..}} is not supported for db: {} and coll: {}",
                 part("db"),
