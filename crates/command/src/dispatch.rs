@@ -302,11 +302,19 @@ impl Service {
         let room_before = out.capacity();
         let mut reply = Writer::new(out);
         let generation = self.access.generation();
-        let outcome = if self.write_lock.is_closed() && is_held_back(command.name, request.body) {
+        let mut outcome = if self.write_lock.is_closed() && is_held_back(command.name, request.body) {
             invocation.wait_for_write_lock().and_then(|()| (command.run)(&mut invocation, &mut reply))
         } else {
             (command.run)(&mut invocation, &mut reply)
         };
+        for _ in 0..OVERTAKEN_MAX {
+            if !is_overtaken(&invocation, &outcome) {
+                break;
+            }
+            out.truncate(start);
+            reply = Writer::new(out);
+            outcome = (command.run)(&mut invocation, &mut reply);
+        }
         // Also where the failure ended as a write error, or where nobody heard of it.
         // The reply leaves with the connection, and is no longer the operation's.
         let given_away = reply.capacity_bytes().saturating_sub(room_before);
@@ -385,6 +393,18 @@ impl Service {
         }
         Ok(())
     }
+}
+
+/// How often a read begins anew because its collection was dropped.
+const OVERTAKEN_MAX: usize = 100;
+
+/// Whether a command has read a collection that was dropped meanwhile, and nothing else has come of it: another collection may have
+/// the name by now. What comes of later batches is told.
+fn is_overtaken(invocation: &Invocation<'_>, outcome: &Result<(), Halt>) -> bool {
+    matches!(outcome, Err(Halt::Failed(failure)) if failure.code() == ErrorCode::QUERY_PLAN_KILLED)
+        && matches!(invocation.command.name, "aggregate" | "count" | "distinct" | "find")
+        && invocation.written().is_none()
+        && !invocation.is_of_transaction()
 }
 
 /// Refuses a reply that is no document any more.

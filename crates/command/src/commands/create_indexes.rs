@@ -12,7 +12,7 @@ use crate::time_series::{self, Series};
 use bunko_access::Action;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
-use bunko_catalog::{Collection, CreateOptions, IndexSpec, Namespace};
+use bunko_catalog::{Collection, CreateOptions, IndexSpec, IndexesCreated, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use std::sync::Arc;
 
@@ -29,6 +29,8 @@ pub(super) const COMMAND: Command = Command {
 /// Documents, and their bytes, that an index is built over in no noticeable time.
 const DOCUMENTS_SHORT_MAX: u64 = 500;
 const BYTES_SHORT_MAX: u64 = 64 << 10;
+/// How often it begins anew because the collection was dropped before it did anything.
+const ATTEMPTS_MAX: u32 = 100;
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
@@ -41,23 +43,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     // The buckets' own index on `_id` is none of the measurements.
     let hidden = usize::from(series.is_some());
     collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
-    let existing = match series {
-        Some(series) => Some(series.buckets),
-        None => invocation.collection_not_view(&namespace)?,
-    };
-    invocation.refuse_if_long(existing.as_ref().is_some_and(|collection| is_long(collection)))?;
-    let was_created = existing.is_none();
-    let collection = match existing {
-        Some(collection) => collection,
-        None => create_collection(invocation, &namespace)?,
-    };
-    if let Some(encrypted) = collection.encrypted_fields() {
-        for spec in &specs {
-            encrypted_fields::check_index(&encrypted, spec.key_pattern())?;
-        }
-    }
-    let created = invocation.service.catalog.create_indexes(&collection, &specs, invocation)?;
-    invocation.note_written(created.lsn);
+    let (created, was_created) = create(invocation, &namespace, series.as_ref(), &specs)?;
     reply
         .append("numIndexesBefore", (created.before - hidden) as i32)
         .append("numIndexesAfter", (created.after - hidden) as i32);
@@ -69,6 +55,48 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         reply.append("note", "all indexes already exist");
     }
     Ok(())
+}
+
+/// Creates the indexes, of a collection that it creates too where there is none; whether it did.
+fn create(
+    invocation: &mut Invocation<'_>,
+    namespace: &Namespace,
+    series: Option<&Series>,
+    specs: &[IndexSpec],
+) -> Result<(IndexesCreated, bool), Halt> {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let existing = match series {
+            Some(series) => Some(Arc::clone(&series.buckets)),
+            None => invocation.collection_not_view(namespace)?,
+        };
+        invocation.refuse_if_long(existing.as_ref().is_some_and(|collection| is_long(collection)))?;
+        let was_created = existing.is_none();
+        let collection = match existing.map_or_else(|| create_collection(invocation, namespace), Ok) {
+            // Another client was faster with the name, and a third one has dropped that collection.
+            Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS && attempt < ATTEMPTS_MAX => continue,
+            other => other?,
+        };
+        if let Some(encrypted) = collection.encrypted_fields() {
+            for spec in specs {
+                encrypted_fields::check_index(&encrypted, spec.key_pattern())?;
+            }
+        }
+        match invocation.service.catalog.create_indexes(&collection, specs, invocation) {
+            // It was dropped before the first index was there. Another one may have its name by now.
+            Err(failure)
+                if failure.code() == ErrorCode::NAMESPACE_NOT_FOUND
+                    && collection.is_dropped()
+                    && series.is_none()
+                    && attempt < ATTEMPTS_MAX => {}
+            other => {
+                let created = other?;
+                invocation.note_written(created.lsn);
+                return Ok((created, was_created));
+            }
+        }
+    }
 }
 
 fn is_long(collection: &Collection) -> bool {

@@ -8,6 +8,7 @@ mod id_join;
 mod lost_history;
 mod memory_limit;
 mod resumed_streams;
+mod same_name;
 mod scripts;
 mod server;
 mod shared_streams;
