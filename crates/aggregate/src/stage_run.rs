@@ -22,13 +22,18 @@ impl StageRun {
         self.facts.lock().clone()
     }
 
+    /// How many documents came out of it.
+    pub fn returned(&self) -> u64 {
+        self.returned.load(Ordering::Relaxed)
+    }
+
     /// Adds to a stage as it was sent: what it did, once it has ended, how many documents came out of it, and how long it
     /// and what is below it took.
     pub fn describe(&self, stage: &mut DocumentBuf) {
         let elapsed = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed));
         stage
             .extend(self.facts().as_ref())
-            .append("nReturned", self.returned.load(Ordering::Relaxed) as i64)
+            .append("nReturned", self.returned() as i64)
             .append("executionTimeMillisEstimate", elapsed.as_millis() as i64);
     }
 }

@@ -145,7 +145,8 @@ fn keys(index: &Index, victim: &Victim) -> Result<Vec<Vec<u8>>> {
 
 impl Catalog {
     /// Inserts into a capped collection, a document a batch, so that what each pushes out goes with it. Inserts wait for
-    /// each other: the order of records is that of the log.
+    /// each other: the order of records is that of the log. How many documents were handled is told too; `None` where the
+    /// collection was gone before the first.
     pub(crate) fn insert_capped(
         &self,
         collection: &Collection,
@@ -153,8 +154,8 @@ impl Catalog {
         offset: usize,
         order: Order,
         operation: &dyn OperationSource,
-    ) -> Result<Option<Inserted>> {
-        let mut inserted = Inserted::default();
+    ) -> Result<Option<(Inserted, usize)>> {
+        let (mut inserted, mut handled) = (Inserted::default(), documents.len());
         let _in_order = lock(&collection.capped_order, operation)?;
         for (position, document) in documents.iter().enumerate() {
             if inserted.count > 0 {
@@ -164,8 +165,10 @@ impl Catalog {
             match self.insert_batch(collection, document, offset + position, order, Place::Log, operation) {
                 Ok(Some(part)) => inserted.add(part),
                 Ok(None) if position == 0 => return Ok(None),
+                // The others go where the name leads to then.
                 Ok(None) => {
-                    inserted.stopped_by = Some(crate::dropped(collection));
+                    handled = position;
+                    break;
                 }
                 Err(failure) if inserted.count == 0 => return Err(failure),
                 Err(failure) => inserted.stopped_by = Some(failure),
@@ -177,6 +180,6 @@ impl Catalog {
         if inserted.count > 0 {
             collection.bell.ring();
         }
-        Ok(Some(inserted))
+        Ok(Some((inserted, handled)))
     }
 }

@@ -56,8 +56,10 @@ impl Catalog {
         let indexes = self.put_drop(&mut batch, &collection)?;
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
         self.past_states.note_removed(&self.store, namespace, lsn);
+        // No name leads to a collection that says that it was dropped.
+        let mut collections = self.collections.write();
         collection.set_dropped();
-        self.collections.write().remove(&collection);
+        collections.remove(&collection);
         Ok(Some(DropOutcome { indexes, lsn }))
     }
 

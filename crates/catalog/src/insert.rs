@@ -107,7 +107,7 @@ impl Catalog {
         while first < documents.len() && inserted.stopped_by.is_none() {
             let count = batch_length(&documents[first..], count_max);
             let batch = &documents[first..first + count];
-            let part = match self.insert_next(namespace, batch, first, order, operation) {
+            let (part, handled) = match self.insert_next(namespace, batch, first, order, operation) {
                 Ok(Some(part)) => part,
                 // Dropped since it was looked up: the next round creates it anew.
                 Ok(None) => continue,
@@ -117,21 +117,22 @@ impl Catalog {
                         count_max = count / 2;
                         continue;
                     }
-                    Inserted { failures: vec![(first, failure)], ..Inserted::default() }
+                    (Inserted { failures: vec![(first, failure)], ..Inserted::default() }, count)
                 }
                 Err(failure) if first == 0 => return Err(failure),
-                Err(failure) => Inserted { stopped_by: Some(failure), ..Inserted::default() },
+                Err(failure) => (Inserted { stopped_by: Some(failure), ..Inserted::default() }, count),
             };
             let is_stopped = order == Order::Ordered && !part.failures.is_empty();
             inserted.add(part);
             if is_stopped {
                 break;
             }
-            first += count;
+            first += handled;
         }
         Ok(inserted)
     }
 
+    /// Inserts documents of one batch, and says how many of them it has handled; `None` where the collection is gone.
     fn insert_next(
         &self,
         namespace: &Namespace,
@@ -139,7 +140,7 @@ impl Catalog {
         first: usize,
         order: Order,
         operation: &dyn OperationSource,
-    ) -> Result<Option<Inserted>> {
+    ) -> Result<Option<(Inserted, usize)>> {
         if first > 0 {
             operation.operation().note_change();
             operation.operation().check()?;
@@ -147,7 +148,10 @@ impl Catalog {
         let collection = self.collection_or_create(namespace, operation)?;
         match collection.cap() {
             Some(_) => self.insert_capped(&collection, batch, first, order, operation),
-            None => self.insert_batch(&collection, batch, first, order, Place::Log, operation),
+            None => {
+                let inserted = self.insert_batch(&collection, batch, first, order, Place::Log, operation)?;
+                Ok(inserted.map(|inserted| (inserted, batch.len())))
+            }
         }
     }
 

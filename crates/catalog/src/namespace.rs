@@ -21,6 +21,8 @@ impl Namespace {
     pub const OPLOG_DATABASE: &str = "local";
     /// The oplog's name in it.
     pub const OPLOG_COLLECTION: &str = "oplog.rs";
+    /// The name of the collection that a database's profiler writes.
+    pub const PROFILE_COLLECTION: &str = "system.profile";
 
     /// Checks both names.
     /// # Errors
@@ -75,6 +77,12 @@ impl Namespace {
     /// Whether it is a collection of the server's, whose indexes cannot be hidden. Buckets are a user's.
     pub fn is_of_system(&self) -> bool {
         self.collection().strip_prefix("system.").is_some_and(|name| !name.starts_with("buckets."))
+    }
+
+    /// Whether the oplog tells of it. What a server keeps for itself alone is not told: the database `local`, and what the
+    /// profiler writes.
+    pub fn is_replicated(&self) -> bool {
+        self.database() != Self::OPLOG_DATABASE && self.collection() != Self::PROFILE_COLLECTION
     }
 
     /// The database's name.

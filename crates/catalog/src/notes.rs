@@ -120,7 +120,7 @@ pub(crate) fn batch_of_start() -> Batch<'static> {
 impl Catalog {
     /// Whether the oplog tells of changes to a collection of that name.
     pub fn tells_of(&self, namespace: &Namespace) -> bool {
-        self.store().keeps_history() && namespace.database() != Namespace::OPLOG_DATABASE
+        self.store().keeps_history() && namespace.is_replicated()
     }
 
     /// Writes an entry that changes nothing, with `data` as its `o`.
@@ -140,9 +140,9 @@ impl Catalog {
     }
 }
 
-/// Whether the oplog tells of a collection: what is `local` to a server is not its concern.
+/// Whether the oplog tells of a collection.
 pub(crate) fn is_told_of(collection: &Collection) -> bool {
-    collection.store.keeps_history() && collection.namespace().database() != Namespace::OPLOG_DATABASE
+    collection.store.keeps_history() && collection.namespace().is_replicated()
 }
 
 /// Begins a batch of writes to a collection's documents.

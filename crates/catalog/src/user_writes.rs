@@ -13,7 +13,11 @@ const INTERNAL_DATABASES: [&str; 3] = ["admin", "config", "local"];
 /// # Errors
 /// `UserWritesBlocked`.
 pub(crate) fn check(namespace: &Namespace, operation: &dyn OperationSource) -> Result<()> {
-    if namespace.collection() == "system.profile" { Ok(()) } else { check_database(namespace.database(), operation) }
+    if namespace.collection() == Namespace::PROFILE_COLLECTION {
+        Ok(())
+    } else {
+        check_database(namespace.database(), operation)
+    }
 }
 
 /// The same of a collection, whose name is not looked up where nobody's writes are blocked.

@@ -15,9 +15,9 @@ use crate::known_commands;
 use crate::operations::{Beginning, at_shutdown};
 use crate::profiler::Outcome;
 use crate::service::Service;
-use crate::transactions::{Fate, check_writes, fate_by_reply, is_inside};
+use crate::transactions::{Fate, check_targets, fate_by_reply, is_inside};
 use crate::write_concern::{self, Acknowledgement};
-use bunko_bson::{DocumentBuf, DocumentRef, Element, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::{StateAsked, Turn, check_database};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{Message, Sequence};
@@ -145,6 +145,15 @@ impl<'a> Request<'a> {
     /// The command's first value; null where there is none.
     pub fn argument(&self) -> ValueRef<'a> {
         self.first.map_or(ValueRef::Null, |first| first.value)
+    }
+
+    /// The namespaces that a `bulkWrite` names, whether they came in the body or as a sequence. Malformed entries are left out:
+    /// they are refused where they are read.
+    pub(crate) fn bulk_namespaces(&self) -> impl Iterator<Item = &'a str> {
+        let in_body = self.body.get("nsInfo").and_then(ValueRef::as_array);
+        let in_body = in_body.into_iter().flat_map(ArrayRef::iter).filter_map(ValueRef::as_document);
+        let in_sequence = self.sequence("nsInfo").into_iter().flat_map(|sequence| sequence.documents.clone());
+        in_body.chain(in_sequence).filter_map(|info| info.get("ns").and_then(ValueRef::as_str))
     }
 
     /// The documents of an array field that came as a sequence.
@@ -283,7 +292,7 @@ impl Service {
         }
         if let Some(number) = invocation.options.transaction_number {
             invocation.check_out_session(number)?;
-            check_writes(&invocation)?;
+            check_targets(&invocation)?;
         }
         if !invocation.is_of_transaction() {
             invocation.connection.haste.set(false);
@@ -295,11 +304,19 @@ impl Service {
         let room_before = out.capacity();
         let mut reply = Writer::new(out);
         let generation = self.access.generation();
-        let outcome = if self.write_lock.is_closed() && is_held_back(command.name, request.body) {
+        let mut outcome = if self.write_lock.is_closed() && is_held_back(command.name, request.body) {
             invocation.wait_for_write_lock().and_then(|()| (command.run)(&mut invocation, &mut reply))
         } else {
             (command.run)(&mut invocation, &mut reply)
         };
+        for _ in 0..OVERTAKEN_MAX {
+            if !is_overtaken(&invocation, &outcome) {
+                break;
+            }
+            out.truncate(start);
+            reply = Writer::new(out);
+            outcome = (command.run)(&mut invocation, &mut reply);
+        }
         // Also where the failure ended as a write error, or where nobody heard of it.
         // The reply leaves with the connection, and is no longer the operation's.
         let given_away = reply.capacity_bytes().saturating_sub(room_before);
@@ -381,6 +398,18 @@ impl Service {
         }
         Ok(())
     }
+}
+
+/// How often a read begins anew because its collection was dropped.
+const OVERTAKEN_MAX: usize = 100;
+
+/// Whether a command has read a collection that was dropped meanwhile, and nothing else has come of it: another collection may have
+/// the name by now. What comes of later batches is told.
+fn is_overtaken(invocation: &Invocation<'_>, outcome: &Result<(), Halt>) -> bool {
+    matches!(outcome, Err(Halt::Failed(failure)) if failure.code() == ErrorCode::QUERY_PLAN_KILLED)
+        && matches!(invocation.command.name, "aggregate" | "count" | "distinct" | "find")
+        && invocation.written().is_none()
+        && !invocation.is_of_transaction()
 }
 
 /// Refuses a reply that is no document any more.

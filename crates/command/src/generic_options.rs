@@ -123,6 +123,7 @@ const GENERIC: &[&str] = &[
     "apiVersion",
     "apiStrict",
     "apiDeprecationErrors",
+    "stmtId",
     INTERNAL_MAX_TIME,
 ];
 
@@ -181,7 +182,7 @@ impl GenericOptions {
             let message = "writeConcern is not allowed within a multi-statement transaction";
             return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
         }
-        options.api.check(command.name, request.body)?;
+        options.api.check(command.name, request)?;
         if options.transaction_number.is_some() || options.transaction.first_given().is_some() {
             options.check_transaction(command, request)?;
         }
@@ -241,6 +242,9 @@ impl GenericOptions {
             INTERNAL_MAX_TIME if !value.is_number() => return Err(wrong_type(name, value, "long")),
             INTERNAL_MAX_TIME => self.has_internal_max_time = true,
             "maxTimeMS" => self.max_time = max_time(value)?,
+            // The number of a statement says nothing of a command that does one.
+            "stmtId" if value.is_nullish() || matches!(value, ValueRef::Int32(_)) => {}
+            "stmtId" => return Err(wrong_type(&format!("{}.stmtId", command.name), value, "int")),
             "comment" => self.comment = Some(value.to_value()),
             "autocommit" | "startTransaction" => self.transaction.read(name, value)?,
             "apiVersion" | "apiStrict" | "apiDeprecationErrors" => self.api.read(name, value)?,

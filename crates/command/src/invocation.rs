@@ -14,12 +14,12 @@ use crate::fail_points::InjectedError;
 use crate::field_kinds::{Kind, field};
 use crate::fields::{Fields, elements};
 use crate::generic_options::GenericOptions;
-use crate::made_while_read;
 use crate::operation_description;
 use crate::operations::{Interruption, RunningOperation};
 use crate::query_settings;
 use crate::service::Service;
 use crate::sessions::CheckedOut;
+use crate::unstored;
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -203,7 +203,7 @@ impl<'a> Invocation<'a> {
             }
         };
         let namespace = Namespace::new(self.request.database, name)?;
-        made_while_read::check(self, &namespace, self.command)?;
+        unstored::check(self, &namespace, self.command)?;
         self.note_collection(name);
         Ok(namespace)
     }

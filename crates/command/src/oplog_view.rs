@@ -1,54 +1,42 @@
-//! `local.oplog.rs` for commands: `find`, `aggregate` and `count` read it, it has no indexes to list and a size for
-//! `collStats`; all others are refused.
+//! `local.oplog.rs` for commands. Every read of it goes through [`open`] or, with a tailable cursor, through
+//! [`find`]: both read the entries that `Entries` makes.
 
 use crate::collection_statistics::CollectionStatistics;
 use crate::cursor_store::CursorSource;
 use crate::invocation::Invocation;
 use crate::replica_set::Deployment;
-use bunko_aggregate::{DocumentStream, Environment, Pipeline};
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueRef};
-use bunko_catalog::{Catalog, Namespace};
+use crate::source_stages::Surroundings;
+use crate::unstored;
+use bunko_aggregate::{DocumentStream, Environment, Pipeline, Plannable};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Timestamp, ValueRef};
+use bunko_catalog::{Catalog, Namespace, Validation, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
-use bunko_oplog::{Entries, Feed, Reach};
-use bunko_query::{FindQuery, Hint, QueryScope};
+use bunko_oplog::Entries;
+use bunko_query::FindQuery;
 use bunko_store::{Bell, Direction, Space};
 use std::sync::Arc;
 
 /// How much work it is to make an entry.
 const WORK_PER_ENTRY: usize = 16;
-/// The commands that read it.
-const READERS: [&str; 5] = ["find", "aggregate", "collStats", "count", "listIndexes"];
 
 /// Whether the namespace is that of an oplog that there is.
 pub(crate) fn is_oplog(catalog: &Catalog, namespace: &Namespace) -> bool {
     namespace.is_oplog() && catalog.store().keeps_history()
 }
 
-/// Refuses what a view cannot do.
-/// # Errors
-/// `CommandNotSupported` where a command that does not read it names the oplog; numbers of their own where it would be dropped.
-pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<()> {
-    let command = invocation.command.name;
-    if !is_oplog(&invocation.service.catalog, namespace) || READERS.contains(&command) {
-        return Ok(());
-    }
-    if command == "drop" {
-        let (code, message) = match invocation.service.deployment() {
-            Deployment::SetMember => (5_255_000, "can't drop live oplog while replicating"),
-            Deployment::Standalone => {
-                (5_255_001, "can't drop oplog on storage engines that support replSetResizeOplog command")
-            }
-        };
-        return Err(Failure::new(ErrorCode(code), message));
-    }
-    let message = format!(
-        "{command} is not supported on {namespace}, a view of the log that only find, aggregate and count read"
-    );
-    Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message))
+/// The refusal to drop it.
+pub(crate) fn cannot_be_dropped(invocation: &Invocation<'_>) -> Failure {
+    let (code, message) = match invocation.service.deployment() {
+        Deployment::SetMember => (5_255_000, "can't drop live oplog while replicating"),
+        Deployment::Standalone => {
+            (5_255_001, "can't drop oplog on storage engines that support replSetResizeOplog command")
+        }
+    };
+    Failure::new(ErrorCode(code), message)
 }
 
-/// What `listCollections` shows of it: name, kind, and the size that it is kept to.
+/// Its document in `listCollections`: name, kind, and the size that it is kept to.
 pub(crate) fn description(catalog: &Catalog, database: &str) -> Option<DocumentBuf> {
     let size_bytes = catalog.store().history_bytes_max().filter(|_| database == Namespace::OPLOG_DATABASE)?;
     let options = DocumentBuf::new().with("capped", true).with("size", size_bytes as i64);
@@ -57,26 +45,12 @@ pub(crate) fn description(catalog: &Catalog, database: &str) -> Option<DocumentB
     Some(document.with("options", &options).with("info", &info))
 }
 
-/// How many of its entries a query finds.
-/// # Errors
-/// As opening it for `find`.
-pub(crate) fn count(invocation: &Invocation<'_>, query: FindQuery) -> Result<u64> {
-    invocation.operation().leave_shared_thread()?;
-    let mut found = find(invocation, query, None, AtEnd::Closes)?;
-    let mut count = 0;
-    while found.next()?.is_some() {
-        count += 1;
-    }
-    Ok(count)
-}
-
-/// What `collStats` says of it.
+/// Its statistics, for `collStats` and its like.
 /// # Errors
 /// As reading it: its entries are counted.
-pub(crate) fn statistics(invocation: &Invocation<'_>) -> Result<CollectionStatistics> {
-    let all = FindQuery::new(DocumentRef::EMPTY, invocation.scope())?;
-    let count = count(invocation, all)?;
-    let store = invocation.service.catalog.store();
+pub(crate) fn statistics(surroundings: &Surroundings) -> Result<CollectionStatistics> {
+    let store = surroundings.catalog.store();
+    let count = surroundings.entry_count.count(store, &mut || surroundings.operation.work(WORK_PER_ENTRY))?;
     let bytes = store.history_span().map_or(0, |span| span.end.0 - span.start.0);
     let cap = store.history_bytes_max().map(|bytes_max| (0, bytes_max as i64));
     Ok(CollectionStatistics {
@@ -89,11 +63,22 @@ pub(crate) fn statistics(invocation: &Invocation<'_>) -> Result<CollectionStatis
         settings: DocumentBuf::new(),
     })
 }
-
 /// The database that has it, and the bytes of the log that it reaches back.
 pub(crate) fn database(catalog: &Catalog) -> Option<(&'static str, u64)> {
     let span = catalog.store().history_span()?;
     Some((Namespace::OPLOG_DATABASE, span.end.0 - span.start.0))
+}
+
+/// Reads all of it, as `validate` does.
+/// # Errors
+/// As reading it.
+pub(crate) fn validate(catalog: &Catalog, operation: &Arc<OperationContext>) -> Result<Validation> {
+    let mut validation = Validation::default();
+    let mut entries = entries(catalog, Direction::Forward, None, operation)?;
+    while entries.next()?.is_some() {
+        validation.records += 1;
+    }
+    Ok(validation)
 }
 
 /// What a cursor of `find` does at the end of what there is.
@@ -106,21 +91,56 @@ pub(crate) enum AtEnd {
     Awaits,
 }
 
-/// Opens it for `find`: `sort` is that of the command. A tailable cursor sees what is durable.
+/// Opens it below a pipeline, whose first filters may say how far back it is read.
+/// # Errors
+/// As reading it.
+pub(crate) fn open(
+    catalog: &Catalog,
+    pipeline: &Pipeline,
+    direction: Direction,
+    operation: &Arc<OperationContext>,
+) -> Result<Box<dyn DocumentStream>> {
+    Ok(Box::new(entries(catalog, direction, earliest_of(pipeline), operation)?))
+}
+
+/// Its entries that there are now, from `from` on.
+pub(crate) fn entries(
+    catalog: &Catalog,
+    direction: Direction,
+    from: Option<Timestamp>,
+    operation: &Arc<OperationContext>,
+) -> Result<impl DocumentStream + use<>> {
+    let entries = Entries::open(catalog.store(), direction, from)?;
+    Ok(Stream { entries, operation: Arc::clone(operation) })
+}
+
+/// Opens it to go on with what is written later. Entries of acknowledged writes are there at once.
+fn follow(
+    catalog: &Catalog,
+    pipeline: &Pipeline,
+    operation: &Arc<OperationContext>,
+) -> Result<Box<dyn DocumentStream>> {
+    let store = catalog.store();
+    store.sync_history().map_err(from_storage)?;
+    let from = earliest_of(pipeline).unwrap_or(Timestamp { seconds: 0, increment: 0 });
+    let entries = Entries::follow(store, from)?;
+    Ok(Box::new(Stream { entries, operation: Arc::clone(operation) }))
+}
+
+/// Opens it for `find`: `sort` is that of the command.
 /// # Errors
 /// `BadValue` for an index hint: there are no indexes; and for a tailable cursor that does not go forward, or that is
-/// limited.
+/// limited; as `check_searches` and [`open`].
 pub(crate) fn find(
     invocation: &Invocation<'_>,
     query: FindQuery,
     sort: Option<DocumentRef<'_>>,
     at_end: AtEnd,
 ) -> Result<Box<dyn CursorSource>> {
-    let direction = match &query.hint {
-        None if query.key_bounds.is_none() => Direction::Forward,
-        Some(Hint::Natural(direction)) if query.key_bounds.is_none() => *direction,
-        _ => return Err(Failure::bad_value("hint provided does not correspond to an existing index")),
-    };
+    if query.key_bounds.is_some() {
+        return Err(Failure::bad_value("hint provided does not correspond to an existing index"));
+    }
+    let direction = unstored::direction(query.hint.as_ref())?;
     let is_tailable = at_end != AtEnd::Closes;
     if is_tailable && (direction == Direction::Backward || query.sort.is_some()) {
         return Err(Failure::bad_value("a tailable cursor on the oplog goes forward, without a sort"));
@@ -136,58 +156,46 @@ pub(crate) fn find(
     if let Some(limit) = query.limit {
         stages.push(&DocumentBuf::new().with("$limit", limit as i64));
     }
-    let scope = Arc::clone(&query.scope);
-    let stream = if is_tailable {
-        follow(invocation, stages.as_ref(), scope)?
+    let (catalog, operation) = (&invocation.service.catalog, invocation.operation());
+    let pipeline = Pipeline::parse(stages.as_ref(), Environment::new(Arc::clone(&query.scope)))?;
+    unstored::check_searches(&pipeline)?;
+    let entries = if is_tailable {
+        follow(catalog, &pipeline, operation)?
     } else {
-        open(invocation, stages.as_ref(), scope, direction)?
+        open(catalog, &pipeline, direction, operation)?
     };
-    let bell = invocation.service.catalog.store().durable_bell().map(Arc::clone);
+    let stream = pipeline.open(entries);
+    let bell = catalog.store().durable_bell().map(Arc::clone);
     Ok(Box::new(Found { stream, query, at_end, bell, current: DocumentBuf::new(), projected: Vec::new() }))
 }
 
-/// Opens it under the stages of a pipeline.
-/// # Errors
-/// Those of the stages.
-pub(crate) fn open(
-    invocation: &Invocation<'_>,
-    stages: ArrayRef<'_>,
-    scope: Arc<QueryScope>,
-    direction: Direction,
-) -> Result<Box<dyn DocumentStream>> {
-    let pipeline = Pipeline::parse(stages, Environment::new(scope))?;
-    let first = stages.iter().next().and_then(ValueRef::as_document);
-    let from = first.and_then(|stage| earliest(stage.get("$match")?.as_document()?));
-    let entries = Entries::open(invocation.service.catalog.store(), direction, from)?;
-    Ok(pipeline.open(Box::new(Stream { entries, operation: Arc::clone(invocation.operation()) })))
-}
-
-/// Opens it under the stages of a pipeline, to go on with what is written later.
-fn follow(
-    invocation: &Invocation<'_>,
-    stages: ArrayRef<'_>,
-    scope: Arc<QueryScope>,
-) -> Result<Box<dyn DocumentStream>> {
-    let pipeline = Pipeline::parse(stages, Environment::new(scope))?;
-    let first = stages.iter().next().and_then(ValueRef::as_document);
-    let from = first.and_then(|stage| earliest(stage.get("$match")?.as_document()?));
-    let from = from.unwrap_or(Timestamp { seconds: 0, increment: 0 });
-    let feed = Feed::from_time(invocation.service.catalog.store(), from)?;
-    Ok(pipeline.open(Box::new(Following { feed, operation: Arc::clone(invocation.operation()) })))
-}
-
-/// What no entry that matches is earlier than.
-fn earliest(filter: DocumentRef<'_>) -> Option<Timestamp> {
-    match filter.get("ts")? {
-        ValueRef::Timestamp(at) => Some(at),
-        ValueRef::Document(operators) => operators.iter().find_map(|operator| match (operator.name, operator.value) {
-            ("$gte" | "$gt" | "$eq", ValueRef::Timestamp(at)) => Some(at),
-            _ => None,
-        }),
+/// The time that no entry is earlier than that passes a pipeline's first filters, where they say one.
+pub(crate) fn earliest_of(pipeline: &Pipeline) -> Option<Timestamp> {
+    let filters = pipeline.stages().map_while(|stage| match stage.plannable() {
+        Plannable::Filter(filter) => Some(filter),
         _ => None,
-    }
+    });
+    filters.filter_map(earliest).max()
 }
 
+/// As [`earliest_of`], for one filter.
+fn earliest(filter: DocumentRef<'_>) -> Option<Timestamp> {
+    let bounds = filter.iter().filter_map(|condition| match (condition.name, condition.value) {
+        ("$and", ValueRef::Array(all)) => all.iter().filter_map(ValueRef::as_document).filter_map(earliest).max(),
+        ("ts", ValueRef::Timestamp(at)) => Some(at),
+        ("ts", ValueRef::Document(operators)) => operators
+            .iter()
+            .filter_map(|operator| match (operator.name, operator.value) {
+                ("$gte" | "$gt" | "$eq", ValueRef::Timestamp(at)) => Some(at),
+                _ => None,
+            })
+            .max(),
+        _ => None,
+    });
+    bounds.max()
+}
+
+/// The entries, one after the other.
 struct Stream {
     /// `None` where the oplog was there a moment ago and is not.
     entries: Option<Entries>,
@@ -198,21 +206,6 @@ impl DocumentStream for Stream {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
         self.operation.work(WORK_PER_ENTRY)?;
         self.entries.as_mut().and_then(Entries::next).transpose()
-    }
-}
-
-/// Entries as they become durable.
-struct Following {
-    /// `None` where the oplog was there a moment ago and is not.
-    feed: Option<Feed>,
-    operation: Arc<OperationContext>,
-}
-
-impl DocumentStream for Following {
-    fn next(&mut self) -> Result<Option<DocumentBuf>> {
-        self.operation.work(WORK_PER_ENTRY)?;
-        let Some(feed) = &mut self.feed else { return Ok(None) };
-        Ok(feed.next(&|_| true, Reach::All)?.map(|entry| entry.document))
     }
 }
 
@@ -232,11 +225,36 @@ impl CursorSource for Found {
         self.current = entry;
         self.query.projected(self.current.as_ref(), &mut self.projected).map(Some)
     }
+
     fn stays_open(&self) -> bool {
         self.at_end != AtEnd::Closes
     }
 
     fn bell(&self) -> Option<&Arc<Bell>> {
         self.bell.as_ref().filter(|_| self.at_end == AtEnd::Awaits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_testkit::shell;
+
+    #[test]
+    fn filters_say_how_far_back_it_is_read() {
+        for (filter, expected) in [
+            ("{}", None),
+            ("{ts: Timestamp(5, 1)}", Some(5)),
+            ("{ts: {$gte: Timestamp(5, 1)}}", Some(5)),
+            ("{ts: {$gt: Timestamp(5, 1), $lt: Timestamp(9, 1)}}", Some(5)),
+            ("{ts: {$lt: Timestamp(9, 1)}}", None),
+            ("{ts: {$gt: 5}}", None),
+            ("{op: 'i', $and: [{ts: {$gt: Timestamp(5, 1)}}, {ts: {$gt: Timestamp(7, 1)}}]}", Some(7)),
+            ("{$or: [{ts: {$gt: Timestamp(5, 1)}}, {op: 'c'}]}", None),
+            ("{ts: {$not: {$gt: Timestamp(5, 1)}}}", None),
+        ] {
+            let filter = shell::parse_document(filter).expect("a filter");
+            assert_eq!(earliest(filter.as_ref()).map(|at| at.seconds), expected, "{filter:?}");
+        }
     }
 }

@@ -2,15 +2,16 @@
 
 use crate::searched_collection::{Present, SearchedCollection};
 use crate::service::Service;
-use crate::session_collections::SessionCollection;
 use crate::source_stages::{self, Surroundings};
+use crate::transactions::check_read;
+use crate::unstored::Unstored;
 use crate::{collation_option, time_series, vector_search};
 use bunko_aggregate::{
     Access, DocumentStream, Documents, Environment, Flow, LookupVisitor, Lookups, Pipeline, Plannable, PlannerPart,
     ScoredDocuments, Searched, SourceName, SourceStage, Sources, Stage, involved_collections,
 };
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, StringOrder, ValueRef};
-use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace, Reading};
+use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace, Reading, Transaction};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
 use bunko_operation::OperationContext;
@@ -46,9 +47,34 @@ pub(crate) struct Resolved {
     pub views_count: usize,
     /// In which order the first of them has strings; by bytes where there is none.
     pub strings: StringOrder,
-    /// What is below them.
+    /// What is below them, and its name.
     pub namespace: Namespace,
-    pub collection: Option<Noted>,
+    pub below: Below,
+}
+
+/// What is below all views.
+#[derive(Clone)]
+pub(crate) enum Below {
+    Collection(Noted),
+    /// Documents that are made while they are read, without a planner.
+    Unstored(Unstored),
+    Absent,
+}
+
+impl Below {
+    pub(crate) fn collection(&self) -> Option<&Noted> {
+        match self {
+            Self::Collection(noted) => Some(noted),
+            Self::Unstored(_) | Self::Absent => None,
+        }
+    }
+
+    pub(crate) fn unstored(&self) -> Option<Unstored> {
+        match self {
+            Self::Unstored(unstored) => Some(*unstored),
+            Self::Collection(_) | Self::Absent => None,
+        }
+    }
 }
 
 /// A collection, and the indexes that were ready.
@@ -64,19 +90,22 @@ impl fmt::Debug for PipelineSources {
     }
 }
 
-/// Follows views down to a collection or to nothing.
+/// Follows views down to what is below them.
 /// # Errors
 /// `ViewDepthLimitExceeded`.
 pub(crate) fn resolve(catalog: &Catalog, namespace: &Namespace) -> Result<Resolved> {
     resolve_by(catalog, namespace, &|namespace| catalog.collection(namespace))
 }
 
-/// The same as an operation sees it, whose transaction may have created a collection.
+/// As [`resolve`], for an operation, whose transaction may have created a collection, and may not read all of them.
 /// # Errors
-/// As [`resolve`].
+/// As [`resolve`] and [`check_read`].
 pub(crate) fn resolve_for(catalog: &Catalog, namespace: &Namespace, operation: &OperationContext) -> Result<Resolved> {
     let resolved = resolve_by(catalog, namespace, &|namespace| catalog.collection_for(namespace, operation))?;
-    if resolved.collection.is_none() {
+    if Transaction::of(operation).is_some() {
+        check_read(resolved.namespace.database(), resolved.namespace.collection())?;
+    }
+    if resolved.below.collection().is_none() {
         catalog.check_never_removed(namespace, operation)?;
     }
     Ok(resolved)
@@ -91,17 +120,20 @@ fn resolve_by(
     let mut strings = StringOrder::default();
     let mut below = namespace.clone();
     loop {
+        if let Some(unstored) = Unstored::at(catalog, &below) {
+            return Ok(resolved(&pipelines, strings, below, Below::Unstored(unstored)));
+        }
         if let Some(collection) = find(&below) {
             let indexes = collection.ready_indexes().into();
-            return Ok(resolved(&pipelines, strings, below, Some(Noted { collection, indexes })));
+            return Ok(resolved(&pipelines, strings, below, Below::Collection(Noted { collection, indexes })));
         }
-        let Some(view) = catalog.view(&below)? else { return Ok(resolved(&pipelines, strings, below, None)) };
+        let Some(view) = catalog.view(&below)? else { return Ok(resolved(&pipelines, strings, below, Below::Absent)) };
         if pipelines.is_empty() {
             strings = view.strings()?;
         }
         pipelines.push(view.pipeline);
         let Ok(next) = Namespace::new(namespace.database(), &view.view_on) else {
-            return Ok(resolved(&pipelines, strings, below, None));
+            return Ok(resolved(&pipelines, strings, below, Below::Absent));
         };
         below = next;
         // The view at the limit can be defined, but not read.
@@ -137,15 +169,15 @@ pub(crate) fn reads_by_itself(pipeline: ArrayRef<'_>) -> bool {
     first.is_some_and(|first| matches!(first.name, "$rankFusion" | "$scoreFusion" | "$vectorSearch"))
 }
 
-fn resolved(pipelines: &[ArrayBuf], strings: StringOrder, namespace: Namespace, collection: Option<Noted>) -> Resolved {
+fn resolved(pipelines: &[ArrayBuf], strings: StringOrder, namespace: Namespace, below: Below) -> Resolved {
     let views = pipelines.iter().rev().flat_map(|pipeline| pipeline.as_ref().iter()).collect();
-    Resolved { views, views_count: pipelines.len(), strings, namespace, collection }
+    Resolved { views, views_count: pipelines.len(), strings, namespace, below }
 }
 
 impl PipelineSources {
     pub(crate) fn new(service: &Service, database: &str, scope: &QueryScope) -> Arc<Self> {
         Arc::new(Self {
-            surroundings: Surroundings::of(service),
+            surroundings: Surroundings::of(service, &scope.operation),
             database: database.to_owned(),
             operation: Arc::clone(&scope.operation),
             settings: scope.settings.clone(),
@@ -189,7 +221,7 @@ impl PipelineSources {
             return Ok(resolved.clone());
         }
         let mut resolved = resolve_for(&self.surroundings.catalog, namespace, &self.operation)?;
-        if let (Some(noted), true) = (&mut resolved.collection, self.snapshot.get().is_some()) {
+        if let (Below::Collection(noted), true) = (&mut resolved.below, self.snapshot.get().is_some()) {
             // Of an index that was finished since, the snapshot knows nothing.
             noted.indexes = [noted.collection.id_index()].into();
         }
@@ -222,15 +254,15 @@ impl Sources for PipelineSources {
         let resolved = self.note_namespace(&namespace)?;
         let stages = behind_views(&resolved, pipeline);
         let parsed = Pipeline::parse(stages.as_ref(), environment.over(Some(source)))?;
-        if let Some(sessions) = SessionCollection::below(Some(&resolved)).filter(|_| !parsed.brings_documents()) {
-            return Ok(parsed.open(sessions.open(&self.surroundings, &parsed, &self.operation)?));
+        if let Some(unstored) = resolved.below.unstored().filter(|_| !parsed.brings_documents()) {
+            return Ok(parsed.open(unstored.open(&self.surroundings, &parsed, None)?));
         }
         let (part, pipeline) = parsed.split_for_planner();
         if pipeline.brings_documents() {
             return Ok(pipeline.open(Box::new(Documents::none())));
         }
         let query = planner_query(part, &pipeline, Arc::clone(&environment.scope))?;
-        let Some(noted) = resolved.collection else {
+        let Below::Collection(noted) = resolved.below else {
             if query.near.is_some() {
                 return Err(no_collection_near(&resolved.namespace));
             }
@@ -243,7 +275,9 @@ impl Sources for PipelineSources {
 
     fn access(&self, source: &SourceName, path: &str, strings: &StringOrder) -> Access {
         let resolved = self.namespace(source).and_then(|namespace| self.note_namespace(&namespace));
-        let Ok(Resolved { views_count: 0, collection: Some(noted), .. }) = resolved else { return Access::Scan };
+        let Ok(Resolved { views_count: 0, below: Below::Collection(noted), .. }) = resolved else {
+            return Access::Scan;
+        };
         let begins = |index: &Arc<Index>| {
             index.kind.answers() == Answers::ByField
                 && index.strings == *strings
@@ -258,7 +292,7 @@ impl Sources for PipelineSources {
 
     fn lookups(&self, source: &SourceName, path: &str, strings: &StringOrder) -> Result<Option<Box<dyn Lookups>>> {
         let resolved = self.note_namespace(&self.namespace(source)?)?;
-        let Resolved { views_count: 0, collection: Some(Noted { collection, indexes }), .. } = resolved else {
+        let Resolved { views_count: 0, below: Below::Collection(Noted { collection, indexes }), .. } = resolved else {
             return Ok(None);
         };
         let snapshot = self.snapshot(&collection)?;
@@ -283,7 +317,11 @@ impl Sources for PipelineSources {
 
     fn searched(&self, source: &SourceName) -> Result<Option<Box<dyn Searched>>> {
         let resolved = self.note_namespace(&self.namespace(source)?)?;
-        let Some(Noted { collection, .. }) = resolved.collection else { return Ok(None) };
+        let collection = match resolved.below {
+            Below::Collection(Noted { collection, .. }) => collection,
+            Below::Unstored(unstored) => return Err(unstored.refusal("a search", &resolved.namespace)),
+            Below::Absent => return Ok(None),
+        };
         let snapshot = self.snapshot(&collection)?;
         let present = Reading::of(&*self.operation).is_present().then(|| Present {
             catalog: Arc::clone(&self.surroundings.catalog),
@@ -328,11 +366,7 @@ impl Lookups for ByIndex {
 /// # Errors
 /// Those of filters.
 pub(crate) fn planner_query(part: PlannerPart, rest: &Pipeline, scope: Arc<QueryScope>) -> Result<FindQuery> {
-    let filter = match part.filters.as_slice() {
-        [] => DocumentBuf::new(),
-        [only] => only.clone(),
-        several => DocumentBuf::new().with("$and", &several.iter().collect::<ArrayBuf>()),
-    };
+    let filter = all_of(&part.filters);
     let near = part.near.as_deref().map(|stage| near_asked(stage, &scope)).transpose()?.flatten();
     let mut query = FindQuery::new(filter.as_ref(), scope)?;
     query.near = near;
@@ -346,6 +380,15 @@ pub(crate) fn planner_query(part: PlannerPart, rest: &Pipeline, scope: Arc<Query
         query.needed = Some(fields.into_iter().map(String::into_boxed_str).collect());
     }
     Ok(query)
+}
+
+/// The filter that lets through what all filters do.
+pub(crate) fn all_of(filters: &[DocumentBuf]) -> DocumentBuf {
+    match filters {
+        [] => DocumentBuf::new(),
+        [only] => only.clone(),
+        several => DocumentBuf::new().with("$and", &several.iter().collect::<ArrayBuf>()),
+    }
 }
 
 fn near_asked(stage: &dyn Stage, scope: &QueryScope) -> Result<Option<NearAsked>> {

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Source: MongoDB manual, "Database Profiler".
 const PROFILE_BYTES_MAX: u64 = 1024 * 1024;
 /// The collection's name.
-pub(crate) const PROFILE: &str = "system.profile";
+pub(crate) const PROFILE: &str = Namespace::PROFILE_COLLECTION;
 
 /// What `profile` sets.
 #[derive(Debug)]

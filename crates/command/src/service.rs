@@ -31,6 +31,7 @@ use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::{MemoryLimits, OperationContext};
+use bunko_oplog::EntryCount;
 use bunko_wire::Compressor;
 use parking_lot::Mutex;
 use std::cell::LazyCell;
@@ -245,6 +246,8 @@ pub struct Service {
     pub counters: Arc<Counters>,
     /// Effects of the shortage of memory.
     pub memory_counts: MemoryCounts,
+    /// What is known of how many entries the oplog has.
+    pub entry_count: Arc<EntryCount>,
     /// The thread that deletes what is expired.
     pub time_to_live: TimeToLive,
     /// Time and chance.
@@ -297,6 +300,7 @@ impl Service {
             pace: ConnectionPace::default(),
             memory_counts: MemoryCounts::default(),
             counters: Arc::default(),
+            entry_count: Arc::default(),
             time_to_live: TimeToLive::default(),
             started,
             started_at_ms: world.now_ms(),

@@ -5,10 +5,6 @@
 //! A collection that is really there under such a name, from a version that let clients make it, is what it was.
 //! Source: MongoDB manual 8.2, "The `config` Database"; fields as a replica set of MongoDB's shows them.
 
-use crate::commands::aggregate::Aggregation;
-use crate::dispatch::Halt;
-use crate::invocation::Invocation;
-use crate::pipeline_sources::Resolved;
 use crate::sessions::{SHARDS, Session, SessionTable, WriteKind};
 use crate::source_stages::Surroundings;
 use bunko_aggregate::{DocumentStream, Pipeline};
@@ -16,15 +12,11 @@ use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::{Catalog, Namespace, Reading};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
-use bunko_operation::OperationContext;
 use bunko_oplog::{Entries, TERM};
-use bunko_query::Hint;
 use std::sync::Arc;
 use std::time::Duration;
 
 const DATABASE: &str = "config";
-/// The commands that read them, and the one that lists no indexes; `explain` asks for the command inside.
-const READERS: [&str; 5] = ["find", "aggregate", "count", "distinct", "listIndexes"];
 /// How much work it is to look at a session.
 const WORK_PER_SESSION: usize = 4;
 /// How much more it is to read a record of the log.
@@ -62,29 +54,16 @@ impl SessionCollection {
         Self::named(namespace).filter(|_| catalog.collection(namespace).is_none())
     }
 
-    /// The one that a pipeline reads.
-    pub(crate) fn below(resolved: Option<&Resolved>) -> Option<Self> {
-        resolved.filter(|resolved| resolved.collection.is_none()).and_then(|resolved| Self::named(&resolved.namespace))
-    }
-
     /// Opens it under a pipeline, of which the planner has taken nothing.
     /// # Errors
-    /// `InvalidOptions` where a past state is read, which is not kept; `IndexNotFound` for a search for words.
-    pub(crate) fn open(
-        self,
-        surroundings: &Surroundings,
-        pipeline: &Pipeline,
-        operation: &Arc<OperationContext>,
-    ) -> Result<Box<dyn DocumentStream>> {
-        if !Reading::of(&**operation).is_present() {
+    /// `InvalidOptions` where a past state is read, which is not kept.
+    pub(crate) fn open(self, surroundings: &Surroundings, pipeline: &Pipeline) -> Result<Box<dyn DocumentStream>> {
+        if !Reading::of(&*surroundings.operation).is_present() {
             let message = format!(
                 "{DATABASE}.{} shows the present only: it cannot be read with readConcern 'snapshot' or in a transaction",
                 self.name()
             );
             return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
-        }
-        if pipeline.searches_text() {
-            return Err(Failure::new(ErrorCode::INDEX_NOT_FOUND, "text index required for $text query"));
         }
         let times = match pipeline.dependencies() {
             Dependencies::All => Times::Read,
@@ -94,49 +73,11 @@ impl SessionCollection {
         Ok(Box::new(SessionDocuments {
             collection: self,
             surroundings: surroundings.clone(),
-            operation: Arc::clone(operation),
             times,
             next_shard: 0,
             sessions: Vec::new(),
         }))
     }
-}
-
-/// Refuses what no command but those that read them does with one.
-/// # Errors
-/// `CommandNotSupported`.
-pub(crate) fn check(catalog: &Catalog, namespace: &Namespace, command: &str) -> Result<()> {
-    if SessionCollection::at(catalog, namespace).is_some() && !READERS.contains(&command) {
-        return Err(refusal(command, namespace));
-    }
-    Ok(())
-}
-
-/// The refusal of something that cannot be done with one.
-pub(crate) fn refusal(what: &str, namespace: &Namespace) -> Failure {
-    let message = format!(
-        "{what} is not supported on {namespace}, a view of the sessions that only find, aggregate, count and distinct read"
-    );
-    Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message)
-}
-
-/// Opens the one that a pipeline reads, if it reads one.
-/// # Errors
-/// `BadValue` for a hint other than to look at all documents: there are no indexes; as [`SessionCollection::open`].
-pub(crate) fn open(
-    invocation: &Invocation<'_>,
-    aggregation: &Aggregation,
-) -> Result<Option<Box<dyn DocumentStream>>, Halt> {
-    let Aggregation { query, pipeline, resolved, .. } = aggregation;
-    let Some(collection) = SessionCollection::below(resolved.as_ref()).filter(|_| !pipeline.brings_documents()) else {
-        return Ok(None);
-    };
-    if let Some(Hint::Name(_) | Hint::KeyPattern(_)) = &query.hint {
-        return Err(Failure::bad_value("hint provided does not correspond to an existing index").into());
-    }
-    invocation.refuse_if_long(true)?;
-    let surroundings = Surroundings::of(invocation.service);
-    Ok(Some(collection.open(&surroundings, pipeline, invocation.operation())?))
 }
 
 /// Those that a database has.
@@ -169,7 +110,6 @@ enum Times {
 struct SessionDocuments {
     collection: SessionCollection,
     surroundings: Surroundings,
-    operation: Arc<OperationContext>,
     times: Times,
     next_shard: usize,
     /// Those of the shard before that are yet to be shown.
@@ -179,7 +119,7 @@ struct SessionDocuments {
 impl DocumentStream for SessionDocuments {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
         loop {
-            self.operation.work(WORK_PER_SESSION)?;
+            self.surroundings.operation.work(WORK_PER_SESSION)?;
             let Some(session) = self.sessions.pop() else {
                 if self.next_shard == SHARDS {
                     return Ok(None);
@@ -216,7 +156,7 @@ impl SessionDocuments {
         let Some(last) = session.last_write() else { return Ok(None) };
         let mut document = DocumentBuf::new().with("_id", &session.id.to_document()).with("txnNum", last.number);
         if let (Some(lsn), Times::Read) = (last.lsn, self.times) {
-            self.operation.work(WORK_PER_RECORD)?;
+            self.surroundings.operation.work(WORK_PER_RECORD)?;
             if let Some((at, time_ms)) = Entries::last_time_at(self.surroundings.catalog.store(), lsn)? {
                 document.append("lastWriteOpTime", &DocumentBuf::new().with("ts", at).with("t", TERM));
                 document.append("lastWriteDate", ValueRef::DateTime(time_ms as i64));

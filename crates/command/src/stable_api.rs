@@ -1,8 +1,9 @@
 //! `apiVersion` and what goes with it: a client's wish for nothing but what later servers have too.
 
 use crate::collection_uuid;
+use crate::dispatch::Request;
 use crate::fields::wrong_type;
-use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
+use bunko_bson::{ArrayRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// The commands of version 1.
@@ -134,14 +135,14 @@ impl StableApi {
     /// # Errors
     /// 4886600 for a wish without a version; `APIStrictError` where a strict client asks for a command, a field or a stage
     /// that version 1 has not.
-    pub fn check(self, command: &str, body: DocumentRef<'_>) -> Result<()> {
+    pub fn check(self, command: &str, request: &Request<'_>) -> Result<()> {
         if self.has_wish && !self.has_version {
             return Err(Failure::new(
                 ErrorCode(4_886_600),
                 "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion",
             ));
         }
-        if self.is_strict { check_strictly(command, body) } else { Ok(()) }
+        if self.is_strict { check_strictly(command, request) } else { Ok(()) }
     }
 }
 
@@ -149,10 +150,19 @@ fn refusal(message: String) -> Failure {
     Failure::new(ErrorCode::API_STRICT_ERROR, message)
 }
 
-fn check_strictly(command: &str, body: DocumentRef<'_>) -> Result<()> {
+fn check_strictly(command: &str, request: &Request<'_>) -> Result<()> {
     if !has(command) {
-        return Err(refusal(format!("Provided apiStrict:true, but the command {command} is not in API Version 1")));
+        let message = format!(
+            "Provided apiStrict:true, but the command {command} is not in API Version 1. Information on supported commands \
+             and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api."
+        );
+        return Err(refusal(message));
     }
+    if writes_functions(command, request) {
+        let message = format!("Provided apiStrict:true, but the command {command} attempts to write to system.js.");
+        return Err(refusal(message));
+    }
+    let body = request.body;
     let outside = FIELDS_OUTSIDE.iter().find(|(name, _)| *name == command).map_or(&[][..], |(_, fields)| fields);
     let is_outside = |name: &str| name == collection_uuid::NAME || outside.contains(&name);
     if let Some(element) = body.iter().find(|element| is_outside(element.name)) {
@@ -162,6 +172,18 @@ fn check_strictly(command: &str, body: DocumentRef<'_>) -> Result<()> {
         (_, Some(ValueRef::Array(stages)), _) => check_stages(stages),
         ("createIndexes", _, Some(ValueRef::Array(indexes))) => check_indexes(indexes),
         _ => Ok(()),
+    }
+}
+
+/// Whether the command writes to the collection of stored functions, which version 1 has not.
+fn writes_functions(command: &str, request: &Request<'_>) -> bool {
+    const FUNCTIONS: &str = "system.js";
+    match command {
+        "insert" | "update" | "delete" | "findAndModify" => request.argument().as_str() == Some(FUNCTIONS),
+        "bulkWrite" => {
+            request.bulk_namespaces().any(|full| full.split_once('.').is_some_and(|(_, name)| name == FUNCTIONS))
+        }
+        _ => false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which `system.` collections clients may make and write to.
 
-use crate::session_collections::{self, SessionCollection};
+use crate::session_collections::SessionCollection;
+use crate::unstored;
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -21,9 +22,7 @@ pub(crate) fn check_writable(catalog: &Catalog, namespace: &Namespace, creation:
     if matches!(namespace.collection(), "system.profile" | "system.views") {
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, format!("cannot write to {namespace}")));
     }
-    if SessionCollection::at(catalog, namespace).is_some() {
-        return Err(session_collections::refusal("a write", namespace));
-    }
+    unstored::refuse(catalog, namespace, "a write")?;
     match check_creatable(namespace) {
         Err(failure) if creation == Creation::Implied && catalog.collection(namespace).is_none() => Err(failure),
         _ => Ok(()),

@@ -1,6 +1,6 @@
 //! `$vectorSearch`: finds the index that it names, and the documents.
 
-use crate::pipeline_sources::Resolved;
+use crate::pipeline_sources::{Below, Resolved};
 use bunko_aggregate::{ScoredDocuments, StageRun};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Catalog, Collection, Namespace, SearchIndex, from_storage};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Opens the documents that are nearest. Without a collection nobody looks at the specification; without an index of that
 /// name there are none, as there are of a view, which cannot have one.
 /// # Errors
-/// Those of the search node; those of the storage; what the operation says.
+/// Those of the search node; those of the storage; what the operation says; `CommandNotSupported` where nothing is stored.
 pub(crate) fn open(
     resolved: &Resolved,
     specification: DocumentRef<'_>,
@@ -21,7 +21,11 @@ pub(crate) fn open(
     operation: &OperationContext,
 ) -> Result<Box<dyn ScoredDocuments>> {
     let nothing = || Box::new(Nothing) as Box<dyn ScoredDocuments>;
-    let Some(noted) = &resolved.collection else { return Ok(nothing()) };
+    let noted = match &resolved.below {
+        Below::Collection(noted) => noted,
+        Below::Unstored(unstored) => return Err(unstored.refusal("$vectorSearch", &resolved.namespace)),
+        Below::Absent => return Ok(nothing()),
+    };
     let request = Request::parse(specification)?;
     if resolved.views_count > 0 && !is_of_view(resolved, specification) {
         return Ok(nothing());

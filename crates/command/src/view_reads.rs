@@ -1,4 +1,5 @@
-//! `find`, `count` and `distinct` of a view: the command as a pipeline behind the view's own.
+//! `find`, `count` and `distinct` of a view, or of what is made while it is read: the command as a pipeline behind the view's
+//! own.
 
 use crate::commands::aggregate::{hint, open, prepare};
 use crate::cursor_store::CursorSource;
@@ -6,17 +7,11 @@ use crate::dispatch::Halt;
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
-use crate::session_collections::SessionCollection;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_query::DistinctValues;
+use bunko_query::{DistinctValues, Hint};
 use std::sync::Arc;
-
-/// Whether a name that no collection has is that of a view, or of a collection of sessions, which is read like one.
-pub(crate) fn is_view(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<bool> {
-    Ok(SessionCollection::named(namespace).is_some() || invocation.service.catalog.view(namespace)?.is_some())
-}
 
 /// Opens what a `find` of a view asks for, and says whether it may be long.
 /// # Errors
@@ -60,7 +55,7 @@ fn find_stages(fields: &Fields<'_>) -> Result<ArrayBuf> {
     }
     let mut stages = match_stage(fields, "filter")?;
     if let Some(sort) = fields.document("sort")?.filter(|sort| !sort.is_empty()) {
-        // The order that a collection has is the order that a view has.
+        // From which end the collection below is read stands in the hint.
         if sort.get("$natural").is_none() {
             stages.push(&DocumentBuf::new().with("$sort", sort));
         }
@@ -103,8 +98,19 @@ fn read(
 ) -> Result<(Box<dyn CursorSource>, bool), Halt> {
     let scope = scope_with_let(fields, invocation.scope_in(fields, namespace)?)?;
     let mut aggregation = prepare(invocation, Some(namespace), stages.as_ref(), scope)?;
-    aggregation.query.hint = hint(invocation, fields, Some(namespace))?;
+    aggregation.query.hint = hint_of(invocation, fields, namespace)?;
     open(invocation, aggregation)
+}
+
+/// The hint that a command gives for what is below a view: a sort by `$natural` is one too.
+/// # Errors
+/// Those of [`Hint::parse`].
+pub(crate) fn hint_of(invocation: &Invocation<'_>, fields: &Fields<'_>, namespace: &Namespace) -> Result<Option<Hint>> {
+    let natural = fields.document("sort")?.filter(|sort| sort.get("$natural").is_some());
+    match (hint(invocation, fields, Some(namespace))?, natural) {
+        (None, Some(natural)) => Hint::parse(ValueRef::Document(natural)),
+        (given, _) => Ok(given),
+    }
 }
 
 /// How many documents a `count` of a view finds.

@@ -79,6 +79,7 @@ codes! {
     NOT_EXACT_VALUE_FIELD = 111 "NotExactValueField";
     WRITE_CONFLICT = 112 "WriteConflict";
     COMMAND_NOT_SUPPORTED = 115 "CommandNotSupported";
+    CONFLICTING_OPERATION_IN_PROGRESS = 117 "ConflictingOperationInProgress";
     DOCUMENT_VALIDATION_FAILURE = 121 "DocumentValidationFailure";
     INVALID_REPLICA_SET_CONFIG = 93 "InvalidReplicaSetConfig";
     NOT_SECONDARY = 95 "NotSecondary";
@@ -133,6 +134,7 @@ codes! {
     FAIL_POINT_SET_FAILED = 230 "FailPointSetFailed";
     QUERY_FEATURE_NOT_ALLOWED = 224 "QueryFeatureNotAllowed";
     TRANSACTION_COMMITTED = 256 "TransactionCommitted";
+    INCOMPLETE_TRANSACTION_HISTORY = 217 "IncompleteTransactionHistory";
     TRANSACTION_TOO_OLD = 225 "TransactionTooOld";
     OPERATION_NOT_SUPPORTED_IN_TRANSACTION = 263 "OperationNotSupportedInTransaction";
     OBJECT_IS_BUSY = 314 "ObjectIsBusy";

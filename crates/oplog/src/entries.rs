@@ -1,18 +1,26 @@
-//! The entries one after the other, from either end.
+//! The entries one after the other: from either end, and as they come.
 
 use crate::entry::{Entry, Happening, Telling, tell};
+use crate::feed::{Feed, Reach};
 use bunko_bson::{DocumentBuf, Timestamp};
 use bunko_catalog::from_storage;
 use bunko_errors::Result;
 use bunko_store::{Direction, History, Lsn, Moment, StorageError, Store};
+use std::collections::VecDeque;
+use std::sync::Arc;
 
-/// Reads the oplog as it was when it was opened. Fails with `CappedPositionLost` where it was given up before it was
-/// read so far, and is not to be used then.
+/// Reads the oplog: as it was when it was opened, from either end, or on and on as it becomes durable. The entries are the same.
+/// Fails with `CappedPositionLost` where it was given up before it was read so far, and is not to be used then.
 pub struct Entries {
-    history: History,
-    direction: Direction,
-    /// Entries of the record at hand that are yet to be read, the next one last.
-    ahead: Vec<Entry>,
+    log: Records,
+    /// Entries of the record at hand that are yet to be read, the next one first.
+    ahead: VecDeque<Entry>,
+}
+
+/// The records that are read.
+enum Records {
+    Present(History, Direction),
+    Coming(Box<Feed>),
 }
 
 impl Entries {
@@ -23,7 +31,19 @@ impl Entries {
     pub fn open(store: &Store, direction: Direction, from: Option<Timestamp>) -> Result<Option<Self>> {
         let is_early = |moment: Moment| from.is_some_and(|from| moment.last_timestamp() < from);
         let history = store.history(direction, &is_early).map_err(from_storage)?;
-        Ok(history.map(|history| Self { history, direction, ahead: Vec::new() }))
+        Ok(history.map(|history| Self::new(Records::Present(history, direction))))
+    }
+
+    /// Opens it to go on with what is written later: the end is only that of what is durable.
+    /// # Errors
+    /// As reading it.
+    pub fn follow(store: &Arc<Store>, from: Timestamp) -> Result<Option<Self>> {
+        let feed = Feed::from_time(store, from)?.map(Feed::together);
+        Ok(feed.map(|feed| Self::new(Records::Coming(Box::new(feed)))))
+    }
+
+    fn new(log: Records) -> Self {
+        Self { log, ahead: VecDeque::new() }
     }
 
     /// When the last entry of the record at a place in the log happened: its `ts`, and its time by the wall clock in
@@ -52,19 +72,33 @@ impl Entries {
         }
     }
 
-    fn next_entry(&mut self) -> Result<Option<DocumentBuf>> {
-        while self.ahead.is_empty() {
-            let Some(record) = self.history.next_record().map_err(from_storage)? else { return Ok(None) };
-            let ahead = &mut self.ahead;
-            tell(record, &|_| true, Telling::Together, &mut |happening| {
-                ahead.push(happening.into_entry());
-                Ok(())
-            })?;
-            if self.direction == Direction::Forward {
-                self.ahead.reverse();
+    /// Reads one record, which may have no entries; false at the end.
+    fn read(&mut self) -> Result<bool> {
+        let Self { log, ahead } = self;
+        let mut add = |happening: Happening<'_>| {
+            ahead.push_back(happening.into_entry());
+            Ok(())
+        };
+        match log {
+            Records::Coming(feed) => feed.read(&|_| true, Reach::All, &mut add),
+            Records::Present(history, direction) => {
+                let Some(record) = history.next_record().map_err(from_storage)? else { return Ok(false) };
+                tell(record, &|_| true, Telling::Together, &mut add)?;
+                if *direction == Direction::Backward {
+                    ahead.make_contiguous().reverse();
+                }
+                Ok(true)
             }
         }
-        Ok(self.ahead.pop().map(|entry| entry.document))
+    }
+
+    fn next_entry(&mut self) -> Result<Option<DocumentBuf>> {
+        while self.ahead.is_empty() {
+            if !self.read()? {
+                return Ok(None);
+            }
+        }
+        Ok(self.ahead.pop_front().map(|entry| entry.document))
     }
 }
 

@@ -22,6 +22,7 @@ pub struct Feed {
     seen: Timestamp,
     /// Tells when there is nothing to be read, where only that is wanted which it follows.
     following: Option<Following>,
+    telling: Telling,
 }
 
 /// Whether a feed reads what it knows to be nothing for it.
@@ -64,7 +65,14 @@ impl Feed {
             ahead: VecDeque::new(),
             seen,
             following: None,
+            telling: Telling::Apart,
         }
+    }
+
+    /// Lets it tell transactions as the oplog shows them, of which the beginning may have been given up.
+    #[must_use]
+    pub(crate) fn together(self) -> Self {
+        Self { telling: Telling::Together, ..self }
     }
 
     /// Lets it pass over what others wrote; all that is wanted of it has to be in the scope that is followed.
@@ -120,7 +128,8 @@ impl Feed {
                 continue;
             };
             let Record { moment, chained, .. } = record;
-            if tell(record, wants, Telling::Apart, each)? == Told::WithoutBeginning {
+            let told = tell(record, wants, self.telling, each)?;
+            if told == Told::WithoutBeginning && self.telling == Telling::Apart {
                 return Err(from_storage(StorageError::HistoryLost));
             }
             // All of a chain happened where its last record stands, and when that did.
@@ -128,7 +137,7 @@ impl Feed {
             (self.record, self.position) = (last.lsn, last.lsn);
             if moment == end {
                 self.position = last.end;
-                self.seen = last.last_timestamp();
+                self.seen = last.timestamp(0);
             }
             return Ok(true);
         }
@@ -158,7 +167,8 @@ impl Feed {
         self.record
     }
 
-    /// No entry that is yet to come is earlier or of that time.
+    /// When the record happened that was looked at last, or at the beginning a time that none before it is later than. No entry
+    /// of a record that is yet to come is earlier or of that time.
     pub fn seen(&self) -> Timestamp {
         self.seen
     }

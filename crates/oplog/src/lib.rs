@@ -8,10 +8,12 @@
 //! Source: the fields of entries as `local.oplog.rs` of MongoDB 8.0 shows them.
 #![forbid(unsafe_code)]
 
+mod count;
 mod entries;
 mod entry;
 mod feed;
 
+pub use count::EntryCount;
 pub use entries::Entries;
 pub use entry::{Change, Entry, Happening, TERM};
 pub use feed::{Feed, Reach};

@@ -19,6 +19,9 @@ const ENTRIES_PER_POLL: u32 = 16;
 const ENTRIES_PER_POLL_MAX: u32 = 128;
 /// Where they took longer than that, fewer are examined before the next.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// A run that has taken so long ends when its collection is dropped. MongoDB's plans yield for the first time after as long.
+/// Source: MongoDB manual 8.2, `internalQueryExecYieldPeriodMS`.
+const LONG_RUN: Duration = Duration::from_millis(10);
 
 /// What a running plan has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,6 +75,8 @@ pub(crate) struct Run {
     entries_per_poll: u32,
     until_poll: u32,
     polled: Instant,
+    /// When it began; `None` where the collection had been dropped by then.
+    began: Option<Instant>,
     /// Entries examined up to the last poll, and after how many the run is given up.
     works: u64,
     works_max: u64,
@@ -85,7 +90,7 @@ impl Run {
 
     /// Counts one examined entry.
     /// # Errors
-    /// What the operation says; `QueryPlanKilled` where the collection has been dropped.
+    /// What the operation says; `QueryPlanKilled` where the collection was dropped under a run that takes long.
     #[inline]
     pub fn tick(&mut self) -> Result<()> {
         self.until_poll -= 1;
@@ -109,7 +114,9 @@ impl Run {
         let entries = if is_slow { self.entries_per_poll / 2 } else { self.entries_per_poll * 2 };
         self.entries_per_poll = entries.clamp(1, ENTRIES_PER_POLL_MAX);
         (self.until_poll, self.polled) = (self.entries_per_poll, now);
-        if self.collection.is_dropped() {
+        // Its snapshot could be read further. So a plan that is soon done is not ended.
+        let is_long = self.began.is_none_or(|began| now.duration_since(began) > LONG_RUN);
+        if is_long && self.collection.is_dropped() {
             return Err(dropped(&self.collection));
         }
         self.query.scope.operation.check()
@@ -139,6 +146,7 @@ pub struct Execution {
 impl Execution {
     pub(crate) fn new(plan: Plan, snapshot: Arc<Snapshot>) -> Self {
         let parts = plan.parts();
+        let now = Instant::now();
         let run = Run {
             snapshot,
             collection: Arc::clone(&parts.collection),
@@ -150,7 +158,8 @@ impl Execution {
             statistics: vec![StageStatistics::default(); parts.stages],
             entries_per_poll: ENTRIES_PER_POLL,
             until_poll: ENTRIES_PER_POLL,
-            polled: Instant::now(),
+            polled: now,
+            began: (!parts.collection.is_dropped()).then_some(now),
             works: 0,
             works_max: u64::MAX,
             is_exhausted: false,

@@ -35,7 +35,9 @@ pub use count::{CountPlan, count};
 pub use distinct::{DistinctValues, distinct, distinct_of_plan, distinct_query};
 pub use equality_lookup::EqualityLookup;
 pub use execution::{Execution, ExecutionStatistics};
-pub use explain::{Explained, Verbosity, append_spilled, explain_count, explain_log_read, explain_plan};
+pub use explain::{
+    Explained, LogRead, LogRun, Verbosity, append_spilled, explain_count, explain_log_read, explain_plan,
+};
 pub use expr_filter::{CollectionScans, ExprInFilter, QueryScope, parse_filter, parse_plan_filter, parse_stage_filter};
 pub use find_query::{Distinct, DistinctOf, FindQuery, Hint, KeyBounds, parse_count, parse_limit};
 pub use footing::{Footing, Standing};

@@ -1,5 +1,6 @@
 //! Commits of more than one record of the log holds, and those that others would wait for.
 
+use crate::engines::Keeping;
 use crate::failpoint::{self, Failpoint};
 use crate::followers;
 use crate::journal::{Appended, Journal};
@@ -74,8 +75,11 @@ impl Store {
             self.engines.open_for(part.effects(0))?;
         }
         let nothing = Batch::new();
-        let lasting = |part| if self.is_volatile(part) { &nothing } else { part };
-        let logged: Vec<&Batch<'_>> = parts.iter().map(lasting).collect();
+        let kept = |part| match self.keeping(part) {
+            Keeping::Whole => part,
+            Keeping::Place => &nothing,
+        };
+        let logged: Vec<&Batch<'_>> = parts.iter().map(kept).collect();
         let mut links = self.journal.append_links(&logged)?;
         let effects: u64 = parts.iter().map(|part| part.effects_count() as u64).sum();
         let ahead_bytes = (effects * AHEAD_BYTES_PER_EFFECT).max(AHEAD_BYTES_MIN);

@@ -32,6 +32,15 @@ pub enum Survival {
     Volatile,
 }
 
+/// What the log keeps of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeping {
+    /// All of it, also where it changes nothing: its notes are read back.
+    Whole,
+    /// Its place. All that it changes is lost by a restart.
+    Place,
+}
+
 /// An engine that a store may use.
 #[derive(Clone)]
 pub struct EngineKind {
@@ -252,14 +261,21 @@ impl Engines {
         self.routed().names()
     }
 
-    /// Whether nothing of the effects is to be there after a restart. That a keyspace exists, and where, is.
-    pub fn are_volatile(&self, mut effects: Effects<'_>) -> bool {
-        self.has_others.load(Ordering::Acquire) && {
-            let others = self.others.load();
-            effects.all(|effect| {
-                let outlives = matches!(effect, Effect::CreateKeyspace { .. } | Effect::DropKeyspace { .. });
-                !outlives && others.survival(effect.keyspace()) == Some(Survival::Volatile)
-            })
+    /// What the log keeps of a batch with these effects. That a keyspace exists, and where, outlives a restart.
+    pub fn keeping(&self, mut effects: Effects<'_>) -> Keeping {
+        if !self.has_others.load(Ordering::Acquire) {
+            return Keeping::Whole;
+        }
+        let others = self.others.load();
+        let is_volatile = |effect: Effect<'_>| {
+            let outlives = matches!(effect, Effect::CreateKeyspace { .. } | Effect::DropKeyspace { .. });
+            !outlives && others.survival(effect.keyspace()) == Some(Survival::Volatile)
+        };
+        match effects.next() {
+            // Whatever such a batch tells is told of no engine's contents.
+            None => Keeping::Whole,
+            Some(first) if is_volatile(first) && effects.all(is_volatile) => Keeping::Place,
+            Some(_) => Keeping::Whole,
         }
     }
 

@@ -44,13 +44,13 @@ struct State {
     /// Whether a sync was asked for whose end rings what is due.
     is_asked: bool,
     rung_at: Option<Instant>,
-    /// Where followers may go on whom nothing before concerns, and what time it was there: one that is on disk, and one that
-    /// may not be yet.
+    /// Where followers may go on whom nothing before concerns, and when the record before that happened: one that is on disk,
+    /// and one that may not be yet.
     mark: Option<Mark>,
     next_mark: Option<Mark>,
 }
 
-/// An end that the log had for readers, and a time that nothing behind it has.
+/// An end that the log had for readers, and when the last record before it happened, which nothing behind it did.
 pub(crate) type Mark = (Lsn, Timestamp);
 
 struct Scope {
@@ -74,8 +74,8 @@ pub struct Following {
 pub enum Quiet {
     /// There may be.
     No,
-    /// Nothing has been noted. With a place of the log that is on disk, where it may go on, and a time that nothing behind
-    /// that has.
+    /// Nothing has been noted. With a place of the log that is on disk, where it may go on, and when the last record before
+    /// that happened.
     Yes(Option<(Lsn, Timestamp)>),
 }
 

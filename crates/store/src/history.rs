@@ -244,8 +244,8 @@ impl Store {
     /// Whether there is nothing for a follower that has read up to a place.
     pub fn quiet(&self, following: &Following, from: Lsn) -> Quiet {
         let Journal::Log(log) = &self.journal else { return Quiet::No };
-        // In this order: what is noted by now is all that was seen up to that end.
-        let time = self.newest_time_max();
+        // In this order: what is noted by now is all that was seen up to that end. The record of that time is before it.
+        let time = self.newest_time();
         let end = self.watermark.visible();
         let now = log.followers().all_are_told().then_some((end, time));
         log.followers().quiet(following, from, now, log.synced_lsn())

@@ -56,7 +56,7 @@ pub use engine::{
     Direction, Effort, Engine, KeptForViews, KeyCursor, KeyRange, Place, Reclaimed, RecordCursor, RecordRange, Space,
     TakeRecord, View,
 };
-pub use engines::{EngineKind, EngineTable, OpenEngine, Opening, Survival};
+pub use engines::{EngineKind, EngineTable, Keeping, OpenEngine, Opening, Survival};
 pub use error::StorageError;
 pub use followed::{ChangedRecords, Changes};
 pub use followers::{Following, NamesOf, Quiet};

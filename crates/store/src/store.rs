@@ -3,7 +3,7 @@
 use crate::chain::holds_others_up;
 use crate::checkpoint::Checkpointer;
 use crate::data_directory::DataDirectory;
-use crate::engines::{EngineTable, Engines, Survival};
+use crate::engines::{EngineTable, Engines, Keeping, Survival};
 use crate::failpoint::{self, Failpoint};
 use crate::followed::Followed;
 use crate::history::{self, Kept, noted_from};
@@ -285,9 +285,9 @@ impl Store {
         Ok(appended)
     }
 
-    /// Whether all that a batch changes is lost by a restart, while other keyspaces of the store are not.
-    pub fn is_volatile(&self, batch: &Batch<'_>) -> bool {
-        !batch.remembers() && self.engines.are_volatile(batch.effects(0))
+    /// What the log keeps of a batch. A log that is read back as a history has every change, wherever it was made.
+    pub fn keeping(&self, batch: &Batch<'_>) -> Keeping {
+        if self.keeps_history() || batch.remembers() { Keeping::Whole } else { self.engines.keeping(batch.effects(0)) }
     }
 
     /// Shows all keys and values that batches so far have had the store remember, in no order. They are in memory, all of
@@ -358,11 +358,9 @@ impl Store {
         }
         let now_ms = (self.options.clock)();
         let in_order = |moment| self.watermark.appended(moment);
-        let appended = if self.is_volatile(batch) {
-            // It has its place among the others, and leaves nothing but that in the log.
-            self.journal.append(&Batch::new(), now_ms, in_order)?
-        } else {
-            self.journal.append(batch, now_ms, in_order)?
+        let appended = match self.keeping(batch) {
+            Keeping::Whole => self.journal.append(batch, now_ms, in_order)?,
+            Keeping::Place => self.journal.append(&Batch::new(), now_ms, in_order)?,
         };
         // Even a failed application must not hold up the watermark: the log has failed, readers go on.
         let applying = Applying { store: self, lsn: appended.lsn };

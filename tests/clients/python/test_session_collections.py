@@ -95,9 +95,12 @@ def test_they_are_listed_and_not_written(set_client):
         lambda: set_client.config.transactions.insert_one({"_id": 1}),
         lambda: set_client.config.transactions.delete_many({}),
         lambda: set_client.config["system.sessions"].update_one({}, {"$set": {"a": 1}}),
-        lambda: set_client.config.transactions.create_index("txnNum"),
+        lambda: set_client.config["system.sessions"].create_index("lastUse"),
         lambda: set_client.config.drop_collection("transactions"),
     ]:
         with pytest.raises(OperationFailure) as refused:
             write()
         assert refused.value.code == 115
+    with pytest.raises(OperationFailure) as refused:
+        set_client.config.transactions.create_index("txnNum")
+    assert refused.value.code == 20

@@ -6,7 +6,7 @@ use super::retryable_write::{commit_with, tell};
 use super::{Outcome, SessionName, WriteHistory};
 use crate::Catalog;
 use bunko_store::planted::{self, Bug};
-use bunko_store::{Batch, Lsn};
+use bunko_store::{Batch, Keeping, Lsn};
 
 /// Commits the changes of a session's transaction, a batch or a chain of them, together with word that it is committed.
 /// # Errors
@@ -36,7 +36,7 @@ pub(crate) fn commit_transaction(
     if let [batch] = parts {
         return commit_with(catalog, history, (session, number), &Ranges::one(COMMIT), &Outcome::One, batch);
     }
-    if parts.iter().all(|part| catalog.store.is_volatile(part)) {
+    if parts.iter().all(|part| catalog.store.keeping(part) == Keeping::Place) {
         // As there: a restart takes the changes too.
         let (written, _) = catalog.store.commit_chain(parts)?;
         commit_with(catalog, history, (session, number), &Ranges::one(COMMIT), &Outcome::One, &mut Batch::new())?;

@@ -6,7 +6,7 @@ use super::{Outcome, SessionName, WRITE_HISTORIES};
 use crate::{Catalog, from_storage};
 use bunko_errors::Result;
 use bunko_operation::OperationSource;
-use bunko_store::{Batch, Location, Lsn, RecordId};
+use bunko_store::{Batch, Keeping, Location, Lsn, RecordId};
 use parking_lot::Mutex;
 
 /// Outdated records that go with one write, besides the one that is replaced.
@@ -182,14 +182,14 @@ pub(super) fn commit_with(
     batch: &mut Batch<'_>,
 ) -> bunko_store::Result<Lsn> {
     let mut own = Batch::new();
-    let is_volatile = catalog.store.is_volatile(batch);
-    let batch = if is_volatile {
-        // What outlives a restart may not stand among what does not. Nothing can be lost between the two: a restart
-        // takes what was written too.
-        catalog.store.commit(batch)?;
-        &mut own
-    } else {
-        batch
+    let batch = match catalog.store.keeping(batch) {
+        Keeping::Whole => batch,
+        Keeping::Place => {
+            // The log would keep the whole batch for the sake of the word. Nothing can be lost between the two commits:
+            // a restart takes what was written too.
+            catalog.store.commit(batch)?;
+            &mut own
+        }
     };
     let word = tell(catalog, history, (session, number), (ranges, outcome), batch);
     let (lsn, location) = match word.told {

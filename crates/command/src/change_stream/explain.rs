@@ -15,7 +15,8 @@ use bunko_aggregate::StageRun;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::Result;
-use bunko_query::{Explained, FindQuery, Verbosity, explain_log_read};
+use bunko_query::{Explained, FindQuery, LogRead, LogRun, Verbosity, explain_log_read};
+use bunko_store::Direction;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -82,7 +83,7 @@ fn run(asked: &Asked, source: Stream) -> Result<Ran> {
     let (mut stream, runs) = asked.pipeline.open_counted_from(Box::new(source));
     let mut told = 0;
     while let Some(event) = stream.next()? {
-        told += if asked.splits { fragments(event.as_ref(), None)?.len().max(1) as u64 } else { 1 };
+        told += if asked.splits { fragments(event.as_ref())?.len().max(1) as u64 } else { 1 };
     }
     drop(stream);
     let entries = reading.lock().entries();
@@ -98,7 +99,8 @@ fn log_read(asked: &Asked, from: Timestamp, verbosity: Verbosity, ran: Option<&R
     let query = FindQuery::new(filter.as_ref(), Arc::clone(&asked.pipeline.environment().scope))?;
     let elapsed = ran.map_or(Duration::ZERO, |ran| ran.elapsed);
     let explained = Explained { namespace: OPLOG, query: &query, verbosity, elapsed };
-    let read = explain_log_read(explained, from, ran.map(|ran| ran.entries));
+    let run = ran.map(|ran| LogRun { examined: ran.entries, returned: ran.entries });
+    let read = explain_log_read(explained, LogRead { from: Some(from), direction: Direction::Forward, run });
     let mut cursor = DocumentBuf::new();
     for part in read.as_ref().iter().filter(|part| part.name != "explainVersion") {
         cursor.append(part.name, part.value);

@@ -92,6 +92,7 @@ pub(super) struct Reading {
     ahead: VecDeque<Event>,
     /// That of the last event, or a mark behind it; of events that it has of others, that before them.
     token: DocumentBuf,
+    /// When what it stands for happened.
     token_at: Timestamp,
     is_over: bool,
     /// That of the event behind which the stream goes on, as long as this has not come by.
@@ -163,6 +164,12 @@ impl Reading {
         last.and_then(|(event, _)| token_of(event)).unwrap_or(self.token.as_ref())
     }
 
+    /// When the event or the record happened that was looked at last.
+    pub fn looked_at(&self) -> Timestamp {
+        let last = self.chunk.as_ref().and_then(|(chunk, next)| chunk.event(next.checked_sub(1)?));
+        last.and_then(|(event, _)| time_of(event)).unwrap_or(self.token_at)
+    }
+
     /// What happened earlier has been told, or was not asked for.
     pub fn from(&self) -> Timestamp {
         self.from
@@ -215,7 +222,7 @@ impl Reading {
             if let Some(own) = token_of(events[place].document.as_ref()) {
                 self.token = own.to_owned();
             }
-            // An invalidation that follows is still to be told, and so is what is left of an event in fragments.
+            // An invalidation that follows is still to be told, as is the rest of an event in fragments.
             if !token.is_invalidate {
                 self.ahead.extend(events.into_iter().skip(place + usize::from(token.fragment.is_none())));
             }
@@ -251,9 +258,14 @@ impl Reading {
 
     fn note_told(&mut self, document: &DocumentBuf, is_last: bool) {
         self.is_over = is_last;
-        if let Some(token) = token_of(document.as_ref()) {
+        self.set_token_of(document.as_ref());
+    }
+
+    fn set_token_of(&mut self, event: DocumentRef<'_>) {
+        if let Some(token) = token_of(event) {
             self.token = token.to_owned();
         }
+        self.token_at = time_of(event).unwrap_or(self.token_at);
     }
 
     /// The next of the events that others have made.
@@ -299,8 +311,10 @@ impl Reading {
 
     /// All events of the chunk have been told.
     fn leave_chunk(&mut self) {
-        self.token = self.token().to_owned();
-        self.chunk = None;
+        let Some((chunk, next)) = self.chunk.take() else { return };
+        if let Some((event, _)) = next.checked_sub(1).and_then(|last| chunk.event(last)) {
+            self.set_token_of(event);
+        }
     }
 
     /// Takes the next entry; whether there may be events now, or a better way to them.
@@ -335,7 +349,7 @@ impl Reading {
         Ok(true)
     }
 
-    /// Everything up to that time has been told.
+    /// Everything up to that time has been told. Where that is the time of the last event, its own token stands for that.
     fn note_seen(&mut self, seen: Timestamp) {
         if seen > self.token_at {
             self.token = high_water(seen);
@@ -383,6 +397,14 @@ impl Reading {
 /// The token of an event, where no stage has taken it away.
 pub(super) fn token_of(event: DocumentRef<'_>) -> Option<DocumentRef<'_>> {
     event.get("_id").and_then(ValueRef::as_document)
+}
+
+/// When an event happened.
+fn time_of(event: DocumentRef<'_>) -> Option<Timestamp> {
+    match event.get("clusterTime") {
+        Some(ValueRef::Timestamp(at)) => Some(at),
+        _ => None,
+    }
 }
 
 fn check_history(catalog: &Catalog, time: Timestamp) -> Result<()> {

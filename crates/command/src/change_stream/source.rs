@@ -4,7 +4,7 @@ use super::options::{Beginning, Options, Specification};
 use super::reading::{ImageExpiry, Reading, Told, token_of};
 use super::split::{self, fragments};
 use super::tail::Chunk;
-use super::token::Token;
+use super::token::{Token, high_water};
 use super::{STAGE, Target, check_server};
 use crate::collection_uuid;
 use crate::cursor_store::{BatchLimits, CursorSource};
@@ -13,7 +13,8 @@ use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use bunko_aggregate::{DocumentStream, Environment, Pipeline};
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, ValueRef};
+use bunko_bson::text::ValueText;
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, Timestamp, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::check_document_bytes;
@@ -106,6 +107,7 @@ pub(crate) fn open(
         Beginning::After(token) => Some(token),
         _ => None,
     };
+    let told = (reading.token().to_owned(), reading.looked_at());
     let reading = Arc::new(Mutex::new(reading));
     let source = Box::new(Stream(Arc::clone(&reading)));
     let stream = match (splits, pipeline.is_empty()) {
@@ -113,8 +115,9 @@ pub(crate) fn open(
         (false, false) => Some(pipeline.open(source)),
         (false, true) => None,
     };
+    let behind = behind.filter(|token| token.fragment.is_some());
     let splitting = splits.then(|| Splitting { behind, ..Splitting::default() });
-    Ok(Box::new(Watching { stream, reading, following, splitting, current: None, chunk: None }))
+    Ok(Box::new(Watching { stream, reading, following, splitting, told, current: None, chunk: None }))
 }
 
 /// Refuses to go on in the middle of an event that is to come whole.
@@ -167,6 +170,8 @@ struct Watching {
     reading: Arc<Mutex<Reading>>,
     following: Option<Following>,
     splitting: Option<Splitting>,
+    /// Where stages follow: the token of what came out of the last one, and when that happened.
+    told: (DocumentBuf, Timestamp),
     current: Option<Told>,
     /// What was lent last, where that was many events at once.
     chunk: Option<Arc<Chunk>>,
@@ -175,36 +180,51 @@ struct Watching {
 /// Where large events come in fragments.
 #[derive(Default)]
 struct Splitting {
-    /// Those that are yet to be told.
+    /// Fragments that are yet to be told.
     ahead: VecDeque<DocumentBuf>,
-    /// That of what was told before, which may have been a fragment of the first event.
+    /// That of the fragment behind which the stream goes on, until its event comes first.
     behind: Option<Token>,
-    /// That of the last fragment, while its event has not been told to the end.
-    token: Option<DocumentBuf>,
 }
 
 impl Splitting {
-    /// The next fragment of the event at hand.
-    fn next(&mut self) -> Option<DocumentBuf> {
-        let fragment = self.ahead.pop_front()?;
-        let is_last = self.ahead.is_empty();
-        self.token = token_of(fragment.as_ref()).filter(|_| !is_last).map(DocumentRef::to_owned);
-        Some(fragment)
-    }
-
-    /// Takes an event, of which nothing is left where all has been told before.
+    /// Takes an event; nothing where all of it has been told before.
+    /// # Errors
+    /// `ChangeStreamFatalError` where the stream goes on behind a fragment that this event has not; as [`fragments`].
     fn take(&mut self, event: DocumentBuf) -> Result<Option<DocumentBuf>> {
-        let is_of_it = |token: &Token| token_of(event.as_ref()).is_some_and(|own| token.is(own));
-        let behind = self.behind.take().filter(is_of_it).and_then(|token| token.fragment);
-        self.ahead = fragments(event.as_ref(), behind)?;
-        Ok(self.next().or(behind.is_none().then_some(event)))
+        let Some(behind) = self.behind.take() else {
+            self.ahead = fragments(event.as_ref())?;
+            return Ok(self.ahead.pop_front().or(Some(event)));
+        };
+        let of_event = token_of(event.as_ref()).is_some_and(|own| behind.is(own));
+        let all = if of_event { fragments(event.as_ref())? } else { VecDeque::new() };
+        let told = behind.fragment.map_or(0, |last| usize::from(last) + 1);
+        if told > all.len() {
+            return Err(split_otherwise(&behind));
+        }
+        self.ahead = all.into_iter().skip(told).collect();
+        Ok(self.ahead.pop_front())
     }
+}
+
+/// The refusal to go on behind a fragment of an event that has no such fragment here.
+/// Source: MongoDB manual 8.2, `$changeStreamSplitLargeEvent`, "Resume After Split Event".
+fn split_otherwise(token: &Token) -> Failure {
+    let message = format!(
+        "Attempted to resume from a split event, but the resumed stream produced a different split point. Ensure that the \
+         pipeline is exactly the same as the original: {}",
+        ValueText(ValueRef::from(&token.to_document()))
+    );
+    Failure::new(ErrorCode::CHANGE_STREAM_FATAL_ERROR, message)
 }
 
 impl Watching {
     fn next_told(&mut self) -> Result<Option<Told>> {
         if self.stream.is_some() {
-            return Ok(self.next_event()?.map(Told::Own));
+            let event = self.next_event()?;
+            if let Some(event) = &event {
+                self.note_told(event);
+            }
+            return Ok(event.map(Told::Own));
         }
         let told = self.reading.lock().next()?;
         check_document_bytes(told.as_ref().and_then(Told::document).map_or(0, DocumentRef::len_bytes))?;
@@ -213,8 +233,9 @@ impl Watching {
 
     fn next_event(&mut self) -> Result<Option<DocumentBuf>> {
         loop {
-            if let Some(fragment) = self.splitting.as_mut().and_then(Splitting::next) {
-                return Ok(Some(fragment));
+            let rest = self.splitting.as_mut().and_then(|splitting| splitting.ahead.pop_front());
+            if rest.is_some() {
+                return Ok(rest);
             }
             let Some(stream) = &mut self.stream else { return Ok(None) };
             let Some(event) = stream.next()? else { return Ok(None) };
@@ -223,6 +244,12 @@ impl Watching {
             if let Some(told) = splitting.take(event)? {
                 return Ok(Some(told));
             }
+        }
+    }
+
+    fn note_told(&mut self, event: &DocumentBuf) {
+        if let Some(token) = token_of(event.as_ref()) {
+            self.told = (token.to_owned(), self.reading.lock().looked_at());
         }
     }
 
@@ -260,7 +287,13 @@ impl CursorSource for Watching {
     }
 
     fn resume_token(&self) -> Option<DocumentBuf> {
-        let of_fragment = self.splitting.as_ref().and_then(|splitting| splitting.token.clone());
-        Some(of_fragment.unwrap_or_else(|| self.reading.lock().token().to_owned()))
+        let reading = self.reading.lock();
+        if self.stream.is_none() {
+            return Some(reading.token().to_owned());
+        }
+        // Events that were looked at since, and came out of no stage, are passed by.
+        let (token, at) = &self.told;
+        let looked_at = reading.looked_at();
+        Some(if looked_at > *at { high_water(looked_at) } else { token.clone() })
     }
 }

@@ -30,14 +30,14 @@ pub(super) fn ends_with_it(stages: ArrayRef<'_>) -> Result<bool> {
     Ok(is_there)
 }
 
-/// The fragments of an event behind that one, where one is given; none where the event is small enough to come whole.
+/// The fragments of an event; none where it is small enough to come whole.
 /// # Errors
 /// `BSONObjectTooLarge` for a field that does not fit into a fragment, and for more fragments than a token can tell apart.
-pub(super) fn fragments(event: DocumentRef<'_>, behind: Option<u8>) -> Result<VecDeque<DocumentBuf>> {
-    split(event, behind, FRAGMENT_BYTES_MAX)
+pub(super) fn fragments(event: DocumentRef<'_>) -> Result<VecDeque<DocumentBuf>> {
+    split(event, FRAGMENT_BYTES_MAX)
 }
 
-fn split(event: DocumentRef<'_>, behind: Option<u8>, bytes_max: usize) -> Result<VecDeque<DocumentBuf>> {
+fn split(event: DocumentRef<'_>, bytes_max: usize) -> Result<VecDeque<DocumentBuf>> {
     if event.len_bytes() <= bytes_max {
         return Ok(VecDeque::new());
     }
@@ -65,7 +65,7 @@ fn split(event: DocumentRef<'_>, behind: Option<u8>, bytes_max: usize) -> Result
         let message = format!("a change event of {} fragments, of which there may be {FRAGMENTS_MAX}", parts.len());
         Failure::new(ErrorCode::BSON_OBJECT_TOO_LARGE, message)
     })?;
-    let numbered = (0..of).zip(parts).filter(|(number, _)| behind.is_none_or(|behind| *number > behind));
+    let numbered = (0..of).zip(parts);
     let fragment = |(number, (fields, _)): (u8, (Vec<Element<'_>>, usize))| {
         let place = DocumentBuf::new().with("fragment", i32::from(number) + 1).with("of", i32::from(of));
         let mut fragment = DocumentBuf::new().with("_id", &of_fragment(token, number)).with("splitEvent", &place);
@@ -94,8 +94,8 @@ mod tests {
             .with("fullDocument", text.as_str())
             .with("fullDocumentBeforeChange", text.as_str())
             .with("end", 1);
-        assert!(split(event.as_ref(), None, 5000).expect("small").is_empty());
-        let all = split(event.as_ref(), None, 1000).expect("fits");
+        assert!(split(event.as_ref(), 5000).expect("small").is_empty());
+        let all = split(event.as_ref(), 1000).expect("fits");
         assert_eq!(all.len(), 2);
         assert!(all.iter().all(|fragment| fragment.as_ref().len_bytes() <= 1000));
         let names: Vec<_> = all.iter().flat_map(|fragment| fragment.as_ref().iter().map(|field| field.name)).collect();
@@ -115,9 +115,7 @@ mod tests {
             let read = GivenToken::parse(own).and_then(GivenToken::read).expect("whole");
             assert_eq!(read.fragment, Some(number));
             assert!(read.is(token.as_ref()), "it is that of the event");
-            let rest = split(event.as_ref(), read.fragment, 1000).expect("fits");
-            assert_eq!(rest.len(), 1 - usize::from(number));
         }
-        assert!(split(event.as_ref(), None, 500).is_err(), "no field is cut");
+        assert!(split(event.as_ref(), 500).is_err(), "no field is cut");
     }
 }

@@ -46,6 +46,8 @@ pub(super) struct Token {
     pub is_invalidate: bool,
     /// Which fragment of a large event it is that of, from 0.
     pub fragment: Option<u8>,
+    /// As it came, where it is that of a fragment.
+    of_fragment: Option<String>,
     /// As it came, but for the fragment. Behind the end there may be anything, and the end itself may be missing.
     data: String,
 }
@@ -225,7 +227,14 @@ impl Token {
                     return Err(refuse(50870, "what says whether an 'invalidate' gave the resume token is no boolean"));
                 }
             };
-        let mut token = Self { at, is_high_water, is_invalidate, fragment: None, data: data.to_ascii_uppercase() };
+        let mut token = Self {
+            at,
+            is_high_water,
+            is_invalidate,
+            fragment: None,
+            of_fragment: None,
+            data: data.to_ascii_uppercase(),
+        };
         match next().map(|(part, _)| part) {
             None if version < VERSION_MAX => return Ok(token),
             None => return Err(refuse(6_189_500, "the resume token names no collection")),
@@ -259,6 +268,7 @@ impl Token {
         }
         if let Some((number, place)) = fragment {
             token.fragment = Some(number);
+            token.of_fragment = Some(token.data.clone());
             token.data.replace_range(2 * place.start..2 * place.end, "");
         }
         Ok(token)
@@ -275,9 +285,9 @@ impl Token {
         identity(token).is_some_and(|identity| identity.len() > self.data.len() && identity.starts_with(&self.data))
     }
 
-    /// As the client gave it, but for the fragment.
+    /// As the client gave it.
     pub fn to_document(&self) -> DocumentBuf {
-        DocumentBuf::new().with(DATA, self.data.as_str())
+        DocumentBuf::new().with(DATA, self.of_fragment.as_ref().unwrap_or(&self.data).as_str())
     }
 }
 

@@ -16,11 +16,11 @@ use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
-use crate::oplog_view::{self, is_oplog};
 use crate::pipeline_sources::PipelineSources;
 use crate::pipeline_writes::PipelineWrite;
 use crate::source_stages::{SourcedPipeline, Subject, subject_of};
 use crate::time_series;
+use crate::unstored::Unstored;
 use aggregation::Aggregated;
 use bunko_aggregate::{
     DocumentStream, Documents, Environment, Pipeline, WriteStage, involved_collections, stage_field,
@@ -30,7 +30,6 @@ use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::OperationContext;
 use bunko_query::Hint;
-use bunko_store::Direction;
 
 pub(super) const COMMAND: Command = Command {
     name: "aggregate",
@@ -91,7 +90,6 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
                 None => (source, false),
             }
         }
-        None if is_oplog(&invocation.service.catalog, &namespace) => (open_oplog(invocation, &namespace)?, true),
         None => {
             invocation.refuse_if_large(&namespace)?;
             let aggregation = parse(invocation, invocation, named(invocation, &namespace))?;
@@ -359,19 +357,6 @@ fn take_options(fields: &Fields<'_>, operation: &OperationContext) -> Result<(),
     find::set_disk_use(fields, operation)
 }
 
-/// Runs all stages over the oplog. A hint has nothing to choose from.
-fn open_oplog(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Box<dyn CursorSource>, Halt> {
-    invocation.refuse_if_long(true)?;
-    take_options(invocation, invocation.operation())?;
-    let stages = required_stages(invocation)?;
-    if stages.iter().any(|stage| matches!(first_stage_name(stage), Some("$out" | "$merge"))) {
-        return Err(Failure::not_supported_yet("a pipeline over the oplog that writes").into());
-    }
-    let scope = scope_with_let(invocation, invocation.scope_in(invocation, namespace)?)?;
-    let stream = oplog_view::open(invocation, stages, scope, Direction::Forward)?;
-    Ok(Box::new(Aggregated::of(stream)))
-}
-
 /// The documents of a pipeline that begins with a source stage.
 struct Sourced {
     source: Box<dyn CursorSource>,
@@ -401,6 +386,8 @@ fn open_sourced(
     sourced: &SourcedPipeline<'_>,
 ) -> Result<Sourced, Halt> {
     let pipeline = behind_source(invocation, invocation, namespace, sourced)?;
+    // To count what nothing is stored for is to read it.
+    invocation.refuse_if_long(Unstored::at(&invocation.service.catalog, namespace).is_some())?;
     let documents = sourced.documents(invocation, namespace)?;
     let write = match pipeline.write() {
         Some(stage) => {

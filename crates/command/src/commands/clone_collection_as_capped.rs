@@ -5,8 +5,8 @@ use crate::authorization::{Privileges, collections};
 use crate::capped_options;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
-use crate::session_collections;
 use crate::system_namespace::check_creatable_by_name;
+use crate::unstored;
 use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -29,7 +29,7 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
     let size = capped_options::size_of_copy(invocation)?;
     let from = Namespace::new(invocation.request.database, from_name)?;
     let to = Namespace::new(invocation.request.database, to_name)?;
-    session_collections::check(&invocation.service.catalog, &from, name)?;
+    unstored::refuse(&invocation.service.catalog, &from, name)?;
     invocation.note_collection(from_name);
     check_source(&from)?;
     if from == to && invocation.collection(&to).is_some() {

@@ -5,10 +5,10 @@ use crate::collection_statistics::{CollectionStatistics, write_missing};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::field_kinds::{Kind, POSITIVE, field};
 use crate::invocation::Invocation;
-use crate::oplog_view::{self, is_oplog};
+use crate::source_stages::Surroundings;
 use crate::source_stages::coll_stats::write_buckets;
 use crate::statistics_scale::scale;
-use crate::time_series;
+use crate::target::Target;
 use bunko_access::Action;
 use bunko_bson::Writer;
 
@@ -31,17 +31,19 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = invocation.namespace()?;
     let scale = scale(invocation)?;
     reply.append("ns", namespace.as_str());
-    if is_oplog(&invocation.service.catalog, &namespace) {
-        oplog_view::statistics(invocation)?.write(reply, scale);
-        return Ok(());
-    }
-    if let Some(series) = time_series::find(&invocation.service.catalog, &namespace)? {
-        write_buckets(reply, &CollectionStatistics::of(&series.buckets), &series, scale);
-        return Ok(());
-    }
-    match invocation.collection_not_view(&namespace)? {
-        Some(collection) => CollectionStatistics::of(&collection).write(reply, scale),
-        None => write_missing(reply, scale),
+    match Target::of(invocation, &namespace)? {
+        Target::Collection(collection) => CollectionStatistics::of(&collection).write(reply, scale),
+        Target::TimeSeries(series) => {
+            write_buckets(reply, &CollectionStatistics::of(&series.buckets), &series, scale);
+        }
+        Target::Unstored(unstored) => {
+            invocation.refuse_if_long(true)?;
+            let surroundings = Surroundings::of(invocation.service, invocation.operation());
+            let statistics = unstored.statistics(&surroundings)?;
+            statistics.ok_or_else(|| unstored.refusal("collStats", &namespace))?.write(reply, scale);
+        }
+        Target::View => invocation.service.catalog.refuse_view(&namespace)?,
+        Target::Absent => write_missing(reply, scale),
     }
     Ok(())
 }

@@ -5,7 +5,10 @@ use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::field_kinds::{Kind, NOT_NEGATIVE, field};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
-use crate::oplog_view::{self, is_oplog};
+use crate::oplog_view;
+use crate::source_stages::Surroundings;
+use crate::target::Target;
+use crate::unstored::Unstored;
 use crate::view_reads;
 use bunko_access::Action;
 use bunko_bson::text::ValueText;
@@ -37,26 +40,36 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     invocation.refuse_if_large(&namespace)?;
     let scope = invocation.scope_in(invocation, &namespace)?;
     let query = parse(invocation, &scope)?;
-    if is_oplog(&invocation.service.catalog, &namespace) {
-        let count = oplog_view::count(invocation, query)?;
-        write_count(reply, count);
-        return Ok(());
-    }
-    let Some(collection) = invocation.collection(&namespace) else {
-        let count = if view_reads::is_view(invocation, &namespace)? {
-            invocation.has_integer_ok = true;
-            view_reads::count(invocation, &namespace)?
-        } else {
-            0
-        };
-        write_count(reply, count);
-        return Ok(());
+    let collection = match Target::of(invocation, &namespace)? {
+        Target::Collection(collection) => collection,
+        Target::Unstored(Unstored::Oplog) if query.filter_document.as_ref().is_empty() && query.hint.is_none() => {
+            write_count(reply, count_all(invocation, &query)?);
+            return Ok(());
+        }
+        Target::Absent => {
+            write_count(reply, 0);
+            return Ok(());
+        }
+        target @ (Target::View | Target::TimeSeries(_) | Target::Unstored(_)) => {
+            invocation.has_integer_ok = target.is_view();
+            let count = view_reads::count(invocation, &namespace)?;
+            write_count(reply, count);
+            return Ok(());
+        }
     };
     let plan = CountPlan::new(&collection, query)?;
     invocation.refuse_if_long(plan.plan().is_some_and(|plan| plan.is_long(&collection)))?;
     let (count, _) = plan.run()?;
     write_count(reply, count);
     Ok(())
+}
+
+/// How many entries the oplog has, of those that the command looks at.
+fn count_all(invocation: &Invocation<'_>, query: &FindQuery) -> Result<u64, Halt> {
+    invocation.refuse_if_long(true)?;
+    let surroundings = Surroundings::of(invocation.service, invocation.operation());
+    let count = oplog_view::statistics(&surroundings)?.count;
+    Ok(count.saturating_sub(query.skip).min(query.limit.unwrap_or(u64::MAX)))
 }
 
 fn write_count(reply: &mut Writer<'_>, count: u64) {

@@ -13,7 +13,7 @@ use crate::time_series::{self, Series};
 use bunko_access::Action;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
-use bunko_catalog::{Collection, CreateOptions, Index, IndexSpec, Namespace};
+use bunko_catalog::{Collection, CreateOptions, Index, IndexSpec, IndexesCreated, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_timeseries::BUCKETS_PREFIX;
 use std::sync::Arc;
@@ -37,6 +37,8 @@ pub(super) const COMMAND: Command = Command {
 /// Documents, and their bytes, that an index is built over in no noticeable time.
 const DOCUMENTS_SHORT_MAX: u64 = 500;
 const BYTES_SHORT_MAX: u64 = 64 << 10;
+/// How often it begins anew because the collection was dropped before it did anything.
+const ATTEMPTS_MAX: u32 = 100;
 
 /// What an index's options take once they are parsed, in parts of their document: a partial filter above all.
 const SPEC_PARTS: usize = 32;
@@ -59,29 +61,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     // The buckets' own index on `_id` is none of the measurements.
     let hidden = usize::from(series.is_some());
     collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
-    let existing = match series {
-        Some(series) => Some(series.buckets),
-        None => invocation.collection_not_view(&namespace)?,
-    };
-    invocation.refuse_if_long(existing.as_ref().is_some_and(|collection| is_long(collection)))?;
-    let was_created = existing.is_none();
-    let collection = match existing {
-        Some(collection) => collection,
-        None => create_collection(invocation, &namespace)?,
-    };
-    if let Some(encrypted) = collection.encrypted_fields() {
-        for spec in &specs {
-            encrypted_fields::check_index(&encrypted, spec.key_pattern())?;
-        }
-    }
-    let created = invocation.service.catalog.create_indexes(&collection, &specs, invocation)?;
-    invocation.note_written(created.lsn);
-    if created.lsn.is_some() {
-        let now_ms = invocation.service.world.now_ms();
-        let indexes = collection.indexes();
-        let is_new = |index: &&Arc<Index>| specs.iter().any(|spec| spec.name == index.name) && index.uses() == 0;
-        indexes.iter().filter(is_new).for_each(|index| index.note_counted_since(now_ms));
-    }
+    let (created, was_created) = create(invocation, &namespace, series.as_ref(), &specs)?;
     reply
         .append("numIndexesBefore", (created.before - hidden) as i32)
         .append("numIndexesAfter", (created.after - hidden) as i32);
@@ -93,6 +73,59 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         reply.append("note", "all indexes already exist");
     }
     Ok(())
+}
+
+/// Creates the indexes, of a collection that it creates too where there is none; whether it did.
+fn create(
+    invocation: &mut Invocation<'_>,
+    namespace: &Namespace,
+    series: Option<&Series>,
+    specs: &[IndexSpec],
+) -> Result<(IndexesCreated, bool), Halt> {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let existing = match series {
+            Some(series) => Some(Arc::clone(&series.buckets)),
+            None => invocation.collection_not_view(namespace)?,
+        };
+        invocation.refuse_if_long(existing.as_ref().is_some_and(|collection| is_long(collection)))?;
+        let was_created = existing.is_none();
+        let collection = match existing.map_or_else(|| create_collection(invocation, namespace), Ok) {
+            // Another client was faster with the name, and a third one has dropped that collection.
+            Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS && attempt < ATTEMPTS_MAX => continue,
+            other => other?,
+        };
+        if let Some(encrypted) = collection.encrypted_fields() {
+            for spec in specs {
+                encrypted_fields::check_index(&encrypted, spec.key_pattern())?;
+            }
+        }
+        match invocation.service.catalog.create_indexes(&collection, specs, invocation) {
+            // It was dropped before the first index was there. Another one may have its name by now.
+            Err(failure)
+                if failure.code() == ErrorCode::NAMESPACE_NOT_FOUND
+                    && collection.is_dropped()
+                    && series.is_none()
+                    && attempt < ATTEMPTS_MAX => {}
+            other => {
+                let created = other?;
+                invocation.note_written(created.lsn);
+                if created.lsn.is_some() {
+                    note_counted_since(invocation, &collection, specs);
+                }
+                return Ok((created, was_created));
+            }
+        }
+    }
+}
+
+/// Notes from when on the uses of new indexes are counted.
+fn note_counted_since(invocation: &Invocation<'_>, collection: &Collection, specs: &[IndexSpec]) {
+    let now_ms = invocation.service.world.now_ms();
+    let indexes = collection.indexes();
+    let is_new = |index: &&Arc<Index>| specs.iter().any(|spec| spec.name == index.name) && index.uses() == 0;
+    indexes.iter().filter(is_new).for_each(|index| index.note_counted_since(now_ms));
 }
 
 fn is_long(collection: &Collection) -> bool {

@@ -4,11 +4,15 @@ use crate::authorization::{Privileges, collections};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
-use crate::made_while_read;
+use crate::oplog_view;
+use crate::target::Target;
+use crate::unstored;
+use bunko_aggregate::DocumentStream;
 use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef, Writer, order};
 use bunko_catalog::{Answers, Collection, Index, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_query::{FindQuery, Hint, plan};
+use bunko_store::Direction;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
@@ -37,18 +41,27 @@ struct Part<'a> {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = Namespace::parse(invocation.argument_of(Kind::Text)?.as_str().unwrap_or_default())?;
-    made_while_read::check(invocation, &namespace, invocation.command)?;
+    unstored::check(invocation, &namespace, invocation.command)?;
     let is_estimate = invocation.boolean("estimate", false)?;
     let part = part(invocation)?;
     let limits = Limits::parse(invocation)?;
-    let measured = match (invocation.collection_not_view(&namespace)?, part) {
-        (None, _) => Measured::default(),
-        (Some(collection), None) if limits.are_kept_by(collection.data_bytes(), collection.count()) => {
+    let measured = match (Target::of(invocation, &namespace)?, part) {
+        (Target::Absent, _) => Measured::default(),
+        (Target::View | Target::TimeSeries(_), _) => {
+            invocation.service.catalog.refuse_view(&namespace)?;
+            Measured::default()
+        }
+        (Target::Collection(collection), None) if limits.are_kept_by(collection.data_bytes(), collection.count()) => {
             Measured { bytes: collection.data_bytes(), count: collection.count(), is_cut: false }
         }
-        (Some(collection), part) => {
+        (Target::Collection(collection), part) => {
             invocation.refuse_if_long(true)?;
             measure(invocation, &collection, part.as_ref(), &limits)?
+        }
+        (Target::Unstored(_), Some(_)) => return Err(no_index().into()),
+        (Target::Unstored(_), None) => {
+            invocation.refuse_if_long(true)?;
+            measure_oplog(invocation, &limits)?
         }
     };
     reply
@@ -88,6 +101,16 @@ struct Measured {
     is_cut: bool,
 }
 
+impl Measured {
+    /// Adds a document of that many bytes, and says whether more are to be read.
+    fn goes_on_behind(&mut self, bytes: usize, limits: &Limits) -> bool {
+        self.bytes += bytes as u64;
+        self.count += 1;
+        self.is_cut = !limits.are_kept_by(self.bytes, self.count);
+        !self.is_cut
+    }
+}
+
 fn part<'a>(invocation: &Invocation<'a>) -> Result<Option<Part<'a>>, Failure> {
     let key_pattern = invocation.document("keyPattern")?;
     let (min, max) = match (invocation.document("min")?, invocation.document("max")?) {
@@ -123,14 +146,20 @@ fn measure(
     };
     let mut execution = plan.open()?;
     let mut measured = Measured::default();
-    while let Some(document) = execution.next()? {
-        measured.bytes += document.len_bytes() as u64;
-        measured.count += 1;
-        if !limits.are_kept_by(measured.bytes, measured.count) {
-            measured.is_cut = true;
-            break;
-        }
-    }
+    while let Some(document) = execution.next()?
+        && measured.goes_on_behind(document.len_bytes(), limits)
+    {}
+    Ok(measured)
+}
+
+/// The entries of the oplog, as they are shown.
+fn measure_oplog(invocation: &Invocation<'_>, limits: &Limits) -> Result<Measured, Failure> {
+    let catalog = &invocation.service.catalog;
+    let mut entries = oplog_view::entries(catalog, Direction::Forward, None, invocation.operation())?;
+    let mut measured = Measured::default();
+    while let Some(entry) = entries.next()?
+        && measured.goes_on_behind(entry.len_bytes(), limits)
+    {}
     Ok(measured)
 }
 

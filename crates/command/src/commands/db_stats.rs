@@ -5,11 +5,13 @@ use crate::collection_statistics::CollectionStatistics;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::field_kinds::{Kind, POSITIVE, field};
 use crate::invocation::Invocation;
+use crate::oplog_view;
+use crate::source_stages::Surroundings;
 use crate::statistics_scale::scale;
 use crate::storage_engine_option::MMAP;
 use bunko_access::Action;
 use bunko_bson::Writer;
-use bunko_catalog::from_storage;
+use bunko_catalog::{Namespace, from_storage};
 use bunko_errors::{ErrorCode, Failure};
 use std::path::Path;
 
@@ -45,7 +47,7 @@ struct FileSystem {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let scale = scale(invocation)?;
     let shows_free = invocation.boolean("freeStorage", false)?;
-    let statistics = sum(invocation);
+    let statistics = sum(invocation)?;
     let store = invocation.service.catalog.store();
     // Time series are views of their buckets.
     let views = invocation.service.catalog.views(invocation.request.database)?.len();
@@ -85,11 +87,16 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-fn sum(invocation: &Invocation<'_>) -> DatabaseStatistics {
+fn sum(invocation: &Invocation<'_>) -> Result<DatabaseStatistics, Halt> {
     let mut sum = DatabaseStatistics::default();
     let catalog = &invocation.service.catalog;
     let collections = catalog.collections(invocation.request.database);
-    for statistics in CollectionStatistics::of_all(catalog.store(), &collections) {
+    let mut all = CollectionStatistics::of_all(catalog.store(), &collections);
+    if invocation.request.database == Namespace::OPLOG_DATABASE && catalog.store().keeps_history() {
+        invocation.refuse_if_long(true)?;
+        all.push(oplog_view::statistics(&Surroundings::of(invocation.service, invocation.operation()))?);
+    }
+    for statistics in all {
         sum.collections += 1;
         sum.objects += statistics.count;
         sum.data_bytes += statistics.data_bytes;
@@ -100,7 +107,7 @@ fn sum(invocation: &Invocation<'_>) -> DatabaseStatistics {
         sum.index_free_bytes += statistics.index_free_bytes();
         sum.uses_shared_file |= statistics.is_in_shared_file();
     }
-    sum
+    Ok(sum)
 }
 
 fn file_system(directory: &Path) -> Result<FileSystem, Failure> {

@@ -5,6 +5,7 @@ use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
+use crate::target::Target;
 use crate::view_reads;
 use crate::write_statement::required_value;
 use bunko_access::Action;
@@ -34,16 +35,16 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     invocation.refuse_if_large(&namespace)?;
     let scope = invocation.scope_in(invocation, &namespace)?;
     let query = parse(invocation, &scope)?;
-    let values = match invocation.collection(&namespace) {
-        None if view_reads::is_view(invocation, &namespace)? => {
-            invocation.has_integer_ok = true;
+    let values = match Target::of(invocation, &namespace)? {
+        target @ (Target::View | Target::TimeSeries(_) | Target::Unstored(_)) => {
+            invocation.has_integer_ok = target.is_view();
             view_reads::distinct(invocation, &namespace, key)?
         }
-        None => {
+        Target::Absent => {
             invocation.service.catalog.check_never_removed(&namespace, invocation)?;
             ArrayBuf::new()
         }
-        Some(collection) => {
+        Target::Collection(collection) => {
             let plan = plan(&collection, distinct_query(query, key))?;
             invocation.refuse_if_long(plan.is_long(&collection))?;
             distinct_of_plan(&plan, key)?

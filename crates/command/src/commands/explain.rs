@@ -1,5 +1,7 @@
 //! `explain`: how another command would be executed, or was.
 
+mod oplog;
+
 use super::aggregate::{self, Aggregation};
 use super::bulk_write::{self, Action};
 use super::{build_info, count, delete, distinct, find, find_and_modify, map_reduce, update};
@@ -13,13 +15,13 @@ use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
-use crate::made_while_read;
-use crate::pipeline_sources::no_collection_near;
+use crate::pipeline_sources::{Below, no_collection_near};
 use crate::pipeline_writes::PipelineWrite;
 use crate::query_settings::{COMMANDS, ShapeHash, shape_of};
-use crate::session_collections::SessionCollection;
 use crate::source_stages::SourcedPipeline;
+use crate::target::Target;
 use crate::time_series;
+use crate::unstored::{self, Unstored};
 use crate::vector_search;
 use crate::view_reads;
 use crate::write_statement::refuse_long_batch;
@@ -63,9 +65,8 @@ struct Subject<'a> {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let subject = subject(invocation)?;
-    let is_view = || view_reads::is_view(invocation, &subject.namespace);
     let explained = match subject.fields.command {
-        "find" | "distinct" | "count" if subject.collection.is_none() && is_view()? => {
+        "find" | "distinct" | "count" if Target::of(invocation, &subject.namespace)?.is_read_by_pipeline() => {
             explain_view(invocation, &subject)?
         }
         "find" => explain_query(invocation, &subject, find::parse(&subject.fields, Arc::clone(&subject.scope))?)?,
@@ -172,7 +173,7 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
             return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
         }
     };
-    made_while_read::check(invocation, &namespace, command)?;
+    unstored::check(invocation, &namespace, command)?;
     if command.name == "aggregate" {
         aggregate::check_uuid(&invocation.service.catalog, &fields, &namespace)?;
     } else {
@@ -313,7 +314,13 @@ fn explain_map_reduce(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Res
 fn explain_view(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
     let stages = view_reads::stages(&subject.fields)?;
     let scope = scope_with_let(&subject.fields, Arc::clone(&subject.scope))?;
-    let parse = || aggregate::prepare(invocation, Some(&subject.namespace), stages.as_ref(), Arc::clone(&scope));
+    let hint = view_reads::hint_of(invocation, &subject.fields, &subject.namespace)?;
+    let parse = || {
+        let namespace = Some(&subject.namespace);
+        let mut aggregation = aggregate::prepare(invocation, namespace, stages.as_ref(), Arc::clone(&scope))?;
+        aggregation.query.hint.clone_from(&hint);
+        Ok(aggregation)
+    };
     explain_stages(invocation, subject, stages.as_ref(), &parse)
 }
 
@@ -324,7 +331,11 @@ fn explain_stages(
     sent: ArrayRef<'_>,
     parse: &dyn Fn() -> Result<Aggregation>,
 ) -> Result<DocumentBuf, Halt> {
-    let Aggregation { query, pipeline, resolved, .. } = parse()?;
+    let aggregation = parse()?;
+    if aggregation.resolved.as_ref().and_then(|resolved| resolved.below.unstored()) == Some(Unstored::Oplog) {
+        return oplog::explain(invocation, subject, aggregation, sent);
+    }
+    let Aggregation { query, pipeline, resolved, .. } = aggregation;
     let write = pipeline.write();
     let runs = match write {
         None if subject.verbosity.runs() && !pipeline.is_empty() => aggregate::run_counted(invocation, parse()?)?,
@@ -334,13 +345,16 @@ fn explain_stages(
         // It is looked at, and not written to.
         PipelineWrite::new(invocation, stage, &pipeline.environment().scope.strings)?;
     }
-    let Some(resolved) = resolved.filter(|resolved| SessionCollection::below(Some(resolved)).is_none()) else {
-        return Ok(stages_alone(sent, &runs));
+    let Some(resolved) = resolved else { return Ok(stages_alone(sent, &runs)) };
+    let collection = match resolved.below {
+        Below::Unstored(_) => return Ok(stages_alone(sent, &runs)),
+        Below::Collection(noted) => Some(noted.collection),
+        Below::Absent => None,
     };
     let below = Subject {
         fields: subject.fields,
         namespace: resolved.namespace,
-        collection: resolved.collection.map(|noted| noted.collection),
+        collection,
         verbosity: subject.verbosity,
         scope: Arc::clone(&query.scope),
     };

@@ -13,7 +13,8 @@ use crate::fields::Fields;
 use crate::invocation::{Examined, Invocation};
 use crate::let_variables::scope_with_let;
 use crate::oplog_view::{self, AtEnd, is_oplog};
-use crate::session_collections::SessionCollection;
+use crate::target::Target;
+use crate::unstored::Unstored;
 use crate::view_reads;
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
@@ -150,7 +151,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let message = "The 'readOnce' option is not supported within a transaction.";
         return Err(Failure::new(ErrorCode::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message).into());
     }
-    if is_oplog(&invocation.service.catalog, &namespace) {
+    let target = match collection {
+        Some(collection) if !is_oplog(&invocation.service.catalog, &namespace) => Target::Collection(collection),
+        _ => Target::of(invocation, &namespace)?,
+    };
+    if let Target::Unstored(Unstored::Oplog) = target {
         if query.resumed.is_some() {
             return Err(resumable::unsupported("the oplog").into());
         }
@@ -174,9 +179,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let batch = FirstBatch { documents, is_only: is_single_batch, is_long: true, has_no_timeout };
         return Ok(write_running(invocation, reply, &namespace, source, &batch, RUNNING)?);
     }
-    let Some(collection) = collection else {
-        if view_reads::is_view(invocation, &namespace)? {
-            if is_tailable && SessionCollection::named(&namespace).is_some() {
+    let Target::Collection(collection) = target else {
+        if target.is_read_by_pipeline() {
+            if is_tailable && matches!(target, Target::Unstored(_)) {
                 return Err(not_capped().into());
             }
             if is_tailable {

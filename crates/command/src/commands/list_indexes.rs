@@ -5,12 +5,11 @@ use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::document_list::write_document_list;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
-use crate::oplog_view::is_oplog;
-use crate::session_collections::SessionCollection;
+use crate::target::Target;
 use crate::time_series;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number};
-use bunko_catalog::Index;
+use bunko_catalog::{Index, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use std::sync::Arc;
 
@@ -31,27 +30,28 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace_or_uuid()?;
     let form = Form::asked(invocation)?;
-    let catalog = &invocation.service.catalog;
-    if is_oplog(catalog, &namespace) || SessionCollection::at(catalog, &namespace).is_some() {
-        return Ok(write_document_list(invocation, reply, &namespace, Vec::new())?);
-    }
-    if let Some(series) = time_series::find(&invocation.service.catalog, &namespace)? {
-        let indexes = series.buckets.indexes();
-        // The buckets' own index on `_id` is none of the measurements.
-        let indexes = indexes.iter().filter(|index| !index.is_id());
-        let specs = indexes
-            .map(|index| form.of(index, time_series::of_measurements(index.spec().document.as_ref(), &series.options)))
-            .collect();
-        return Ok(write_document_list(invocation, reply, &namespace, specs)?);
-    }
-    let collection = invocation
-        .collection_not_view(&namespace)?
-        .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")))?;
-    // MongoDB has no index on what the profiler writes; here `_id` has one, as everywhere.
-    let is_shown = |index: &&Arc<Index>| namespace.collection() != "system.profile" || !index.is_id();
-    let shown = |index: &Index| time_series::shown_index(&collection, listed(index.document.as_ref()).as_ref());
-    let indexes = collection.indexes();
-    let specs = indexes.iter().filter(is_shown).map(|index| form.of(index, shown(index))).collect();
+    let specs = match Target::of(invocation, &namespace)? {
+        Target::Unstored(_) => Vec::new(),
+        Target::TimeSeries(series) => {
+            let indexes = series.buckets.indexes();
+            // The buckets' own index on `_id` is none of the measurements.
+            let indexes = indexes.iter().filter(|index| !index.is_id());
+            let spec = |index: &Index| time_series::of_measurements(index.spec().document.as_ref(), &series.options);
+            indexes.map(|index| form.of(index, spec(index))).collect()
+        }
+        Target::Collection(collection) => {
+            // MongoDB has no index on what the profiler writes; here `_id` has one, as everywhere.
+            let is_shown = |index: &&Arc<Index>| namespace.collection() != Namespace::PROFILE_COLLECTION || !index.is_id();
+            let shown = |index: &Index| time_series::shown_index(&collection, listed(index.document.as_ref()).as_ref());
+            let indexes = collection.indexes();
+            indexes.iter().filter(is_shown).map(|index| form.of(index, shown(index))).collect()
+        }
+        Target::View | Target::Absent => {
+            invocation.service.catalog.refuse_view(&namespace)?;
+            let message = format!("ns does not exist: {namespace}");
+            return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message).into());
+        }
+    };
     Ok(write_document_list(invocation, reply, &namespace, specs)?)
 }
 

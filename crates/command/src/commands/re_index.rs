@@ -4,7 +4,6 @@ use super::list_indexes::listed;
 use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
-use crate::oplog_view::is_oplog;
 use crate::replica_set::Deployment;
 use bunko_access::Action;
 use bunko_bson::Writer;
@@ -25,10 +24,6 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if invocation.service.deployment() == Deployment::SetMember {
         let message = "reIndex is only allowed on a standalone mongod instance.";
         return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
-    }
-    if is_oplog(&invocation.service.catalog, &namespace) {
-        let message = format!("reIndex of the oplog is not supported: {namespace}");
-        return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message).into());
     }
     let collection = invocation
         .collection_not_view(&namespace)?

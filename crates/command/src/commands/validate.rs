@@ -4,8 +4,9 @@ use crate::authorization::Privileges;
 use crate::collection_statistics::smallest_integer;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use crate::oplog_view;
 use crate::replica_set::Deployment;
-use crate::time_series;
+use crate::target::Target;
 use bunko_access::Action;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
 use bunko_catalog::{Namespace, Validation};
@@ -24,14 +25,27 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let repair = check_options(invocation, &namespace)?;
-    let collection = time_series::collection_or_buckets(invocation, &namespace)?.ok_or_else(|| {
-        Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Collection '{namespace}' does not exist to validate."))
-    })?;
+    let collection = match Target::of(invocation, &namespace)? {
+        Target::Collection(collection) => Some(collection),
+        Target::TimeSeries(series) => Some(series.buckets),
+        // Nothing else is let in.
+        Target::Unstored(_) => None,
+        Target::View | Target::Absent => {
+            invocation.service.catalog.refuse_view(&namespace)?;
+            let message = format!("Collection '{namespace}' does not exist to validate.");
+            return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message).into());
+        }
+    };
     invocation.refuse_if_long(true)?;
-    let validation = collection.validate(invocation)?;
+    let validation = match &collection {
+        Some(collection) => collection.validate(invocation)?,
+        None => oplog_view::validate(&invocation.service.catalog, invocation.operation())?,
+    };
     check_repaired(repair, &validation)?;
-    let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid };
-    reply.append("ns", namespace.as_str()).append("uuid", uuid);
+    reply.append("ns", namespace.as_str());
+    if let Some(collection) = &collection {
+        reply.append("uuid", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid });
+    }
     write(reply, &validation);
     reply.append("repairMode", format!("{repair:?}").as_str());
     Ok(())

@@ -4,7 +4,7 @@ mod merge;
 mod out;
 
 use crate::invocation::Invocation;
-use crate::session_collections;
+use crate::unstored;
 use bunko_aggregate::{DocumentStream, Environment, WriteStage};
 use bunko_bson::StringOrder;
 use bunko_catalog::Namespace;
@@ -32,7 +32,7 @@ impl PipelineWrite {
         target.check_length().map_err(|failure| {
             Failure::new(ErrorCode::ILLEGAL_OPERATION, format!("error with target namespace: {}", failure.message()))
         })?;
-        session_collections::check(&invocation.service.catalog, &target, name)?;
+        unstored::refuse(&invocation.service.catalog, &target, name)?;
         match &stage {
             WriteStage::Out(out) => drop(out::Target::of(invocation, &target, out.series.as_ref())?),
             WriteStage::Merge(merge) => merge::check(invocation, &target, merge, strings)?,

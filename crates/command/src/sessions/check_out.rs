@@ -48,8 +48,8 @@ enum Work {
 
 impl Asked {
     /// # Errors
-    /// `TransactionTooOld`, `NoSuchTransaction`, `TransactionCommitted`, `InvalidOptions` and 50911 where the number is not
-    /// one for what is asked.
+    /// `TransactionTooOld`, `NoSuchTransaction`, `TransactionCommitted`, `IncompleteTransactionHistory` and
+    /// `ConflictingOperationInProgress` where the number is not one for what is asked.
     pub(super) fn judge(self, session: SessionId, held: &Held) -> Result<()> {
         let Self { number, part } = self;
         let newest = held.newest();
@@ -59,23 +59,18 @@ impl Asked {
         let is_of_transaction = held.standing.number() == Some(number);
         match part {
             None if is_of_transaction => {
-                let message = "Must specify autocommit=false on all operations of a multi-statement transaction.";
-                Err(Failure::new(ErrorCode::INVALID_OPTIONS, message))
+                let message = "Cannot retry a retryable write that has been converted into a transaction";
+                Err(Failure::new(ErrorCode::INCOMPLETE_TRANSACTION_HISTORY, message))
             }
             None => Ok(()),
             Some(Part::First) if newest == Some(number) => {
-                let state = match held.standing {
-                    Standing::InProgress { .. } => "in progress",
-                    Standing::Committed { .. } if is_of_transaction => "committed",
-                    Standing::Aborted { .. } if is_of_transaction => "aborted",
-                    _ => "a retryable write",
-                };
+                // Only a router may begin a number anew, whatever became of the first attempt.
                 let message = format!(
-                    "Cannot start a transaction at given transaction number {number} on session {}: the number is taken, \
-                     by one that is {state}",
+                    "Only servers in a sharded cluster can start a new transaction at the active transaction number \
+                     {number} of session {}",
                     super::id::text(session)
                 );
-                Err(Failure::new(ErrorCode(50911), message))
+                Err(Failure::new(ErrorCode::CONFLICTING_OPERATION_IN_PROGRESS, message))
             }
             Some(Part::First) => Ok(()),
             Some(part) if is_of_transaction => goes_on(number, part, &held.standing),

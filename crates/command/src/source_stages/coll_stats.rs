@@ -1,12 +1,13 @@
 //! `$collStats`: what `collStats` says, how long operations on the collection took, and how often it was scanned.
 
-use super::{Source, SourceStage, Subject, Surroundings};
+use super::{Source, SourceStage, Surroundings};
 use crate::class_latency::ClassLatency;
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
 use crate::fields::Fields;
 use crate::operation_class::OperationClass;
 use crate::statistics_scale::{check_storage_options, scale};
 use crate::time_series::{self, Series};
+use crate::unstored::Unstored;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 pub(super) const STAGE: SourceStage = SourceStage {
     name: "$collStats",
-    subject: Subject::Collection,
+    subject: super::Subject::Collection,
     source: Source::Collection { check: |specification| Asked::parse(specification).map(drop), documents },
 };
 
@@ -27,10 +28,41 @@ struct Asked<'d> {
     executions: Option<DocumentRef<'d>>,
 }
 
-/// A collection, or the buckets of a time series.
-struct Target {
-    collection: Arc<Collection>,
-    series: Option<Series>,
+/// What a section speaks of.
+enum Subject {
+    Collection(Arc<Collection>),
+    TimeSeries(Series),
+    /// What is known of documents that are made while they are read.
+    Made(Box<CollectionStatistics>),
+}
+
+impl Subject {
+    fn statistics(&self) -> CollectionStatistics {
+        match self {
+            Self::Collection(collection) => CollectionStatistics::of(collection),
+            Self::TimeSeries(series) => CollectionStatistics::of(&series.buckets),
+            Self::Made(statistics) => CollectionStatistics::clone(statistics),
+        }
+    }
+
+    fn count(&self) -> u64 {
+        match self {
+            Self::Collection(collection) => collection.count(),
+            Self::TimeSeries(series) => series.buckets.count(),
+            Self::Made(statistics) => statistics.count,
+        }
+    }
+
+    /// How often all of it was looked at.
+    /// # Errors
+    /// `CommandNotSupported` where nobody counts that.
+    fn scans(&self, namespace: &Namespace) -> Result<u64> {
+        match self {
+            Self::Collection(collection) => Ok(collection.scans()),
+            Self::TimeSeries(series) => Ok(series.buckets.scans()),
+            Self::Made(_) => Err(Failure::not_supported_yet(&format!("queryExecStats in $collStats of {namespace}"))),
+        }
+    }
 }
 
 fn documents(
@@ -50,16 +82,15 @@ fn documents(
         write_latencies(&mut writer, surroundings, namespace, histograms);
     }
     if let Some(options) = asked.storage {
-        let target = target(surroundings, namespace, "storageStats")?;
+        let subject = subject(surroundings, namespace, "storageStats")?;
         let scale = scale(&Fields::new("$collStats.storageStats", options))?;
-        write_storage(&mut writer, &target, scale);
+        write_storage(&mut writer, &subject, scale);
     }
     if asked.count.is_some() {
-        let target = target(surroundings, namespace, "count")?;
-        writer.append("count", smallest_integer(target.collection.count()));
+        writer.append("count", smallest_integer(subject(surroundings, namespace, "count")?.count()));
     }
     if asked.executions.is_some() {
-        let scans = target(surroundings, namespace, "queryExecStats")?.collection.scans() as i64;
+        let scans = subject(surroundings, namespace, "queryExecStats")?.scans(namespace)? as i64;
         // No scan waits for more documents.
         writer
             .begin_document("queryExecStats")
@@ -139,13 +170,17 @@ fn unknown_field(fields: &Fields<'_>, name: &str) -> Failure {
 /// What a section speaks of.
 /// # Errors
 /// `NamespaceNotFound`, `CommandNotSupportedOnView`.
-fn target(surroundings: &Surroundings, namespace: &Namespace, section: &str) -> Result<Target> {
+fn subject(surroundings: &Surroundings, namespace: &Namespace, section: &str) -> Result<Subject> {
+    let unstored = Unstored::at(&surroundings.catalog, namespace);
+    if let Some(statistics) = unstored.map(|unstored| unstored.statistics(surroundings)).transpose()?.flatten() {
+        return Ok(Subject::Made(Box::new(statistics)));
+    }
     if let Some(series) = time_series::find(&surroundings.catalog, namespace)? {
-        return Ok(Target { collection: Arc::clone(&series.buckets), series: Some(series) });
+        return Ok(Subject::TimeSeries(series));
     }
     surroundings.catalog.refuse_view(namespace)?;
     match surroundings.catalog.collection(namespace) {
-        Some(collection) => Ok(Target { collection, series: None }),
+        Some(collection) => Ok(Subject::Collection(collection)),
         None => {
             let message = format!(
                 "Unable to retrieve {section} in $collStats stage :: caused by :: Collection [{namespace}] not found."
@@ -171,12 +206,12 @@ fn write_latencies(writer: &mut Writer<'_>, surroundings: &Surroundings, namespa
     writer.end().end();
 }
 
-fn write_storage(writer: &mut Writer<'_>, target: &Target, scale: u64) {
-    let statistics = CollectionStatistics::of(&target.collection);
+fn write_storage(writer: &mut Writer<'_>, subject: &Subject, scale: u64) {
+    let statistics = subject.statistics();
     writer.begin_document("storageStats");
-    match &target.series {
-        None => statistics.write(writer, scale),
-        Some(series) => write_buckets(writer, &statistics, series, scale),
+    match subject {
+        Subject::TimeSeries(series) => write_buckets(writer, &statistics, series, scale),
+        Subject::Collection(_) | Subject::Made(_) => statistics.write(writer, scale),
     }
     writer.end();
 }

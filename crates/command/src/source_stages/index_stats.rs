@@ -1,7 +1,7 @@
 //! `$indexStats`: how often each index was used since the server began.
 
 use super::{Source, SourceStage, Subject, Surroundings};
-use crate::pipeline_sources::resolve;
+use crate::pipeline_sources::{Below, resolve};
 use crate::time_series;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{IndexState, Namespace};
@@ -19,8 +19,8 @@ fn check(specification: ValueRef<'_>) -> Result<()> {
 }
 
 fn documents(surroundings: &Surroundings, namespace: &Namespace, _: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
-    // Of a view those of the collection below it.
-    let Some(noted) = resolve(&surroundings.catalog, namespace)?.collection else { return Ok(Vec::new()) };
+    // Of a view those of the collection below it. What is made while it is read has none.
+    let Below::Collection(noted) = resolve(&surroundings.catalog, namespace)?.below else { return Ok(Vec::new()) };
     let describe = |index: &bunko_catalog::Index| {
         let since = ValueRef::DateTime(index.counted_since_ms().unwrap_or(surroundings.started_at_ms));
         let accesses = DocumentBuf::new().with("ops", index.uses() as i64).with("since", since);

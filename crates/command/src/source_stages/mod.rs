@@ -16,7 +16,7 @@ mod query_stats;
 mod surroundings;
 
 use crate::invocation::Invocation;
-use crate::session_collections::{self, SessionCollection};
+use crate::unstored::Unstored;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Element, ValueRef};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -100,16 +100,14 @@ impl<'a> SourcedPipeline<'a> {
         STAGES.iter().any(|entry| entry.name == name)
     }
 
-    /// Refuses a stage that speaks of a collection as it is stored where it is one of sessions, which is not.
+    /// Refuses a stage that speaks of a collection as it is stored where nothing is stored for it.
     /// # Errors
     /// `CommandNotSupported`.
     pub(crate) fn check_subject(&self, catalog: &Catalog, namespace: &Namespace) -> Result<()> {
-        let is_told = matches!(self.stage.subject, Subject::Server | Subject::Database)
-            || self.stage.name == list_sessions::ALL.name;
-        if is_told || SessionCollection::at(catalog, namespace).is_none() {
+        if matches!(self.stage.subject, Subject::Server | Subject::Database) {
             return Ok(());
         }
-        Err(session_collections::refusal(self.stage.name, namespace))
+        Unstored::at(catalog, namespace).map_or(Ok(()), |unstored| unstored.check_stage(self.stage.name, namespace))
     }
 
     /// Looks at the specification alone, as far as that can be.
@@ -135,7 +133,7 @@ impl<'a> SourcedPipeline<'a> {
         match self.stage.source {
             Source::Collection { check, documents } => {
                 check(self.specification)?;
-                documents(&Surroundings::of(invocation.service), namespace, self.specification)
+                documents(&Surroundings::of(invocation.service, invocation.operation()), namespace, self.specification)
             }
             Source::Command(documents) => documents(invocation, namespace, self.specification),
         }
@@ -177,8 +175,8 @@ pub(crate) fn inside(
         return Err(Failure::not_supported_yet(&format!("{} in a pipeline inside another", stage.name)));
     };
     check(stage.value)?;
-    if SessionCollection::at(&surroundings.catalog, namespace).is_some() {
-        return Err(session_collections::refusal(entry.name, namespace));
+    if let Some(unstored) = Unstored::at(&surroundings.catalog, namespace) {
+        unstored.check_stage(entry.name, namespace)?;
     }
     let sent = DocumentBuf::new().with(stage.name, stage.value);
     let (namespace, surroundings) = (namespace.clone(), surroundings.clone());

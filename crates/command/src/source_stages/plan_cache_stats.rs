@@ -4,7 +4,7 @@
 //! series.
 
 use super::{Source, SourceStage, Subject, Surroundings};
-use crate::pipeline_sources::resolve;
+use crate::pipeline_sources::{Below, resolve};
 use crate::time_series;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, ValueRef};
@@ -49,9 +49,14 @@ fn documents(surroundings: &Surroundings, namespace: &Namespace, _: ValueRef<'_>
         let message = "$planCacheStats is only valid as the first stage in a pipeline.";
         return Err(Failure::new(ErrorCode(40602), message));
     }
-    let Some(noted) = resolve(catalog, namespace)?.collection else {
-        let message = format!("collection '{namespace}' does not exist");
-        return Err(Failure::new(ErrorCode(50933), message));
+    let noted = match resolve(catalog, namespace)?.below {
+        Below::Collection(noted) => noted,
+        // Nothing is planned where nothing is stored.
+        Below::Unstored(_) => return Ok(Vec::new()),
+        Below::Absent => {
+            let message = format!("collection '{namespace}' does not exist");
+            return Err(Failure::new(ErrorCode(50933), message));
+        }
     };
     let host = surroundings.facts.host.as_str();
     let shown = |plan: &CachedPlan| {

@@ -4,6 +4,8 @@ use crate::counters::Counters;
 use crate::service::{Facts, Service};
 use crate::sessions::SessionTable;
 use bunko_catalog::Catalog;
+use bunko_operation::OperationContext;
+use bunko_oplog::EntryCount;
 use std::sync::Arc;
 
 /// Kept by pipelines, whose cursors outlive the command.
@@ -12,20 +14,25 @@ pub(crate) struct Surroundings {
     pub catalog: Arc<Catalog>,
     pub sessions: Arc<SessionTable>,
     pub counters: Arc<Counters>,
+    pub entry_count: Arc<EntryCount>,
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
     pub facts: Arc<Facts>,
+    /// For which documents are made.
+    pub operation: Arc<OperationContext>,
     /// When the service began, in milliseconds since 1970.
     pub started_at_ms: i64,
 }
 
 impl Surroundings {
-    pub(crate) fn of(service: &Service) -> Self {
+    pub(crate) fn of(service: &Service, operation: &Arc<OperationContext>) -> Self {
         Self {
             catalog: Arc::clone(&service.catalog),
             sessions: Arc::clone(&service.sessions),
             counters: Arc::clone(&service.counters),
+            entry_count: Arc::clone(&service.entry_count),
             clock: Arc::clone(&service.world.clock),
             facts: Arc::clone(&service.facts),
+            operation: Arc::clone(operation),
             started_at_ms: service.started_at_ms,
         }
     }

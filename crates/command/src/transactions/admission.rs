@@ -3,6 +3,7 @@
 use crate::dispatch::{Command, Request, TransactionUse};
 use crate::fields::wrong_type;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
+use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// What a command is to the transaction of its number.
@@ -123,10 +124,12 @@ fn part_of(command: &Command, place: Part) -> Result<Part> {
 fn check_target(command: &Command, request: &Request<'_>) -> Result<()> {
     // Each namespace of a bulkWrite has a database of its own; the command runs on admin.
     if command.name == "bulkWrite" {
-        return bulk_databases(request).try_for_each(check_database);
+        let mut databases = request.bulk_namespaces().filter_map(|namespace| namespace.split('.').next());
+        return databases.try_for_each(check_database);
     }
     if command.transaction == TransactionUse::Anywhere {
         check_database(request.database)?;
+        check_profile(request.database, request.argument().as_str().unwrap_or_default())?;
     }
     match request.body.get("pipeline").and_then(ValueRef::as_array) {
         Some(stages) if command.name == "aggregate" => check_stages(stages),
@@ -141,13 +144,14 @@ fn check_database(database: &str) -> Result<()> {
     Ok(())
 }
 
-/// The databases of a bulkWrite's namespaces. What is malformed is refused where it is read.
-fn bulk_databases<'a>(request: &Request<'a>) -> impl Iterator<Item = &'a str> {
-    let in_body = request.body.get("nsInfo").and_then(ValueRef::as_array);
-    let in_body = in_body.into_iter().flat_map(ArrayRef::iter).filter_map(ValueRef::as_document);
-    let in_sequence = request.sequence("nsInfo").into_iter().flat_map(|sequence| sequence.documents.clone());
-    let namespaces = in_body.chain(in_sequence).filter_map(|info| info.get("ns").and_then(ValueRef::as_str));
-    namespaces.filter_map(|namespace| namespace.split('.').next())
+/// Refuses what the profiler writes, of which transactions read no state.
+/// # Errors
+/// `OperationNotSupportedInTransaction`.
+pub(super) fn check_profile(database: &str, collection: &str) -> Result<()> {
+    if collection != Namespace::PROFILE_COLLECTION {
+        return Ok(());
+    }
+    Err(not_supported(format!("Cannot run command against the '{database}.{collection}' collection in a transaction.")))
 }
 
 /// Goes over the stages, and those of the pipelines inside `$lookup` and `$facet`.

@@ -14,13 +14,13 @@ mod admission;
 mod description;
 mod ending;
 mod open;
-mod writes;
+mod targets;
 
 pub(crate) use admission::{Part, TransactionFields, is_inside};
 pub(crate) use description::{describe_idle, describe_running};
 pub(crate) use ending::{Fate, fate_by_reply};
 pub(crate) use open::{Entry, Open, Transactions};
-pub(crate) use writes::check_writes;
+pub(crate) use targets::{check_read, check_targets};
 
 use std::time::Duration;
 

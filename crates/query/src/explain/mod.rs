@@ -16,6 +16,7 @@ use bunko_bson::{DocumentBuf, Timestamp};
 use bunko_expression::SortPattern;
 use bunko_expression::sort_pattern::metadata_name;
 use bunko_scratch::Spilled;
+use bunko_store::Direction as LogDirection;
 use std::time::Duration;
 
 /// How much explain tells.
@@ -87,14 +88,37 @@ pub fn explain_count(
     reply
 }
 
-/// Explains a read of the log from a time on, which needs no planner, as [`explain_plan`]; `returned` is how many entries it
-/// found. Those that are passed over are not made, and so not examined.
-pub fn explain_log_read(explained: Explained<'_>, from: Timestamp, returned: Option<u64>) -> DocumentBuf {
-    let mut reply = with_query_planner(explained, None, &stages::log_read(explained.query, from, None));
-    if let Some(count) = returned {
-        let statistics =
-            ExecutionStatistics { returned: count, docs_examined: count, ..ExecutionStatistics::default() };
-        append_execution(&mut reply, explained, statistics, &stages::log_read(explained.query, from, returned), None);
+/// A read of the log in place of a collection's documents, which needs no planner.
+#[derive(Clone, Copy, Debug)]
+pub struct LogRead {
+    /// Nothing earlier is read, where that is said.
+    pub from: Option<Timestamp>,
+    /// From which end.
+    pub direction: LogDirection,
+    /// What it did, where it has run to its end.
+    pub run: Option<LogRun>,
+}
+
+/// Entries of the oplog that a read of the log met.
+#[derive(Clone, Copy, Debug)]
+pub struct LogRun {
+    /// Entries that were made. The entries that are passed over are not made.
+    pub examined: u64,
+    /// Entries that the query's filter let through.
+    pub returned: u64,
+}
+
+/// Explains a read of the log, as [`explain_plan`].
+pub fn explain_log_read(explained: Explained<'_>, read: LogRead) -> DocumentBuf {
+    let planned = LogRead { run: None, ..read };
+    let mut reply = with_query_planner(explained, None, &stages::log_read(explained.query, planned));
+    if let Some(run) = read.run {
+        let statistics = ExecutionStatistics {
+            returned: run.returned,
+            docs_examined: run.examined,
+            ..ExecutionStatistics::default()
+        };
+        append_execution(&mut reply, explained, statistics, &stages::log_read(explained.query, read), None);
     }
     reply
 }

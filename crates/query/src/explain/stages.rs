@@ -1,5 +1,6 @@
 //! The tree of stages, as planned and as run.
 
+use super::LogRead;
 use super::index::describe_count;
 use crate::contest::Trial;
 use crate::count::CountPlan;
@@ -7,8 +8,9 @@ use crate::execution::{Execution, StageStatistics};
 use crate::find_query::FindQuery;
 use crate::plan::Plan;
 use crate::stages::{IndexScan, Stage};
-use bunko_bson::{ArrayBuf, DocumentBuf, Timestamp};
+use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_matcher::Expression;
+use bunko_store::Direction;
 
 /// What is printed beside a stage's description.
 #[derive(Clone, Copy)]
@@ -98,17 +100,23 @@ pub(super) fn executed_count(
     cached(false).with_tree(tree)
 }
 
-/// A read of the log in place of a collection's documents: from where on, and which entries it found, once it has run.
-pub(super) fn log_read(query: &FindQuery, from: Timestamp, returned: Option<u64>) -> DocumentBuf {
+/// A read of the log, and which entries it met, once it has run.
+pub(super) fn log_read(query: &FindQuery, read: LogRead) -> DocumentBuf {
     let mut tree = stage("COLLSCAN");
     super::append_filter(&mut tree, "filter", &query.filter.to_document());
-    if let Some(returned) = returned {
-        tree = counters(tree, &StageStatistics { advanced: returned, is_at_end: true, ..StageStatistics::default() });
+    if let Some(run) = read.run {
+        let rejected = run.examined - run.returned;
+        let statistics =
+            StageStatistics { advanced: run.returned, rejected, is_at_end: true, ..StageStatistics::default() };
+        tree = counters(tree, &statistics);
     }
-    let first = i64::from(from.seconds) << 32 | i64::from(from.increment);
-    tree.append("direction", "forward").append("minRecord", first);
-    if let Some(returned) = returned {
-        super::append_count(&mut tree, "docsExamined", returned);
+    let is_forward = read.direction == Direction::Forward;
+    tree.append("direction", if is_forward { "forward" } else { "backward" });
+    if let Some(from) = read.from {
+        tree.append("minRecord", i64::from(from.seconds) << 32 | i64::from(from.increment));
+    }
+    if let Some(run) = read.run {
+        super::append_count(&mut tree, "docsExamined", run.examined);
     }
     cached(false).with_tree(tree)
 }

@@ -233,6 +233,14 @@ impl Search {
     }
 }
 
+/// Whether an attempt has come to nothing, as it does where its collection is dropped before it changes anything.
+fn is_overtaken(attempt: &Result<Option<Changes>>) -> bool {
+    match attempt {
+        Ok(changes) => changes.is_none_or(|changes| changes.matched == 0),
+        Err(failure) => failure.code() == ErrorCode::QUERY_PLAN_KILLED,
+    }
+}
+
 impl Writes<'_> {
     /// Lets `decide` judge the newest version of every record that matches, or of the first.
     ///
@@ -246,39 +254,56 @@ impl Writes<'_> {
         targets: Targets,
         decide: &mut Decision<'_>,
     ) -> Result<Changes> {
-        let mut document = Vec::new();
+        let written = self.written;
         for _ in 0..SEARCHES_MAX {
             let Some(collection) = self.catalog.collection_for(self.namespace, &*self.scope.operation) else {
                 self.catalog.refuse_view(self.namespace)?;
                 return Ok(Changes::default());
             };
-            let mut search = Self::search(wanted, &collection, &self.scope)?;
-            if targets == Targets::Many {
-                // Whoever wants all has seen all that there were, whatever others did meanwhile.
-                let changed = self.change_found((&collection, wanted), &mut search, u64::MAX, decide);
-                return changed.map(|(changes, _)| changes);
-            }
-            let mut was_overtaken = false;
-            while let Some(found) = search.next(&mut document)? {
+            let attempt = self.change_matching_in(&collection, wanted, targets, decide);
+            if self.written == written && collection.is_dropped() && is_overtaken(&attempt) {
+                // Nothing was done to a collection that is gone. Another one may have its name by now.
                 self.check_interrupt()?;
-                let found = (found.record, found.location, document.as_slice());
-                let sighting = wanted.executed(self.change_one(&collection, found, wanted, decide))?;
-                let changes = Changes::of(sighting);
-                if changes.matched > 0 {
-                    return Ok(changes);
-                }
-                // With a search by `_id` this is the newest version's own answer.
-                was_overtaken |= sighting == Sighting::Gone || matches!(search, Search::Plan(_));
+                continue;
             }
-            // Whoever wants one document must not end without it only because others were faster with the first candidates.
-            if !was_overtaken {
-                return Ok(Changes::default());
+            if let Some(changes) = attempt? {
+                return Ok(changes);
             }
         }
         Err(Failure::new(
             ErrorCode::WRITE_CONFLICT,
             format!("{SEARCHES_MAX} searches found only documents that others changed at the same time"),
         ))
+    }
+
+    /// Searches once; nothing where others were faster with all that it found.
+    fn change_matching_in(
+        &mut self,
+        collection: &Arc<Collection>,
+        wanted: &Wanted<'_>,
+        targets: Targets,
+        decide: &mut Decision<'_>,
+    ) -> Result<Option<Changes>> {
+        let mut search = Self::search(wanted, collection, &self.scope)?;
+        if targets == Targets::Many {
+            // A statement for all documents has seen all that there were, whatever others did meanwhile.
+            let changed = self.change_found((collection, wanted), &mut search, u64::MAX, decide);
+            return changed.map(|(changes, _)| Some(changes));
+        }
+        let (mut document, mut was_overtaken) = (Vec::new(), false);
+        while let Some(found) = search.next(&mut document)? {
+            self.check_interrupt()?;
+            let found = (found.record, found.location, document.as_slice());
+            let sighting = wanted.executed(self.change_one(collection, found, wanted, decide))?;
+            let changes = Changes::of(sighting);
+            if changes.matched > 0 {
+                return Ok(Some(changes));
+            }
+            // With a search by `_id` this is the newest version's own answer.
+            was_overtaken |= sighting == Sighting::Gone || matches!(search, Search::Plan(_));
+        }
+        // A statement for one document must not end without it only because others were faster with the first candidates.
+        Ok((!was_overtaken).then(Changes::default))
     }
 
     pub(super) fn search(wanted: &Wanted<'_>, collection: &Arc<Collection>, scope: &Arc<QueryScope>) -> Result<Search> {

@@ -64,10 +64,15 @@ fn a_replay_spares_what_a_restart_empties() {
 #[test]
 fn only_what_is_volatile_throughout_stays_out_of_the_log() {
     let (engines, _) = created();
-    let are_volatile = |keyspaces: &[KeyspaceId]| engines.are_volatile(puts(keyspaces).effects(0));
-    assert!(are_volatile(&[VOLATILE, VOLATILE]));
-    assert!(!are_volatile(&[VOLATILE, OWN]));
-    assert!(!are_volatile(&[GUEST]));
+    let keeping = |keyspaces: &[KeyspaceId]| engines.keeping(puts(keyspaces).effects(0));
+    assert_eq!(keeping(&[VOLATILE, VOLATILE]), Keeping::Place);
+    assert_eq!(keeping(&[VOLATILE, OWN]), Keeping::Whole);
+    assert_eq!(keeping(&[OWN, VOLATILE]), Keeping::Whole);
+    assert_eq!(keeping(&[GUEST]), Keeping::Whole);
+    assert_eq!(keeping(&[]), Keeping::Whole, "a batch that changes nothing may have notes");
+    let mut drops = Batch::new();
+    drops.drop_keyspace(VOLATILE);
+    assert_eq!(engines.keeping(drops.effects(0)), Keeping::Whole);
 }
 
 #[test]
@@ -139,7 +144,7 @@ fn a_keyspace_leads_where_it_was_created_last() {
     batch.create_keyspace(OWN, "guest", &[]);
     engines.route(batch.effects(0));
     assert_eq!([OWN, GUEST, VOLATILE].map(|keyspace| engines.of(keyspace).name()), ["guest", "guest", "own"]);
-    assert!(!engines.is_volatile(VOLATILE) && !engines.are_volatile(puts(&[VOLATILE]).effects(0)));
+    assert!(!engines.is_volatile(VOLATILE) && engines.keeping(puts(&[VOLATILE]).effects(0)) == Keeping::Whole);
 }
 
 #[test]
@@ -164,5 +169,5 @@ fn what_is_not_in_the_log_yet_leads_nowhere() {
     engines.open_for(batch.effects(0)).expect("opens");
     assert_eq!(told.map(|told| *told.opened.lock()), [1, 0, 1]);
     assert_eq!(engines.of(VOLATILE).name(), "own");
-    assert!(engines.routes().is_empty() && !engines.are_volatile(puts(&[VOLATILE]).effects(0)));
+    assert!(engines.routes().is_empty() && engines.keeping(puts(&[VOLATILE]).effects(0)) == Keeping::Whole);
 }

@@ -9,6 +9,9 @@ use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_expression::{Expression, FieldPath};
 
+/// The one collection of another database that it may read.
+const OPLOG_DATABASE: &str = "local";
+const OPLOG_COLLECTION: &str = "oplog.rs";
 const FIELDS: &[&str] = &["from", "localField", "foreignField", "let", "pipeline", "as"];
 
 /// Errors: `FailedToParse` for what does not go together, `TypeMismatch`, `IDLFailedToParse` and `IDLUnknownField` for
@@ -63,6 +66,10 @@ fn source(fields: &StageFields<'_>, stages: Option<ArrayRef<'_>>) -> Result<Opti
         Some(ValueRef::Document(from)) => {
             let from = StageFields::new("from", from, &["db", "coll"])?;
             let part = |name| Ok::<_, Failure>(from.string(name)?.unwrap_or_default());
+            if (part("db")?, part("coll")?) == (OPLOG_DATABASE, OPLOG_COLLECTION) {
+                let source = SourceName { database: Some(OPLOG_DATABASE.into()), collection: OPLOG_COLLECTION.into() };
+                return Ok(Some(source));
+            }
             let message = format!(
                 "$lookup with syntax {{from: {{db:<>, coll:<>}},..}} is not supported for db: {} and coll: {}",
                 part("db")?,

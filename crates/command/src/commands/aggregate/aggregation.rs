@@ -4,12 +4,12 @@ use super::first_name;
 use crate::cursor_store::CursorSource;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::oplog_view::is_oplog;
 use crate::pipeline_sources::{
-    PipelineSources, Planned, Resolved, behind_views, no_collection_near, planner_query, reads_by_itself, resolve_for,
+    Below, PipelineSources, Planned, Resolved, behind_views, no_collection_near, planner_query, reads_by_itself,
+    resolve_for,
 };
-use crate::session_collections::{self, SessionCollection};
 use crate::time_series;
+use crate::unstored;
 use bunko_aggregate::{DocumentStream, Documents, Environment, Pipeline, PlannerPart, SourceName, StageRun};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
 use bunko_catalog::Namespace;
@@ -67,8 +67,8 @@ pub(crate) fn prepare(
     }
     let is_view = resolved.as_ref().is_some_and(|resolved| resolved.views_count > 0);
     // What is known of a view's documents is told by the view's stages.
-    let found = match namespace {
-        Some(namespace) if !is_oplog(catalog, namespace) => Offered::PLAN,
+    let found = match &resolved {
+        Some(resolved) if resolved.below.unstored().is_none() => Offered::PLAN,
         _ => Offered::NONE,
     };
     let offered = if is_view { Offered::ANY } else { found };
@@ -88,7 +88,7 @@ pub(crate) fn prepare(
         }
         _ => sent?,
     };
-    let (part, pipeline) = match SessionCollection::below(resolved.as_ref()) {
+    let (part, pipeline) = match resolved.as_ref().and_then(|resolved| resolved.below.unstored()) {
         // There is nothing to plan.
         Some(_) => (PlannerPart::default(), parsed),
         None => parsed.split_for_planner(),
@@ -101,7 +101,7 @@ pub(crate) fn open(
     invocation: &Invocation<'_>,
     aggregation: Aggregation,
 ) -> Result<(Box<dyn CursorSource>, bool), Halt> {
-    if let Some(documents) = session_collections::open(invocation, &aggregation)? {
+    if let Some(documents) = unstored::open(invocation, &aggregation)? {
         let stream = aggregation.pipeline.open(documents);
         return Ok((Box::new(Aggregated::of(stream)), true));
     }
@@ -127,8 +127,8 @@ fn open_plan(
     resolved: Option<Resolved>,
     sources: &PipelineSources,
 ) -> Result<Option<(Execution, bool)>, Halt> {
-    let Some(Resolved { namespace, collection, .. }) = resolved else { return Ok(None) };
-    let Some(noted) = collection else {
+    let Some(Resolved { namespace, below, .. }) = resolved else { return Ok(None) };
+    let Below::Collection(noted) = below else {
         return if query.near.is_some() { Err(no_collection_near(&namespace).into()) } else { Ok(None) };
     };
     let collection = &noted.collection;
@@ -146,10 +146,10 @@ fn open_plan(
 
 /// Runs a pipeline to its end, for what its stages do.
 pub(crate) fn run_counted(invocation: &Invocation<'_>, aggregation: Aggregation) -> Result<Vec<Arc<StageRun>>, Halt> {
-    let sessions = session_collections::open(invocation, &aggregation)?;
+    let unstored = unstored::open(invocation, &aggregation)?;
     let Aggregation { query, pipeline, resolved, sources } = aggregation;
     let resolved = resolved.filter(|_| !pipeline.brings_documents());
-    let source: Box<dyn DocumentStream> = match sessions {
+    let source: Box<dyn DocumentStream> = match unstored {
         Some(documents) => documents,
         None => match open_plan(invocation, query, resolved, &sources)? {
             Some((execution, _)) => Box::new(Planned::new(execution)),

@@ -1,104 +1,20 @@
 //! The oplog of catalogs over real stores: nothing is missing, nothing is twice, and times never change.
 
+mod engines;
+mod opened;
+
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Catalog, Namespace, Order, SessionName, Target, Transaction, Verdict, WriteHistory};
-use bunko_engines::{ENGINES, EngineOptions};
 use bunko_errors::ErrorCode;
 use bunko_operation::OperationContext;
 use bunko_oplog::{Entries, Feed, Reach};
-use bunko_store::{Direction, LogOptions, SEGMENT_BYTES, Store, StoreOptions};
+use bunko_store::{Direction, SEGMENT_BYTES};
+use opened::{Opened, at, insert_in_transaction, namespace, open_store, operations};
 use proptest::prelude::*;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-const NOW_MS: u64 = 1_767_225_600_500;
-
-/// A server's data directory, opened.
-struct Opened {
-    store: Arc<Store>,
-    catalog: Arc<Catalog>,
-    clock_ms: Arc<AtomicU64>,
-}
-
-fn open_store(path: &Path, history_bytes_max: Option<u64>, clock_ms: &Arc<AtomicU64>) -> Arc<Store> {
-    let clock = Arc::clone(clock_ms);
-    let options = StoreOptions {
-        log: LogOptions { history_bytes_max, ..LogOptions::default() },
-        clock: Arc::new(move || clock.load(Ordering::Relaxed)),
-        ..StoreOptions::at_rest()
-    };
-    let table = bunko_engines::table(&ENGINES[0], &EngineOptions::default());
-    Store::open(path, options, table).expect("the store opens")
-}
-
-impl Opened {
-    fn new(path: &Path, history_bytes_max: Option<u64>) -> Self {
-        let clock_ms = Arc::new(AtomicU64::new(NOW_MS));
-        let store = open_store(path, history_bytes_max, &clock_ms);
-        let catalog = Catalog::open(Arc::clone(&store), Box::new(|| [7; 16])).expect("the catalog opens");
-        Self { store, catalog, clock_ms }
-    }
-
-    fn insert(&self, ids: &[i32], padding_bytes: usize) {
-        let pad = "x".repeat(padding_bytes);
-        let document = |id: &i32| DocumentBuf::new().with("_id", *id).with("n", 0).with("pad", pad.as_str());
-        let documents: Vec<_> = ids.iter().map(|id| Cow::Owned(document(id).into_bytes())).collect();
-        let inserted = self
-            .catalog
-            .insert(&namespace(), &documents, Order::Unordered, &*OperationContext::unlimited())
-            .expect("inserted");
-        if let Some(lsn) = inserted.lsn {
-            self.store.write(lsn).expect("written");
-        }
-    }
-
-    fn change(&self, id: i32, verdict: impl Fn(DocumentRef<'_>) -> Verdict) {
-        let Some(collection) = self.catalog.collection(&namespace()) else { return };
-        let Some(record) = collection.record_of_id(id.into(), &*OperationContext::unlimited()).expect("readable")
-        else {
-            return;
-        };
-        let mut decide = |document: DocumentRef<'_>| Ok(verdict(document));
-        self.catalog
-            .change(&collection, Target::Record(record), &*OperationContext::unlimited(), &mut decide)
-            .expect("changed");
-    }
-
-    fn set(&self, id: i32, n: i32) {
-        self.change(id, |_| Verdict::Replace(DocumentBuf::new().with("_id", id).with("n", n)));
-    }
-
-    fn delete(&self, id: i32) {
-        self.change(id, |_| Verdict::Delete);
-    }
-
-    fn entries(&self, direction: Direction, from: Option<Timestamp>) -> Vec<DocumentBuf> {
-        let entries = Entries::open(&self.store, direction, from).expect("readable").expect("an oplog");
-        entries.map(|entry| entry.expect("readable")).collect()
-    }
-
-    fn all(&self) -> Vec<DocumentBuf> {
-        self.entries(Direction::Forward, None)
-    }
-}
-
-fn namespace() -> Namespace {
-    Namespace::new("db", "t").expect("valid")
-}
-
-fn at(entry: &DocumentBuf) -> Timestamp {
-    match entry.as_ref().get("ts") {
-        Some(ValueRef::Timestamp(at)) => at,
-        other => panic!("{other:?}"),
-    }
-}
-
-fn operations(entries: &[DocumentBuf]) -> String {
-    entries.iter().map(|entry| entry.as_ref().get("op").and_then(ValueRef::as_str).expect("an operation")).collect()
-}
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `n` by `_id`, as the entries say.
 fn replayed(entries: &[DocumentBuf]) -> BTreeMap<i32, i32> {
@@ -337,20 +253,6 @@ fn a_transaction_is_one_entry_and_several_for_those_who_follow() {
     assert!(apart.iter().all(|entry| entry.as_ref().get("lsid").is_some()));
     assert!(apart.iter().all(|told| at(told) == at(all.last().expect("one"))), "all of one time");
     assert_eq!(contents(&opened.catalog), BTreeMap::from([(2, 0), (3, 6), (4, 5)]));
-}
-
-/// Inserts that many documents of that size in one transaction.
-fn insert_in_transaction(opened: &Opened, ids: std::ops::Range<i32>, bytes: usize) {
-    let transaction = Transaction::begin(&opened.catalog, SessionName { id: [9; 16], user: [0; 32] }, ids.start.into());
-    let operation = OperationContext::unlimited();
-    operation.join(Arc::clone(&transaction) as _);
-    let text = "x".repeat(bytes);
-    let documents: Vec<_> = ids
-        .map(|id| DocumentBuf::new().with("_id", id).with("n", id).with("large", text.as_str()))
-        .map(|document| Cow::Owned(document.into_bytes()))
-        .collect();
-    opened.catalog.insert(&namespace(), &documents, Order::Ordered, &*operation).expect("inserted");
-    transaction.commit(&mut WriteHistory::default()).expect("committed");
 }
 
 #[test]

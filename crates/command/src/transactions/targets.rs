@@ -1,22 +1,40 @@
-//! What a transaction neither writes to nor creates.
+//! Collections that a transaction neither reads, writes to nor creates.
 
-use super::admission::not_supported;
+use super::admission::{check_profile, not_supported};
 use crate::invocation::Invocation;
 use crate::time_series;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
-use bunko_errors::Result;
+use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Judges where a command writes that is part of a transaction, if it is one.
+/// The collection that has the definitions of a database's views.
+const VIEWS: &str = "system.views";
+
+/// Judges what a command reads and where it writes that is part of a transaction, if it is one.
 /// # Errors
-/// `OperationNotSupportedInTransaction` for what no transaction writes to, which ends it.
-pub(crate) fn check_writes(invocation: &Invocation<'_>) -> Result<()> {
+/// As [`check_read`]; `OperationNotSupportedInTransaction` for what no transaction writes to, which ends it.
+pub(crate) fn check_targets(invocation: &Invocation<'_>) -> Result<()> {
     if !invocation.is_of_transaction() {
         return Ok(());
     }
     check_creation(invocation)?;
+    if let ("find" | "aggregate" | "distinct", Some(name)) = (invocation.command.name, invocation.argument().as_str()) {
+        check_read(invocation.request.database, name)?;
+    }
     // What is no name is told by the command.
     targets(invocation).into_iter().flatten().try_for_each(|namespace| check(invocation, &namespace))
+}
+
+/// Refuses collections of the server's own of which transactions read no state; also where a stage names them, or a view
+/// stands on them.
+/// # Errors
+/// 51071 for the definitions of views, `OperationNotSupportedInTransaction` for what the profiler writes.
+pub(crate) fn check_read(database: &str, collection: &str) -> Result<()> {
+    if collection == VIEWS {
+        let message = format!("{database}.{collection} cannot be read in a multi-document transaction");
+        return Err(Failure::new(ErrorCode(51071), message));
+    }
+    check_profile(database, collection)
 }
 
 /// A transaction creates collections, but neither views nor time series nor what is the server's own.

@@ -1,0 +1,88 @@
+//! `explain` of a read of the oplog: the scan of the log, and the stages above it.
+
+use super::{Subject, of_stages, push_described, stages_alone};
+use crate::commands::aggregate::Aggregation;
+use crate::dispatch::Halt;
+use crate::invocation::Invocation;
+use crate::oplog_view;
+use crate::pipeline_sources::{all_of, behind_views};
+use crate::pipeline_writes::PipelineWrite;
+use crate::unstored;
+use bunko_aggregate::{Pipeline, Plannable, StageRun};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf};
+use bunko_errors::Result;
+use bunko_query::{Explained, FindQuery, LogRead, LogRun, explain_log_read};
+use bunko_store::Direction;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Explains a pipeline over the oplog. A pipeline that only filters is a scan with that filter.
+/// # Errors
+/// As running it, where it is to run; those of what it would write to.
+pub(super) fn explain(
+    invocation: &Invocation<'_>,
+    subject: &Subject<'_>,
+    aggregation: Aggregation,
+    sent: ArrayRef<'_>,
+) -> Result<DocumentBuf, Halt> {
+    let Aggregation { query, pipeline, resolved, .. } = aggregation;
+    // It was found to be over the oplog.
+    let Some(resolved) = resolved else { return Ok(stages_alone(sent, &[])) };
+    let direction = unstored::direction(query.hint.as_ref())?;
+    let began = Instant::now();
+    let runs = match pipeline.write() {
+        Some(stage) => {
+            // It is looked at, and not written to.
+            PipelineWrite::new(invocation, stage, &pipeline.environment().scope.strings)?;
+            Vec::new()
+        }
+        None if subject.verbosity.runs() => run(invocation, &pipeline, direction)?,
+        None => Vec::new(),
+    };
+    let only_filter = only_filter(&pipeline);
+    let scan = FindQuery::new(only_filter.clone().unwrap_or_default().as_ref(), Arc::clone(&query.scope))?;
+    let examined = runs.first().map(|source| source.returned());
+    let let_through = if only_filter.is_some() { runs.last() } else { runs.first() };
+    let returned = let_through.map(|last| last.returned());
+    let run = examined.zip(returned).map(|(examined, returned)| LogRun { examined, returned });
+    let explained = Explained {
+        namespace: resolved.namespace.as_str(),
+        query: &scan,
+        verbosity: subject.verbosity,
+        elapsed: began.elapsed(),
+    };
+    let read = explain_log_read(explained, LogRead { from: oplog_view::earliest_of(&pipeline), direction, run });
+    if only_filter.is_some() {
+        return Ok(read);
+    }
+    let mut cursor = DocumentBuf::new();
+    for part in read.as_ref().iter().filter(|part| part.name != "explainVersion") {
+        cursor.append(part.name, part.value);
+    }
+    let mut first = DocumentBuf::new().with("$cursor", &cursor);
+    if let Some(source) = runs.first() {
+        source.describe(&mut first);
+    }
+    let mut stages = ArrayBuf::new();
+    stages.push(&first);
+    push_described(&mut stages, behind_views(&resolved, sent).as_ref().iter(), runs.get(1..).unwrap_or_default());
+    Ok(of_stages(&stages))
+}
+
+/// Runs the pipeline to its end, and counts for the scan and each stage.
+fn run(invocation: &Invocation<'_>, pipeline: &Pipeline, direction: Direction) -> Result<Vec<Arc<StageRun>>, Halt> {
+    invocation.refuse_if_long(true)?;
+    let entries = oplog_view::open(&invocation.service.catalog, pipeline, direction, invocation.operation())?;
+    let (mut stream, runs) = pipeline.open_counted_from(entries);
+    while stream.next()?.is_some() {}
+    Ok(runs)
+}
+
+/// The filter that a pipeline is, where it is nothing else.
+fn only_filter(pipeline: &Pipeline) -> Option<DocumentBuf> {
+    let filters = pipeline.stages().map(|stage| match stage.plannable() {
+        Plannable::Filter(filter) => Some(filter.to_owned()),
+        _ => None,
+    });
+    filters.collect::<Option<Vec<_>>>().map(|filters| all_of(&filters))
+}

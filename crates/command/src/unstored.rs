@@ -1,0 +1,165 @@
+//! Collections that nothing is stored for: the oplog, which is made of the log, and those of `config` that tell of sessions.
+//! Their documents are made while they are read.
+//!
+//! This module says once which commands and stages such a collection takes. Every command and stage that comes to one of them, by its own name, through
+//! a view or inside another pipeline, gets the same documents, the same statistics or the same refusal.
+
+use crate::collection_statistics::CollectionStatistics;
+use crate::commands::aggregate::Aggregation;
+use crate::dispatch::{Command, Halt};
+use crate::invocation::Invocation;
+use crate::oplog_view;
+use crate::session_collections::SessionCollection;
+use crate::source_stages::Surroundings;
+use bunko_aggregate::{DocumentStream, Pipeline, Plannable};
+use bunko_catalog::{Catalog, Namespace};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::Hint;
+use bunko_store::Direction;
+
+/// The commands that read all of them; `explain` asks for the command inside.
+const READERS: [&str; 6] = ["find", "aggregate", "count", "distinct", "listIndexes", "mapReduce"];
+/// Commands that read the oplog besides.
+const READERS_OF_OPLOG: [&str; 3] = ["collStats", "dataSize", "validate"];
+/// The stages before others that look at the collection and not at its documents, and know what to say of the oplog.
+const STAGES_OF_OPLOG: [&str; 4] = ["$collStats", "$indexStats", "$listCatalog", "$planCacheStats"];
+
+/// A collection that nothing is stored for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unstored {
+    /// `local.oplog.rs`, where the log is kept for it.
+    Oplog,
+    Sessions(SessionCollection),
+}
+
+impl Unstored {
+    /// The one that a namespace leads to.
+    pub(crate) fn at(catalog: &Catalog, namespace: &Namespace) -> Option<Self> {
+        if oplog_view::is_oplog(catalog, namespace) {
+            return Some(Self::Oplog);
+        }
+        SessionCollection::at(catalog, namespace).map(Self::Sessions)
+    }
+
+    /// Opens its documents below a pipeline, of which the planner has taken nothing. It has no indexes, so that a hint can only
+    /// say from which end it is read.
+    /// # Errors
+    /// `BadValue` for a hint of an index; as [`check_searches`]; `InvalidOptions` where a past state of sessions is read, which is
+    /// not kept.
+    pub(crate) fn open(
+        self,
+        surroundings: &Surroundings,
+        pipeline: &Pipeline,
+        hint: Option<&Hint>,
+    ) -> Result<Box<dyn DocumentStream>> {
+        let direction = direction(hint)?;
+        check_searches(pipeline)?;
+        match self {
+            Self::Oplog => oplog_view::open(&surroundings.catalog, pipeline, direction, &surroundings.operation),
+            Self::Sessions(sessions) => sessions.open(surroundings, pipeline),
+        }
+    }
+
+    /// Its statistics as a collection, for commands and stages that [`check`] and [`Self::check_stage`] let through.
+    /// # Errors
+    /// As reading it.
+    pub(crate) fn statistics(self, surroundings: &Surroundings) -> Result<Option<CollectionStatistics>> {
+        match self {
+            Self::Oplog => oplog_view::statistics(surroundings).map(Some),
+            Self::Sessions(_) => Ok(None),
+        }
+    }
+
+    /// Refuses a stage that looks at a collection as it is stored.
+    /// # Errors
+    /// `CommandNotSupported`.
+    pub(crate) fn check_stage(self, stage: &str, namespace: &Namespace) -> Result<()> {
+        let is_known = match self {
+            Self::Oplog => STAGES_OF_OPLOG.contains(&stage),
+            Self::Sessions(_) => stage == "$listSessions",
+        };
+        if is_known { Ok(()) } else { Err(self.refusal(stage, namespace)) }
+    }
+
+    /// The refusal of something that cannot be done with it.
+    pub(crate) fn refusal(self, what: &str, namespace: &Namespace) -> Failure {
+        let kind = match self {
+            Self::Oplog => "log",
+            Self::Sessions(_) => "sessions",
+        };
+        let message = format!(
+            "{what} is not supported on {namespace}, a view of the {kind} that only find, aggregate, count and distinct read"
+        );
+        Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message)
+    }
+}
+
+/// Refuses what cannot be done with the collection of that name, where it is one of them. `reader` is the command that would
+/// read it: the one that runs, or the one that `explain` has inside.
+/// # Errors
+/// `CommandNotSupported`; `CannotCreateIndex` and `IllegalOperation` for indexes; numbers of their own where the oplog would
+/// be dropped.
+pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace, reader: &Command) -> Result<()> {
+    let Some(unstored) = Unstored::at(&invocation.service.catalog, namespace) else { return Ok(()) };
+    match (unstored, reader.name) {
+        (_, name) if READERS.contains(&name) => Ok(()),
+        (Unstored::Oplog, name) if READERS_OF_OPLOG.contains(&name) => Ok(()),
+        (Unstored::Oplog, "drop") => Err(oplog_view::cannot_be_dropped(invocation)),
+        (Unstored::Oplog, "createIndexes") => {
+            Err(Failure::new(ErrorCode::CANNOT_CREATE_INDEX, format!("{namespace} cannot have an index")))
+        }
+        (Unstored::Sessions(SessionCollection::Transactions), "createIndexes") => {
+            let message = format!("Cannot create indexes on {namespace}, which the server alone writes");
+            Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
+        }
+        (_, name) => Err(unstored.refusal(name, namespace)),
+    }
+}
+
+/// Refuses all that is done with the collection of that name, where it is one of them.
+/// # Errors
+/// `CommandNotSupported`.
+pub(crate) fn refuse(catalog: &Catalog, namespace: &Namespace, what: &str) -> Result<()> {
+    Unstored::at(catalog, namespace).map_or(Ok(()), |unstored| Err(unstored.refusal(what, namespace)))
+}
+
+/// Opens the one that a pipeline reads, if it reads one.
+/// # Errors
+/// As [`Unstored::open`].
+pub(crate) fn open(
+    invocation: &Invocation<'_>,
+    aggregation: &Aggregation,
+) -> Result<Option<Box<dyn DocumentStream>>, Halt> {
+    let Aggregation { query, pipeline, resolved, .. } = aggregation;
+    let unstored = resolved.as_ref().and_then(|resolved| resolved.below.unstored());
+    let Some(unstored) = unstored.filter(|_| !pipeline.brings_documents()) else { return Ok(None) };
+    direction(query.hint.as_ref())?;
+    invocation.refuse_if_long(true)?;
+    let surroundings = Surroundings::of(invocation.service, invocation.operation());
+    Ok(Some(unstored.open(&surroundings, pipeline, query.hint.as_ref())?))
+}
+
+/// Refuses a pipeline whose first stage takes an index.
+/// # Errors
+/// `IndexNotFound`.
+pub(crate) fn check_searches(pipeline: &Pipeline) -> Result<()> {
+    let missing = |message: &str| Err(Failure::new(ErrorCode::INDEX_NOT_FOUND, message));
+    if pipeline.searches_text() {
+        return missing("text index required for $text query");
+    }
+    let is_near = pipeline.stages().next().is_some_and(|stage| matches!(stage.plannable(), Plannable::Near(_)));
+    if is_near { missing("unable to find index for $geoNear query") } else { Ok(()) }
+}
+
+/// From which end a hint lets a collection without indexes be read.
+/// # Errors
+/// `BadValue` for one of an index.
+pub(crate) fn direction(hint: Option<&Hint>) -> Result<Direction> {
+    match hint {
+        None => Ok(Direction::Forward),
+        Some(Hint::Natural(direction)) => Ok(*direction),
+        Some(Hint::Name(_) | Hint::KeyPattern(_)) => {
+            Err(Failure::bad_value("hint provided does not correspond to an existing index"))
+        }
+    }
+}
