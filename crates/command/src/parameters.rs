@@ -5,6 +5,7 @@ mod limits;
 
 pub use limits::TRANSACTION_MEMORY_BYTES;
 
+use crate::access_control::shown_text;
 use crate::audit;
 use crate::connection_rate;
 use crate::cursor_store::CURSOR_TIMEOUT;
@@ -14,7 +15,6 @@ use crate::log_verbosity::LogVerbosity;
 use crate::service::Service;
 use crate::sessions::{SESSION_TIMEOUT_MINUTES, SESSIONS_MAX};
 use bunko_access::Mechanism;
-use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_DEPTH_ACCEPTED, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
 use bunko_operation::{DiskUse, Gatherer, STAGE_BYTES_MAX, StageLimits, WORKERS_MAX};
@@ -340,7 +340,7 @@ fn text(text: &str) -> Result<Value> {
 
 /// The refusal of a value.
 pub(crate) fn invalid(name: &str, value: ValueRef<'_>, why: &str) -> Failure {
-    Failure::bad_value(format!("Invalid value for parameter {name}: {} {why}", ValueText(value)))
+    Failure::bad_value(format!("Invalid value for parameter {name}: {} {why}", shown_text(value)))
 }
 
 pub(crate) fn whole_number(name: &str, value: ValueRef<'_>) -> Result<i64> {

@@ -14,9 +14,11 @@ mod patience;
 mod scratch;
 mod sort;
 mod stages;
+mod work_done;
 
 pub use context::{Interruption, OperationContext, OperationSource, Place, UnitOfWork};
 pub use helper_permits::{HelperPermit, Helpers};
 pub use memory::{MemoryLimits, ServerMemory};
 pub use scratch::{DiskUse, ScratchFile, ScratchSpace};
 pub use stages::{Gatherer, STAGE_BYTES_MAX, Scripting, StageLimits, WORKERS_MAX};
+pub use work_done::{WorkCounters, WorkDone};

@@ -97,7 +97,7 @@ fn log_read(asked: &Asked, from: Timestamp, verbosity: Verbosity, ran: Option<&R
     let filter = DocumentBuf::new().with("$and", &parts);
     let query = FindQuery::new(filter.as_ref(), Arc::clone(&asked.pipeline.environment().scope))?;
     let elapsed = ran.map_or(Duration::ZERO, |ran| ran.elapsed);
-    let explained = Explained { namespace: OPLOG, query: &query, verbosity, elapsed };
+    let explained = Explained { namespace: OPLOG, query: &query, verbosity, elapsed, failure: None };
     let read = explain_log_read(explained, from, ran.map(|ran| ran.entries));
     let mut cursor = DocumentBuf::new();
     for part in read.as_ref().iter().filter(|part| part.name != "explainVersion") {

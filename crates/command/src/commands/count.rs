@@ -3,14 +3,14 @@
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
-use crate::invocation::Invocation;
+use crate::invocation::{Examined, Invocation};
 use crate::oplog_view::{self, is_oplog};
 use crate::view_reads;
 use bunko_access::Action;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Writer, number};
 use bunko_errors::{Failure, Result};
-use bunko_query::{CountPlan, FindQuery, Hint, QueryScope};
+use bunko_query::{CountPlan, Execution, FindQuery, Hint, QueryScope};
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
@@ -46,9 +46,17 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     };
     let plan = CountPlan::new(&collection, query)?;
     invocation.refuse_if_long(plan.plan().is_some_and(|plan| plan.is_long(&collection)))?;
-    let (count, _) = plan.run()?;
+    let (count, execution) = plan.run()?;
+    note_execution(invocation, execution.as_ref());
+    invocation.note_plan(|| Some(plan.report(execution.as_ref(), count)));
     write_count(reply, count);
     Ok(())
+}
+
+/// Notes the keys and documents that a command without a cursor examined.
+pub(super) fn note_execution(invocation: &mut Invocation<'_>, execution: Option<&Execution>) {
+    let totals = execution.map(Execution::statistics).unwrap_or_default();
+    invocation.note_examined(Examined { keys: totals.keys_examined, documents: totals.docs_examined });
 }
 
 fn write_count(reply: &mut Writer<'_>, count: u64) {

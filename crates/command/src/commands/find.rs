@@ -11,6 +11,7 @@ use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::fields::Fields;
 use crate::invocation::{Examined, Invocation};
 use crate::let_variables::scope_with_let;
+use crate::observation::IdLookup;
 use crate::oplog_view::{self, AtEnd, is_oplog};
 use crate::session_collections::SessionCollection;
 use crate::view_reads;
@@ -20,7 +21,7 @@ use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::{DiskUse, OperationContext};
 use bunko_query::{
-    Execution, FindQuery, Hint, QueryScope, ResumableScan, Tail, fetch_by_id, id_lookup, parse_limit, plan,
+    Execution, FindQuery, Hint, PlanReport, QueryScope, ResumableScan, Tail, fetch_by_id, id_lookup, parse_limit, plan,
 };
 use bunko_store::{Bell, Direction, Lsn};
 use resumable::Resumable;
@@ -75,6 +76,10 @@ impl CursorSource for Execution {
     fn examined(&self) -> Option<Examined> {
         let statistics = self.statistics();
         Some(Examined { keys: statistics.keys_examined, documents: statistics.docs_examined })
+    }
+
+    fn report(&self) -> Option<PlanReport> {
+        Some(Execution::report(self))
     }
 
     fn resume(&mut self) -> Result<(), Failure> {
@@ -282,8 +287,12 @@ fn reply_with_one(
     reply.end().append("id", 0_i64).append("ns", namespace.as_str());
     invocation.write_state_time(reply);
     reply.end();
-    let found = u64::from(found.is_some());
+    let is_found = found.is_some();
+    let found = u64::from(is_found);
     invocation.service.counters.note_returned(found);
+    let observation = &mut invocation.observation;
+    (observation.returned, observation.is_cursor_exhausted) = (Some(found), true);
+    observation.lookup = Some(IdLookup { is_clustered: collection.is_clustered(), is_found });
     invocation.note_examined(Examined { keys: found, documents: found });
     Ok(())
 }

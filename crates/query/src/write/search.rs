@@ -1,5 +1,6 @@
 //! From a filter to locked records.
 
+use super::report::{FoundById, LastSearch};
 use super::upsert::check_filter;
 use super::{Upsert, Writes};
 use crate::find_query::{FindQuery, Hint};
@@ -253,32 +254,50 @@ impl Writes<'_> {
                 return Ok(Changes::default());
             };
             let mut search = Self::search(wanted, &collection, &self.scope)?;
+            let found_by_id = FoundById {
+                is_found: matches!(search, Search::One(Some(_))),
+                is_filter: matches!(wanted.by, By::Id(_)),
+            };
             if targets == Targets::Many {
-                // Whoever wants all has seen all that there were, whatever others did meanwhile.
+                // A statement for all documents has seen all that there were, whatever others did meanwhile.
                 let changed = self.change_found((&collection, wanted), &mut search, u64::MAX, decide);
+                self.last_search = Some(LastSearch::of(search, collection, found_by_id));
                 return changed.map(|(changes, _)| changes);
             }
-            let mut was_overtaken = false;
-            while let Some(found) = search.next(&mut document)? {
-                self.check_interrupt()?;
-                let found = (found.record, found.location, document.as_slice());
-                let sighting = wanted.executed(self.change_one(&collection, found, wanted, decide))?;
-                let changes = Changes::of(sighting);
-                if changes.matched > 0 {
-                    return Ok(changes);
-                }
-                // With a search by `_id` this is the newest version's own answer.
-                was_overtaken |= sighting == Sighting::Gone || matches!(search, Search::Plan(_));
-            }
-            // Whoever wants one document must not end without it only because others were faster with the first candidates.
-            if !was_overtaken {
-                return Ok(Changes::default());
+            let changed = self.change_first((&collection, wanted), &mut search, &mut document, decide);
+            self.last_search = Some(LastSearch::of(search, collection, found_by_id));
+            if let Some(changes) = changed? {
+                return Ok(changes);
             }
         }
         Err(Failure::new(
             ErrorCode::WRITE_CONFLICT,
             format!("{SEARCHES_MAX} searches found only documents that others changed at the same time"),
         ))
+    }
+
+    /// Changes the first document that a search finds and that still matches; `None` where others were faster with the first
+    /// candidates, and there may be one all the same.
+    fn change_first(
+        &mut self,
+        (collection, wanted): (&Collection, &Wanted<'_>),
+        search: &mut Search,
+        document: &mut Vec<u8>,
+        decide: &mut Decision<'_>,
+    ) -> Result<Option<Changes>> {
+        let mut was_overtaken = false;
+        while let Some(found) = search.next(document)? {
+            self.check_interrupt()?;
+            let found = (found.record, found.location, document.as_slice());
+            let sighting = wanted.executed(self.change_one(collection, found, wanted, decide))?;
+            let changes = Changes::of(sighting);
+            if changes.matched > 0 {
+                return Ok(Some(changes));
+            }
+            // With a search by `_id` this is the newest version's own answer.
+            was_overtaken |= sighting == Sighting::Gone || matches!(search, Search::Plan(_));
+        }
+        Ok((!was_overtaken).then(Changes::default))
     }
 
     pub(super) fn search(wanted: &Wanted<'_>, collection: &Arc<Collection>, scope: &Arc<QueryScope>) -> Result<Search> {
