@@ -209,6 +209,11 @@ impl Pipeline {
         (part, self)
     }
 
+    /// Whether a stage of it sorts.
+    pub fn sorts(&self) -> bool {
+        self.stages.iter().any(|stage| stage.name() == "$sort")
+    }
+
     /// Whether it begins with a search for words, which only the planner does.
     pub fn searches_text(&self) -> bool {
         self.stages.first().is_some_and(|stage| stage.searches_text())

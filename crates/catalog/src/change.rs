@@ -225,6 +225,7 @@ impl Catalog {
             indexes.iter().filter_map(|index| index.build()).for_each(|build| notes.change(build, record));
             let lsn = self.commit(&mut batch, operation)?;
             notes.tell();
+            operation.operation().work_done().note_keys(new.len(), old.len());
             return Ok(Some(lsn));
         }
     }

@@ -132,12 +132,22 @@ impl Catalog {
             if self.owners.are_any() && self.owners.first_owned(owned).is_some() {
                 return Ok(ChangedTogether::default());
             }
-            let mut several =
-                Several { catalog: self, collection, indexes: &indexes, operation, batch: None, changed: 0 };
+            let mut several = Several {
+                catalog: self,
+                collection,
+                indexes: &indexes,
+                operation,
+                batch: None,
+                changed: 0,
+                keys: (0, 0),
+            };
             let (count, failure) = several.take(found, first, decide)?;
             match several.batch.as_ref().map(|batch| self.store.commit(batch)) {
                 None => (None, count, failure),
-                Some(Ok(lsn)) => (Some(lsn), count, failure),
+                Some(Ok(lsn)) => {
+                    operation.operation().work_done().note_keys(several.keys.0, several.keys.1);
+                    (Some(lsn), count, failure)
+                }
                 // One by one they may have room.
                 Some(Err(_)) if several.changed > 1 => return Ok(ChangedTogether::default()),
                 Some(Err(error)) => return Err(from_storage(error)),
@@ -165,6 +175,8 @@ struct Several<'s> {
     operation: &'s dyn OperationSource,
     batch: Option<Batch<'static>>,
     changed: usize,
+    /// Keys that the batch puts and deletes.
+    keys: (usize, usize),
 }
 
 impl Several<'_> {
@@ -235,6 +247,7 @@ impl Several<'_> {
             batch.put_key(keyspace(added), &added.1, record);
         }
         self.changed += 1;
+        self.keys = (self.keys.0 + new.len(), self.keys.1 + old.len());
         Ok(true)
     }
 }

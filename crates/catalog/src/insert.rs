@@ -41,6 +41,8 @@ pub enum Order {
 pub struct Inserted {
     /// How many documents were stored.
     pub count: usize,
+    /// How many keys of indexes were put for them.
+    pub keys: usize,
     /// The last record written.
     pub lsn: Option<Lsn>,
     /// Failures by position in the input.
@@ -53,6 +55,7 @@ impl Inserted {
     /// Adds what became of later documents.
     pub(crate) fn add(&mut self, later: Self) {
         self.count += later.count;
+        self.keys += later.keys;
         self.lsn = later.lsn.or(self.lsn);
         self.failures.extend(later.failures);
         self.stopped_by = later.stopped_by;
@@ -297,6 +300,7 @@ impl Catalog {
                 }
             }
             inserted.count += 1;
+            inserted.keys += own.len();
             if let Some(write) = retryable {
                 write.note_inserted(offset + position);
             }

@@ -26,9 +26,9 @@ impl LogFormat {
     }
 }
 
-/// Fields whose text is a JSON document, which stands in the line as one: mongod's names for a client's metadata, an
-/// operation and the configuration.
-const DOCUMENTS: [&str; 3] = ["doc", "command", "options"];
+/// Fields whose text is a JSON document, which stands in the line as one: mongod's names for a client's metadata and the
+/// configuration.
+const DOCUMENTS: [&str; 2] = ["doc", "options"];
 
 /// The tag of lines that `getLog: "startupWarnings"` shows, and shells with it.
 pub const STARTUP_WARNING: &str = "startupWarnings";
@@ -59,6 +59,11 @@ impl Fields {
             ("ctx", Value::String(text)) => self.context.clone_from(text),
             ("tags", Value::String(text)) => self.tag = Some(text.clone()),
             ("id", Value::Number(number)) => self.id = number.as_u64().unwrap_or_default(),
+            // Many attributes at once.
+            ("attributes", Value::String(text)) => {
+                let attributes: Option<Map<String, Value>> = serde_json::from_str(text).ok();
+                self.attributes.extend(attributes.into_iter().flatten());
+            }
             (name, Value::String(text)) if DOCUMENTS.contains(&name) => {
                 let document = serde_json::from_str(text).unwrap_or_else(|_| value.clone());
                 self.attributes.insert(name.to_owned(), document);
@@ -69,7 +74,7 @@ impl Fields {
 }
 
 /// Fields that may show what clients sent or stored. Whatever names a client, a namespace or a code stays.
-const OF_CLIENTS: [&str; 2] = ["command", "errInfo"];
+const OF_CLIENTS: [&str; 4] = ["command", "errInfo", "errMsg", "originatingCommand"];
 /// Components whose errors may show that too, as they are those of commands, or panics.
 const COMPONENTS_OF_CLIENTS: [&str; 5] = ["ASSERT", "COMMAND", "ACCESS", "INDEX", "WRITE"];
 /// What stands in the place of a value, as in MongoDB.

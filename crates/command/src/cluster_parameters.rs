@@ -1,9 +1,9 @@
 //! The parameters of `setClusterParameter`: what may be set, and what each is until then. They are kept in
 //! `config.clusterParameters`, as in MongoDB.
 
+use crate::access_control::shown_text;
 use crate::fields::wrong_type;
 use crate::parameters::Parameters;
-use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
 use bunko_matcher::Filter;
@@ -220,15 +220,15 @@ fn read_images(place: &str, given: Option<ValueRef<'_>>) -> Result<Value> {
         ))
     };
     let images = given.and_then(ValueRef::as_document);
-    let images = images.ok_or_else(|| given.map_or_else(|| refuse(&"missing"), |value| refuse(&ValueText(value))))?;
+    let images = images.ok_or_else(|| given.map_or_else(|| refuse(&"missing"), |value| refuse(&shown_text(value))))?;
     let (1, Some(value)) = (images.count(), images.get("expireAfterSeconds")) else {
-        return Err(refuse(&ValueText(images.into())));
+        return Err(refuse(&shown_text(images.into())));
     };
     let kept = match value {
         ValueRef::String("off") => value.to_value(),
         _ => match number::clamp_to_i64(value) {
             Some(seconds) if seconds > 0 => Value::Int64(seconds),
-            _ => return Err(refuse(&ValueText(images.into()))),
+            _ => return Err(refuse(&shown_text(images.into()))),
         },
     };
     Ok(Value::Document(DocumentBuf::new().with("expireAfterSeconds", &kept)))

@@ -212,7 +212,7 @@ impl Counters {
         name: &'static str,
         namespace: Option<(&str, &str)>,
         elapsed: Duration,
-        examined: Option<Examined>,
+        examined: Examined,
         failure: Option<ErrorCode>,
     ) {
         let class = OperationClass::of(name);
@@ -230,10 +230,8 @@ impl Counters {
         runs.failed += u64::from(failure.is_some());
         tally.user_asserts += u64::from(failure.is_some());
         tally.latencies[class.index()].note(latency);
-        if let Some(Examined { keys, documents }) = examined {
-            tally.documents.keys_examined += keys;
-            tally.documents.examined += documents;
-        }
+        tally.documents.keys_examined += examined.keys;
+        tally.documents.examined += examined.documents;
         if let Some((database, collection)) = namespace {
             tally.namespaces.note(database, collection, Usage::of_command(name), class, latency);
         }
@@ -325,14 +323,15 @@ mod tests {
 
     #[test]
     fn threads_add_up() {
+        const NOTHING: Examined = Examined { keys: 0, documents: 0 };
         let counters = Arc::new(Counters::default());
         let threads: Vec<_> = (0..SHARDS + 3)
             .map(|_| {
                 let counters = Arc::clone(&counters);
                 std::thread::spawn(move || {
                     counters.note_inserts(3, 2);
-                    counters.note_command("insert", Some(("test", "c")), Duration::from_micros(7), None, None);
-                    counters.note_command("ping", None, Duration::ZERO, None, Some(ErrorCode::BAD_VALUE));
+                    counters.note_command("insert", Some(("test", "c")), Duration::from_micros(7), NOTHING, None);
+                    counters.note_command("ping", None, Duration::ZERO, NOTHING, Some(ErrorCode::BAD_VALUE));
                     counters.note_refused(None);
                 })
             })

@@ -3,10 +3,12 @@
 use crate::authorization::cursors::Owner;
 use crate::awaiting::{Await, ParkedCursor};
 use crate::cursor_store::{BatchLimits, CursorSource, OpenCursor};
+use crate::cursor_told::{CursorOrigin, CursorProgress};
 use crate::dispatch::{FollowUp, Halt, check_reply_bytes};
 use crate::error_labels;
 use crate::invocation::{Examined, Invocation};
 use crate::reply_room::ReplyRoom;
+use crate::truncated_command::shortened;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -62,15 +64,26 @@ pub fn write_first_batch(
         invocation.connection.keep_reply_draw(draw);
     }
     note_examined(invocation, source.as_ref(), None);
-    let Filled { end, resume_token, .. } = filled?;
+    invocation.note_plan(|| source.report());
+    let Filled { end, resume_token, documents } = filled?;
+    invocation.observation.returned = Some(documents);
     reply.end();
     write_resume_token(reply, resume_token);
-    let id = if batch.is_only || end == End::Reached && !source.stays_open() {
+    let is_exhausted = end == End::Reached && !source.stays_open();
+    invocation.observation.is_cursor_exhausted = is_exhausted;
+    let id = if batch.is_only || is_exhausted {
         0
     } else {
         // Of a cursor that awaits data the limit is that of its first batch alone: the others say how long they wait.
         let deadline = invocation.deadline().filter(|_| source.bell().is_none());
         let time_left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let origin = CursorOrigin {
+            command: originating_command(invocation),
+            created_ms: invocation.service.world.now_ms(),
+            has_no_timeout: batch.has_no_timeout,
+            is_tailable: source.stays_open(),
+            awaits_data: source.bell().is_some(),
+        };
         let cursor = OpenCursor {
             namespace: namespace.clone(),
             source,
@@ -84,11 +97,13 @@ pub fn write_first_batch(
             batch_bytes: 0,
             last_use: Instant::now(),
             context: invocation.context(),
-            originating_command: originating_command(invocation),
+            progress: CursorProgress { documents, batches: 1 },
+            origin: Arc::new(origin),
         };
         let owner = Owner::of(invocation);
         let id = invocation.service.cursors.insert(cursor, owner, &*invocation.service.world.random)?;
         invocation.cursor_left = Some(id);
+        invocation.observation.cursor = Some(id);
         id
     };
     reply.append("id", id).append("ns", namespace.as_str());
@@ -115,12 +130,11 @@ pub fn while_running(failure: Failure, command: &str, namespace: &Namespace) -> 
     failure.with_prefix(&format!("Executor error during {command}: {namespace} :: caused by :: "))
 }
 
-/// Commands with many documents inside are not worth keeping.
+/// Of a larger command about so much is kept.
 const ORIGINATING_COMMAND_BYTES_MAX: usize = 4096;
 
 fn originating_command(invocation: &Invocation<'_>) -> DocumentBuf {
-    let body = invocation.request.body;
-    if body.len_bytes() > ORIGINATING_COMMAND_BYTES_MAX { DocumentBuf::new() } else { body.to_owned() }
+    shortened(invocation.shown().as_ref(), ORIGINATING_COMMAND_BYTES_MAX)
 }
 
 /// Writes `cursor: {nextBatch, id, ns}`. A cursor that awaits data waits for `wait` where there is none.
@@ -168,6 +182,11 @@ pub fn write_next_batch(
     reply.begin_document("cursor").begin_array("nextBatch");
     let before = reply.len_bytes();
     let filled = fill_next(invocation, reply, &mut cursor, documents);
+    invocation.note_plan(|| cursor.source.report());
+    invocation.observation.cursor = Some(id);
+    if invocation.is_noted_after(invocation.started().elapsed()) {
+        invocation.observation.originating_command = Some(cursor.origin.command.clone());
+    }
     let Filled { end, documents, resume_token } = match filled {
         Ok(filled) => filled,
         Err(failure) => {
@@ -189,6 +208,10 @@ pub fn write_next_batch(
     reply.end();
     write_resume_token(reply, resume_token);
     cursor.batch_bytes = reply.len_bytes() - before;
+    cursor.progress.documents += documents;
+    cursor.progress.batches += 1;
+    invocation.observation.returned = Some(documents);
+    invocation.observation.is_cursor_exhausted = end == End::Reached;
     cursor.is_long = began.elapsed() > LONG_BATCH;
     cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(began.elapsed()));
     let is_open = end == End::NotYet && cursors.put_back(id, cursor, Instant::now());

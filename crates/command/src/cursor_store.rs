@@ -4,13 +4,14 @@ use crate::authorization::cursors::Owner;
 use crate::closed_cursors::{ClosedCursors, Room, not_found};
 use crate::connection::Peer;
 use crate::cursor_shares::{CursorShares, Share};
+use crate::cursor_told::{CursorOrigin, CursorProgress, CursorTold};
 use crate::invocation::{Context, Examined};
 use crate::sessions::{SessionId, id};
 use crate::spooled_cursor::may_be_spooled;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
 use bunko_catalog::{NOBODY, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_query::Standing;
+use bunko_query::{PlanReport, Standing};
 use bunko_store::{Bell, Lsn};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -51,8 +52,13 @@ pub trait CursorSource: Send {
         false
     }
 
-    /// What has been looked at so far, where it is counted.
+    /// Keys and documents examined so far, where the source counts them; pipelines count for their operation.
     fn examined(&self) -> Option<Examined> {
+        None
+    }
+
+    /// The report of its plan, if it has one.
+    fn report(&self) -> Option<PlanReport> {
         None
     }
 
@@ -106,6 +112,14 @@ impl CursorSource for NoDocuments {
     fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
         Ok(None)
     }
+
+    fn is_over(&self) -> bool {
+        true
+    }
+
+    fn report(&self) -> Option<PlanReport> {
+        Some(PlanReport::of_tree(DocumentBuf::new().with("stage", "EOF")))
+    }
 }
 
 /// A cursor and what `getMore` must know of it.
@@ -130,12 +144,14 @@ pub struct OpenCursor {
     pub time_left: Option<Duration>,
     /// How long the last `nextBatch` was.
     pub batch_bytes: usize,
+    /// Documents and batches that it has returned.
+    pub progress: CursorProgress,
     /// When it was used last.
     pub last_use: Instant,
     /// What its source counts its work at, for the command that reads it.
     pub(crate) context: Context,
-    /// The command that opened it, for `currentOp`.
-    pub originating_command: DocumentBuf,
+    /// How it was opened.
+    pub origin: Arc<CursorOrigin>,
 }
 
 struct Slot {
@@ -152,7 +168,25 @@ enum State {
         namespace: Namespace,
         /// What the `getMore` counts its work at.
         context: Context,
+        /// The cursor's facts meanwhile, for `currentOp`.
+        origin: Arc<CursorOrigin>,
+        progress: CursorProgress,
+        last_use: Instant,
     },
+}
+
+impl State {
+    /// The state of a cursor that waited and that is now taken out.
+    fn working(cursor: &OpenCursor) -> Self {
+        Self::Working {
+            is_killed: false,
+            namespace: cursor.namespace.clone(),
+            context: cursor.context.clone(),
+            origin: Arc::clone(&cursor.origin),
+            progress: cursor.progress,
+            last_use: cursor.last_use,
+        }
+    }
 }
 
 /// All cursors by id.
@@ -182,9 +216,8 @@ pub(crate) struct IdleCursor {
     pub id: i64,
     pub namespace: String,
     pub session: Option<SessionId>,
-    pub has_no_timeout: bool,
-    pub idle_for: Duration,
-    pub originating_command: DocumentBuf,
+    pub told: CursorTold,
+    pub plan_summary: Option<String>,
 }
 
 /// What became of a cursor that was to be killed.
@@ -266,8 +299,8 @@ impl CursorStore {
                 Err(other_transaction(id, cursor.transaction, transaction))
             }
             State::Waiting(cursor) => {
-                let (namespace, context) = (namespace.clone(), cursor.context.clone());
-                match std::mem::replace(&mut slot.state, State::Working { is_killed: false, namespace, context }) {
+                let working = State::working(cursor);
+                match std::mem::replace(&mut slot.state, working) {
                     State::Waiting(cursor) => Ok(cursor),
                     State::Working { .. } => Err(not_found(id)),
                 }
@@ -284,8 +317,8 @@ impl CursorStore {
         if cursor.transaction.is_some() || !may_be_spooled(cursor.source.as_ref()) {
             return None;
         }
-        let (namespace, context) = (cursor.namespace.clone(), cursor.context.clone());
-        match std::mem::replace(&mut slot.state, State::Working { is_killed: false, namespace, context }) {
+        let working = State::working(cursor);
+        match std::mem::replace(&mut slot.state, working) {
             State::Waiting(cursor) => {
                 self.read_ahead.fetch_add(1, Ordering::Relaxed);
                 Some(cursor)
@@ -351,9 +384,12 @@ impl CursorStore {
                 id: *id,
                 namespace: cursor.namespace.as_str().to_owned(),
                 session: cursor.session,
-                has_no_timeout: cursor.has_no_timeout,
-                idle_for: cursor.last_use.elapsed(),
-                originating_command: cursor.originating_command.clone(),
+                told: CursorTold {
+                    origin: Arc::clone(&cursor.origin),
+                    progress: cursor.progress,
+                    unused_for: cursor.last_use.elapsed(),
+                },
+                plan_summary: cursor.source.report().map(|report| report.summary),
             }),
             State::Working { .. } => None,
         };
@@ -363,11 +399,21 @@ impl CursorStore {
         idle
     }
 
+    /// The facts of a cursor that a `getMore` has.
+    pub(crate) fn in_use(&self, id: i64) -> Option<CursorTold> {
+        match &self.slots.lock().get(&id)?.state {
+            State::Working { origin, progress, last_use, .. } => {
+                Some(CursorTold { origin: Arc::clone(origin), progress: *progress, unused_for: last_use.elapsed() })
+            }
+            State::Waiting(_) => None,
+        }
+    }
+
     /// Closes a cursor of that namespace, or of any. A `getMore` that has it ends soon.
     pub fn kill(&self, id: i64, namespace: Option<&Namespace>) -> Killed {
         let mut slots = self.slots.lock();
         match slots.get_mut(&id).map(|slot| &mut slot.state) {
-            Some(State::Working { is_killed, namespace: its, context })
+            Some(State::Working { is_killed, namespace: its, context, .. })
                 if !*is_killed && namespace.is_none_or(|namespace| its == namespace) =>
             {
                 *is_killed = true;

@@ -1,6 +1,6 @@
 //! From a request to a reply: finding the command, checking its fields, running it, writing what came of it.
 
-use crate::access_control::{self, redacted};
+use crate::access_control::{self, Shown};
 use crate::audit;
 use crate::authorization::{Privileges, authorize};
 use crate::awaiting::{Await, Heartbeat};
@@ -249,11 +249,10 @@ impl Service {
         if let Some(named) = options.named_session {
             options.session = self.use_session(connection, named)?;
         }
-        let shown = redacted(command.name, request.body);
         let beginning = Beginning {
             command_name: command.name,
             database: request.database,
-            command: shown.as_ref().map_or(request.body, DocumentBuf::as_ref),
+            command: Shown::of_admitted(command, &request),
             session: options.session,
         };
         let (operation, parked) = match parked {
@@ -317,6 +316,7 @@ impl Service {
             reply = Writer::new(out);
             outcome = (command.run)(&mut invocation, &mut reply);
         }
+        invocation.gather_work();
         // Also where the failure ended as a write error, or where nobody heard of it.
         // The reply leaves with the connection, and is no longer the operation's.
         let given_away = reply.capacity_bytes().saturating_sub(room_before);
@@ -371,9 +371,8 @@ impl Service {
         }
         let namespace = namespace.as_ref().map(|(database, collection)| (*database, &**collection));
         self.counters.note_command(command.name, namespace, elapsed, examined, failure.map(Failure::code));
-        if self.profiler.may_note(elapsed) || self.parameters.verbosity.logs_all_commands() {
-            let reply_bytes = reply.len_bytes();
-            self.profiler.note(&invocation, &Outcome { elapsed, failure, reply_bytes });
+        if invocation.is_noted_after(elapsed) {
+            invocation.note_end(Outcome { elapsed, failure, reply_bytes: Some(reply.len_bytes()) });
         }
         outcome?;
         let ok = if has_integer_ok { ValueRef::Int32(1) } else { ValueRef::Double(1.0) };

@@ -1,5 +1,6 @@
 //! One running command: its request, its options, and what it may use.
 
+mod observing;
 mod transaction;
 
 pub(crate) use transaction::Conflict;
@@ -14,13 +15,15 @@ use crate::fail_points::InjectedError;
 use crate::field_kinds::{Kind, field};
 use crate::fields::{Fields, elements};
 use crate::generic_options::GenericOptions;
+use crate::machine;
+use crate::observation::Observation;
 use crate::operation_description;
 use crate::operations::{Interruption, RunningOperation};
 use crate::query_settings;
 use crate::service::Service;
 use crate::sessions::CheckedOut;
 use crate::unstored;
-use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
+use bunko_bson::{DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{OperationContext, OperationSource, Place, UnitOfWork};
@@ -82,7 +85,12 @@ pub struct Invocation<'a> {
     context: OnceCell<Context>,
     written: Option<Lsn>,
     collection: Option<Cow<'a, str>>,
-    examined: Option<Examined>,
+    /// The command's effects and its plan, for the profiler and the log.
+    pub(crate) observation: Observation,
+    /// Keys and documents that its statements examined: counted, but not told in the command's own entry.
+    examined_by_statements: Examined,
+    /// Processor time of its thread when it began, where a database is profiled.
+    processor_time_before: Option<Duration>,
 }
 
 /// What a command looked at, where it is counted.
@@ -145,7 +153,9 @@ impl<'a> Invocation<'a> {
             context: OnceCell::new(),
             written: None,
             collection: None,
-            examined: None,
+            observation: Observation::default(),
+            examined_by_statements: Examined::default(),
+            processor_time_before: service.profiler.is_any_on().then(machine::thread_time).flatten(),
         }
     }
 
@@ -254,20 +264,6 @@ impl<'a> Invocation<'a> {
                 self.operation.command().as_ref(),
             ),
         }
-    }
-
-    /// Notes what was looked at.
-    pub(crate) fn note_examined(&mut self, examined: Examined) {
-        self.examined = Some(examined);
-    }
-
-    pub(crate) fn examined(&self) -> Option<Examined> {
-        self.examined
-    }
-
-    /// The command as `currentOp` shows it.
-    pub(crate) fn command_kept(&self) -> DocumentBuf {
-        self.operation.command()
     }
 
     /// The collection with that name, if it exists.

@@ -1,7 +1,7 @@
 //! How much of what goes on is logged, by component: `logLevel` and `logComponentVerbosity`. From verbosity 1 of
 //! `command` on every command is logged and not only a slow one; nothing else here is logged at several levels.
 
-use bunko_bson::text::ValueText;
+use crate::access_control::shown_text;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{Failure, Result};
 use parking_lot::Mutex;
@@ -150,7 +150,7 @@ fn level(name: &str, value: ValueRef<'_>) -> Result<i32> {
 }
 
 fn invalid(name: &str, value: ValueRef<'_>, why: &str) -> Failure {
-    Failure::bad_value(format!("Invalid verbosity of {name}: {} {why}", ValueText(value)))
+    Failure::bad_value(format!("Invalid verbosity of {name}: {} {why}", shown_text(value)))
 }
 
 #[cfg(test)]

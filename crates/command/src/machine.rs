@@ -76,6 +76,12 @@ pub(crate) fn process_time() -> ProcessTime {
     ProcessTime { user: time(11), system: time(12) }
 }
 
+/// Processor time of the calling thread. It takes a call of the kernel.
+pub(crate) fn thread_time() -> Option<Duration> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
+}
+
 /// The kernel's ticks in milliseconds.
 fn ticks_ms(ticks: u64) -> u64 {
     ticks * 1000 / rustix::param::clock_ticks_per_second()

@@ -20,7 +20,7 @@ impl OperationClass {
     pub(crate) fn of(command: &str) -> Self {
         match command {
             "find" | "getMore" | "aggregate" | "count" | "distinct" => Self::Read,
-            "insert" | "update" | "delete" | "findAndModify" => Self::Write,
+            "insert" | "update" | "delete" | "findAndModify" | "bulkWrite" | "bunkoBulkInsert" => Self::Write,
             _ => Self::Command,
         }
     }

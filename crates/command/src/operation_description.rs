@@ -1,5 +1,7 @@
 //! What is running, in the words of `currentOp` and `$currentOp`.
 
+use crate::cursor_told::CursorTold;
+use crate::lock_modes::Locking;
 use crate::operations::Observed;
 use crate::service::Service;
 use crate::transactions::{describe_idle, describe_running};
@@ -71,9 +73,6 @@ fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: 
     if observed.is_killed {
         described.append("killPending", true);
     }
-    if observed.is_held_back {
-        described.append("waitingForLock", true);
-    }
     let mut command = observed.command.clone();
     if command.as_ref().get("$db").is_none() {
         command.append("$db", &observed.database);
@@ -89,8 +88,10 @@ fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: 
         .append("redacted", false)
         .append("command", &command);
     if let Some(id) = cursor_in_use(observed) {
-        let using = i64::from(observed.opid);
-        described.append("cursor", &DocumentBuf::new().with("cursorId", id).with("operationUsingCursorId", using));
+        let told = service.cursors.in_use(id);
+        let cursor =
+            told.map_or_else(|| DocumentBuf::new().with("cursorId", id), |told| describe_told(service, id, &told));
+        described.append("cursor", &cursor.with("operationUsingCursorId", i64::from(observed.opid)));
     }
     match index_build(service, observed) {
         Some(Build::Waits) => {
@@ -109,6 +110,30 @@ fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: 
         }
         None => {}
     }
+    let has_collection = observed.command.as_ref().first().is_some_and(|first| first.value.as_str().is_some());
+    described
+        .append("numYields", 0)
+        .append("locks", &Locking::of(observed.command_name, has_collection).held())
+        .append("waitingForLock", observed.is_held_back)
+        .append("lockStats", &DocumentBuf::new())
+        .append("waitingForFlowControl", false)
+        .append("flowControlStats", &DocumentBuf::new());
+}
+
+/// The document that describes a cursor, whether it waits or is in use.
+/// Source: MongoDB manual 8.2, "$currentOp", `cursor`.
+pub(crate) fn describe_told(service: &Service, id: i64, told: &CursorTold) -> DocumentBuf {
+    let last_use_ms = service.world.now_ms() - told.unused_for.as_millis() as i64;
+    DocumentBuf::new()
+        .with("cursorId", id)
+        .with("createdDate", ValueRef::DateTime(told.origin.created_ms))
+        .with("lastAccessDate", ValueRef::DateTime(last_use_ms))
+        .with("nDocsReturned", told.progress.documents as i64)
+        .with("nBatchesReturned", told.progress.batches as i64)
+        .with("noCursorTimeout", told.origin.has_no_timeout)
+        .with("tailable", told.origin.is_tailable)
+        .with("awaitData", told.origin.awaits_data)
+        .with("originatingCommand", &told.origin.command)
 }
 
 /// A command that was cut, as MongoDB shows it.

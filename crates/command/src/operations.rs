@@ -8,6 +8,7 @@ mod interruption;
 
 pub(crate) use interruption::{Interruption, at_shutdown};
 
+use crate::access_control::Shown;
 use crate::authorization::cursors::Owner;
 use crate::connection::Peer;
 use crate::generic_options::{is_held_back_for_body, is_held_back_for_name};
@@ -65,7 +66,7 @@ struct Details {
 pub(crate) struct Beginning<'a> {
     pub command_name: &'static str,
     pub database: &'a str,
-    pub command: DocumentRef<'a>,
+    pub command: Shown<'a>,
     pub session: Option<SessionId>,
 }
 
@@ -291,9 +292,10 @@ impl Registration {
         details.command_name = beginning.command_name;
         details.database.clear();
         details.database.push_str(beginning.database);
-        details.is_writing_for_body = is_held_back_for_body(beginning.command_name, beginning.command);
-        details.is_command_cut = beginning.command.len_bytes() > COMMAND_BYTES_MAX;
-        keep_command(&mut details.command, beginning.command);
+        let command = beginning.command.as_ref();
+        details.is_writing_for_body = is_held_back_for_body(beginning.command_name, command);
+        details.is_command_cut = command.len_bytes() > COMMAND_BYTES_MAX;
+        keep_command(&mut details.command, command);
         let started = Instant::now();
         details.started = started;
         details.session = beginning.session;
@@ -428,7 +430,8 @@ mod tests {
             many.push(number);
         });
         let command = DocumentBuf::new().with("insert", "c").with("documents", &many).with("ordered", true);
-        let beginning = Beginning { command_name: "find", database: "test", command: command.as_ref(), session: None };
+        let command_shown = Shown::of_own(command.as_ref());
+        let beginning = Beginning { command_name: "find", database: "test", command: command_shown, session: None };
         let operation = connection.begin(&beginning, None);
         let observed = operations.observe();
         assert_eq!(observed[0].opid, operation.opid());

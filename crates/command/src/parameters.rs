@@ -9,6 +9,7 @@ pub use at_startup::parameters_of_startup;
 pub use known::is_known as is_known_parameter;
 pub use limits::TRANSACTION_MEMORY_BYTES;
 
+use crate::access_control::shown_text;
 use crate::audit;
 use crate::connection_rate;
 use crate::cursor_store::CURSOR_TIMEOUT;
@@ -18,7 +19,6 @@ use crate::log_verbosity::LogVerbosity;
 use crate::service::Service;
 use crate::sessions::{SESSION_TIMEOUT_MINUTES, SESSIONS_MAX};
 use bunko_access::Mechanism;
-use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_DEPTH_ACCEPTED, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
 use bunko_operation::{DiskUse, Gatherer, STAGE_BYTES_MAX, StageLimits, WORKERS_MAX};
@@ -26,8 +26,8 @@ use bunko_query::CollectionScans;
 use limits::{
     ACTIVE_BUILDS, BUILD_MEMORY, LOCK_REQUEST, OPERATION_WORKERS, SEARCH_MEMORY, SNAPSHOT_WINDOW, TRANSACTION_MEMORY,
     VECTOR_MEMORY, write_active_builds, write_build_memory, write_kept_for_cursors_max, write_lock_request,
-    write_search_memory, write_snapshot_window, write_stage_limit, write_transaction_lifetime, write_transaction_memory,
-    write_vector_memory, write_workers_max,
+    write_search_memory, write_snapshot_window, write_stage_limit, write_transaction_lifetime,
+    write_transaction_memory, write_vector_memory, write_workers_max,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -393,7 +393,7 @@ fn text(text: &str) -> Result<Value> {
 
 /// The refusal of a value.
 pub(crate) fn invalid(name: &str, value: ValueRef<'_>, why: &str) -> Failure {
-    Failure::bad_value(format!("Invalid value for parameter {name}: {} {why}", ValueText(value)))
+    Failure::bad_value(format!("Invalid value for parameter {name}: {} {why}", shown_text(value)))
 }
 
 pub(crate) fn whole_number(name: &str, value: ValueRef<'_>) -> Result<i64> {

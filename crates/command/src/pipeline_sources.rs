@@ -1,5 +1,6 @@
 //! The collections that a pipeline reads, at one moment.
 
+use crate::invocation::Examined;
 use crate::searched_collection::{Present, SearchedCollection};
 use crate::service::Service;
 use crate::source_stages::{self, Surroundings};
@@ -15,7 +16,10 @@ use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace, Reading, Tra
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
 use bunko_operation::OperationContext;
-use bunko_query::{EqualityLookup, Execution, FindQuery, Footing, IdJoin, NearAsked, QueryScope, QuerySettings, plan};
+use bunko_query::{
+    EqualityLookup, Execution, FindQuery, FinishedRun, Footing, IdJoin, NearAsked, Plan, PlanChoice, PlanReport,
+    QueryScope, QuerySettings, plan,
+};
 use bunko_store::Snapshot;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -297,7 +301,8 @@ impl Sources for PipelineSources {
         };
         let snapshot = self.snapshot(&collection)?;
         if path == "_id" && collection.strings() == strings {
-            return Ok(Some(Box::new(ById(IdJoin::new(collection, snapshot, Arc::clone(&self.operation))))));
+            let operation = Arc::clone(&self.operation);
+            return Ok(Some(Box::new(ById(IdJoin::new(collection, snapshot, Arc::clone(&operation)), operation))));
         }
         let indexes = self.allowed(&collection, &indexes);
         let operation = Arc::clone(&self.operation);
@@ -345,11 +350,13 @@ impl Sources for PipelineSources {
 }
 
 /// Documents by their `_id`.
-struct ById(IdJoin);
+struct ById(IdJoin, Arc<OperationContext>);
 
 impl Lookups for ById {
     fn find(&mut self, value: ValueRef<'_>, visitor: &mut LookupVisitor<'_>) -> Result<bool> {
-        self.0.find(value, visitor)
+        let found = self.0.find(value, visitor)?;
+        self.1.work_done().note_examined(u64::from(found), u64::from(found));
+        Ok(found)
     }
 }
 
@@ -409,37 +416,83 @@ pub(crate) struct Planned {
     execution: Execution,
     /// Until all has been read: from then on the collection may go.
     footing: Option<Arc<Footing>>,
+    /// The place for the plan's report.
+    run: Option<Arc<PlanRun>>,
+    /// Keys and documents that have been counted for the operation.
+    counted: Examined,
+}
+
+/// A plan below a pipeline, for the profiler: as it is planned, and with its figures once it is over.
+pub(crate) struct PlanRun {
+    plan: Plan,
+    choice: PlanChoice,
+    finished: Mutex<Option<FinishedRun>>,
+}
+
+impl PlanRun {
+    /// That of an execution which begins.
+    pub(crate) fn of(execution: &Execution) -> Arc<Self> {
+        let (plan, choice) = (execution.plan().clone(), execution.choice());
+        Arc::new(Self { plan, choice, finished: Mutex::default() })
+    }
+
+    /// The plan's report.
+    pub(crate) fn report(&self) -> PlanReport {
+        let finished = self.finished.lock();
+        finished.as_ref().map_or_else(|| PlanReport::planned(&self.plan, self.choice), FinishedRun::report)
+    }
 }
 
 impl Planned {
     /// Documents that nobody asks for after a pause whether the collection still is there.
     pub(crate) fn new(execution: Execution) -> Self {
-        Self { execution, footing: None }
+        Self { execution, footing: None, run: None, counted: Examined::default() }
     }
 
     /// Documents whose plan's footing is kept until they are read.
-    pub(crate) fn on(execution: Execution, footing: Arc<Footing>) -> Self {
-        Self { execution, footing: Some(footing) }
+    pub(crate) fn on(execution: Execution, footing: Arc<Footing>, run: Arc<PlanRun>) -> Self {
+        Self { footing: Some(footing), run: Some(run), ..Self::new(execution) }
+    }
+
+    /// Counts for the operation the keys and documents that the plan examined since the last call.
+    fn count(&mut self) {
+        let totals = self.execution.statistics();
+        let operation = &self.execution.plan().query().scope.operation;
+        let (keys, documents) = (totals.keys_examined, totals.docs_examined);
+        operation.work_done().note_examined(keys - self.counted.keys, documents - self.counted.documents);
+        self.counted = Examined { keys, documents };
+    }
+
+    /// All has been read.
+    fn end(&mut self) {
+        self.footing = None;
+        if let Some(run) = self.run.take() {
+            *run.finished.lock() = Some(self.execution.finish());
+            self.counted = Examined::default();
+        }
     }
 }
 
 impl DocumentStream for Planned {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
         let document = self.execution.next()?.map(DocumentRef::to_owned);
+        self.count();
         if document.is_none() {
-            self.footing = None;
+            self.end();
         }
         Ok(document)
     }
 
     fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
         let mut last = Flow::More;
-        self.execution.visit(&mut |document| {
+        let visited = self.execution.visit(&mut |document| {
             last = visitor(document)?;
             Ok(if last == Flow::Stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-        })?;
+        });
+        self.count();
+        visited?;
         if last == Flow::More {
-            self.footing = None;
+            self.end();
         }
         Ok(())
     }

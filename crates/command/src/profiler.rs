@@ -1,20 +1,24 @@
 //! Which operations are noted when they are over: in the log, and in a database's `system.profile`.
 //!
-//! `system.profile` begins anew when it has [`PROFILE_BYTES_MAX`]: the newest operations are always there, and what came
-//! long before them is not.
+//! `system.profile` is capped at [`PROFILE_BYTES_MAX`]: it always has the newest operations, and loses the oldest. MongoDB notes operations that work with a collection, among them reads of `system.profile` itself, and
+//! each statement of a command by itself.
 
+use crate::capped_options;
 use crate::invocation::Invocation;
-use crate::operation_description::operation_name;
+use crate::lock_modes::Locking;
+use crate::observation::Observation;
+use crate::profile_entry;
 use crate::service::Service;
 use crate::slow_operation;
-use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
-use bunko_catalog::{Catalog, Namespace, Order};
-use bunko_errors::{Failure, Result};
+use bunko_catalog::{Catalog, Collection, CreateOptions, Namespace, Order};
+use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::Filter;
 use bunko_operation::OperationContext;
 use foldhash::HashMap;
 use parking_lot::{Mutex, RwLock};
+use std::cell::LazyCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -39,6 +43,22 @@ pub(crate) struct Profiler {
     is_any_on: AtomicBool,
     /// One thread begins a collection anew.
     beginning_anew: Mutex<()>,
+}
+
+/// Makes a database's `system.profile`, if it is not there: capped, so that the newest operations are always in it.
+/// # Errors
+/// Those of the catalog.
+pub(crate) fn make_profile(catalog: &Catalog, namespace: &Namespace) -> Result<()> {
+    if catalog.collection(namespace).is_some() {
+        return Ok(());
+    }
+    let options = capped_options::put_into(DocumentRef::EMPTY, Some(PROFILE_BYTES_MAX as i64), None);
+    let create = CreateOptions { options, ..CreateOptions::default() };
+    match catalog.create(namespace, create, &*OperationContext::unlimited()) {
+        // Another thread was first.
+        Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS => Ok(()),
+        made => made.map(drop),
+    }
 }
 
 /// What is set for one database.
@@ -70,11 +90,31 @@ impl Level {
     }
 }
 
+/// An operation that is over, as it is told.
+pub(crate) struct Entry<'e> {
+    /// `op` of the profiler.
+    pub op: &'static str,
+    /// `type` of a line in the log, and the line's component.
+    pub log_type: &'static str,
+    pub component: &'static str,
+    /// The database whose settings count.
+    pub database: &'e str,
+    pub namespace: String,
+    /// The command or the statement, without secrets.
+    pub command: DocumentBuf,
+    pub observation: &'e Observation,
+    pub outcome: Outcome<'e>,
+    pub locking: Locking,
+    /// Whether `system.profile` may have it: MongoDB leaves out operations that work with no collection.
+    pub is_profiled: bool,
+}
+
 /// What came of an operation.
 pub(crate) struct Outcome<'a> {
     pub elapsed: Duration,
     pub failure: Option<&'a Failure>,
-    pub reply_bytes: usize,
+    /// Unknown of a statement, whose result is a part of a reply.
+    pub reply_bytes: Option<usize>,
 }
 
 impl Profiler {
@@ -139,25 +179,34 @@ impl Profiler {
         self.is_any_on.load(Ordering::Relaxed) || self.is_slow(elapsed)
     }
 
+    /// Whether any database has a level or a filter.
+    pub fn is_any_on(&self) -> bool {
+        self.is_any_on.load(Ordering::Relaxed)
+    }
+
     /// Notes an operation that is over, where it is to be noted.
-    pub fn note(&self, invocation: &Invocation<'_>, outcome: &Outcome<'_>) {
-        let profile = self.database(invocation.request.database);
+    pub fn note(&self, invocation: &Invocation<'_>, entry: &Entry<'_>) {
+        let profile = self.database(entry.database);
         let logs_all = invocation.service.parameters.verbosity.logs_all_commands();
+        let described = LazyCell::new(|| profile_entry::describe(invocation, entry));
         let (is_logged, is_profiled) = match &profile.filter {
             Some((_, filter)) => {
                 // A filter that cannot be asked chooses nothing.
-                let is_chosen = filter.try_matches(describe(invocation, outcome).as_ref()).unwrap_or(false);
+                let is_chosen = filter.try_matches(described.as_ref()).unwrap_or(false);
                 (is_chosen || logs_all, is_chosen && profile.level != Level::None)
             }
             None => {
-                let is_slow = self.is_slow(outcome.elapsed) && self.is_sampled(invocation);
+                let is_slow = self.is_slow(entry.outcome.elapsed) && self.is_sampled(invocation);
                 (is_slow || logs_all, profile.level == Level::All || is_slow && profile.level == Level::Slow)
             }
         };
         if is_logged {
-            slow_operation::log(invocation, outcome.elapsed, outcome.failure.map(Failure::code));
+            slow_operation::log(invocation, entry);
         }
-        if is_profiled && let Err(failure) = self.keep(invocation, outcome) {
+        if is_profiled
+            && entry.is_profiled
+            && let Err(failure) = self.keep(invocation, entry.database, &described)
+        {
             tracing::warn!(target: "COMMAND", id = 20703, ctx = "profiler", error = %failure, "Cannot write to system.profile");
         }
     }
@@ -167,23 +216,24 @@ impl Profiler {
         rate >= 1.0 || ((invocation.service.world.random)() as f64) < rate * u64::MAX as f64
     }
 
-    fn keep(&self, invocation: &Invocation<'_>, outcome: &Outcome<'_>) -> Result<()> {
-        let of_profile = invocation.namespace_noted().is_some_and(|(_, collection)| collection == PROFILE);
+    fn keep(&self, invocation: &Invocation<'_>, database: &str, described: &DocumentBuf) -> Result<()> {
         // Files stay as they are while somebody copies them.
-        if of_profile || invocation.service.write_lock.is_closed() {
+        if invocation.service.write_lock.is_closed() {
             return Ok(());
         }
         let catalog = &invocation.service.catalog;
-        let namespace = Namespace::new(invocation.request.database, PROFILE)?;
+        let namespace = Namespace::new(database, PROFILE)?;
         self.begin_anew_where_full(catalog, &namespace)?;
-        let described = describe(invocation, outcome);
+        make_profile(catalog, &namespace)?;
         let document = for_insert(described.as_ref(), EmptyTimestamps::Kept, &invocation.service.world)?;
         let inserted = catalog.insert(&namespace, &[document], Order::Ordered, &*OperationContext::unlimited())?;
         inserted.failures.into_iter().map(|(_, failure)| failure).chain(inserted.stopped_by).next().map_or(Ok(()), Err)
     }
 
+    /// A collection that is not capped, as earlier versions made it, would grow without end.
     fn begin_anew_where_full(&self, catalog: &Catalog, namespace: &Namespace) -> Result<()> {
-        let is_full = || catalog.collection(namespace).is_some_and(|kept| kept.data_bytes() >= PROFILE_BYTES_MAX);
+        let has_no_end = |kept: &Collection| !capped_options::is_capped(kept) && kept.data_bytes() >= PROFILE_BYTES_MAX;
+        let is_full = || catalog.collection(namespace).is_some_and(|kept| has_no_end(&kept));
         if is_full() {
             let _only_one = self.beginning_anew.lock();
             if is_full() {
@@ -192,37 +242,6 @@ impl Profiler {
         }
         Ok(())
     }
-}
-
-/// The document of an operation in `system.profile`, which filters are asked of too.
-fn describe(invocation: &Invocation<'_>, outcome: &Outcome<'_>) -> DocumentBuf {
-    let connection = &*invocation.connection;
-    let command = invocation.command_kept();
-    let mut described = DocumentBuf::new()
-        .with("op", operation_name(invocation.command.name))
-        .with("ns", &invocation.namespace_shown())
-        .with("command", &command);
-    if let Some(examined) = invocation.examined() {
-        described.append("keysExamined", examined.keys as i64).append("docsExamined", examined.documents as i64);
-    }
-    described.append("numYield", 0);
-    if let Some(failure) = outcome.failure {
-        described
-            .append("errMsg", failure.message())
-            .append("errName", failure.code().name().as_str())
-            .append("errCode", failure.code().0);
-    }
-    described
-        .append("responseLength", outcome.reply_bytes as i32)
-        .append("protocol", if invocation.request.message.is_some() { "op_msg" } else { "op_query" })
-        .append("millis", outcome.elapsed.as_millis() as i32)
-        .append("ts", ValueRef::DateTime(invocation.service.world.now_ms()))
-        .append("client", &connection.peer.to_string());
-    if let Some(name) = connection.application() {
-        described.append("appName", name);
-    }
-    described.append("allUsers", &ArrayBuf::new()).append("user", "");
-    described
 }
 
 impl Service {

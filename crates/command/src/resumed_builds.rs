@@ -1,6 +1,7 @@
 //! Index builds that an earlier process did not finish: operations without a client, which `currentOp` shows and
 //! `killOp` ends.
 
+use crate::access_control::Shown;
 use crate::operations::{Beginning, Interruption};
 use crate::service::Service;
 use bunko_bson::{ArrayBuf, DocumentBuf};
@@ -17,7 +18,7 @@ impl Service {
         let beginning = Beginning {
             command_name: "createIndexes",
             database: namespace.database(),
-            command: command.as_ref(),
+            command: Shown::of_own(command.as_ref()),
             session: None,
         };
         let running = registration.begin(&beginning, None);

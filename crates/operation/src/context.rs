@@ -6,7 +6,7 @@ pub use drawing::OperationDraw;
 
 use crate::memory::{HeldMemory, MemoryLimits};
 use crate::patience::Patience;
-use crate::{DiskUse, Gatherer, HelperPermit, ScratchSpace, Scripting, StageLimits};
+use crate::{DiskUse, Gatherer, HelperPermit, ScratchSpace, Scripting, StageLimits, WorkCounters};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_host::rest_in_crowds;
 use parking_lot::Mutex;
@@ -79,6 +79,7 @@ pub struct OperationContext {
     may_use_disk: AtomicBool,
     /// The collections that it made without being told to.
     created: Mutex<Vec<String>>,
+    done: WorkCounters,
 }
 
 /// A thread's work for the operation, from when it enters until it leaves.
@@ -124,6 +125,7 @@ impl OperationContext {
             may_use_disk: AtomicBool::new(stages.disk_use == DiskUse::Allowed),
             stages,
             created: Mutex::default(),
+            done: WorkCounters::default(),
         })
     }
 
@@ -135,6 +137,11 @@ impl OperationContext {
     /// The collections that have been noted since the last call.
     pub fn take_created(&self) -> Vec<String> {
         std::mem::take(&mut self.created.lock())
+    }
+
+    /// Counters of its work.
+    pub fn work_done(&self) -> &WorkCounters {
+        &self.done
     }
 
     /// An operation of the server's own, or of a test: without limits.

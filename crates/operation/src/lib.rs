@@ -16,6 +16,7 @@ mod server_memory;
 mod sort;
 mod stages;
 mod sync;
+mod work_done;
 
 pub use context::{Interruption, OperationContext, OperationDraw, OperationSource, Place, UnitOfWork};
 pub use helper_permits::{HelperPermit, Helpers};
@@ -23,3 +24,4 @@ pub use memory::MemoryLimits;
 pub use scratch::{DiskUse, ScratchFile, ScratchSpace};
 pub use server_memory::{Draw, Drawing, Purpose, ServerMemory};
 pub use stages::{Gatherer, STAGE_BYTES_MAX, Scripting, StageLimits, WORKERS_MAX};
+pub use work_done::{WorkCounters, WorkDone};

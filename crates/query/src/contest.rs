@@ -8,6 +8,7 @@ use crate::execution::{Execution, ExecutionStatistics, StageStatistics};
 use crate::explain;
 use crate::find_query::FindQuery;
 use crate::plan::Plan;
+use crate::plan_report::PlanChoice;
 use crate::planner;
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_catalog::{CachedPlan, Index, PlanCache};
@@ -73,21 +74,21 @@ fn with_collation(shape: &[u8], query: &FindQuery) -> Vec<u8> {
 /// The plan that is to run in the place of one that has rivals, and how much it may do before it yields anything.
 /// # Errors
 /// What the operation says.
-pub(crate) fn settle(plan: Plan, snapshot: &Arc<Snapshot>) -> Result<(Plan, u64)> {
+pub(crate) fn settle(plan: Plan, snapshot: &Arc<Snapshot>) -> Result<(Plan, u64, PlanChoice)> {
     if plan.parts().rivals.is_empty() || plan.contest().is_some() {
-        return Ok((plan, u64::MAX));
+        return Ok((plan, u64::MAX, PlanChoice::Rules));
     }
     let key = Key::of(plan.query())?;
     let known = plan.collection().plan_cache().get(&key.whole);
     if let Some(known) = known.as_ref().filter(|known| known.is_active)
         && let Some(kept) = by_index(&plan, known.index)?
     {
-        return Ok((kept.kept_for(plan), known.works.saturating_mul(WORKS_FACTOR)));
+        return Ok((kept.kept_for(plan), known.works.saturating_mul(WORKS_FACTOR), PlanChoice::Cache));
     }
     let trials = run(&plan, snapshot)?;
     let winner = trials[0].plan.clone();
     keep(plan.collection().plan_cache(), &key, &trials, known.as_ref());
-    Ok((winner, u64::MAX))
+    Ok((winner, u64::MAX, PlanChoice::Trial))
 }
 
 /// Another choice after the kept plan has done too much.

@@ -1,5 +1,6 @@
 //! The distinct values of one field.
 
+use crate::execution::Execution;
 use crate::find_query::{Distinct, DistinctOf, FindQuery};
 use crate::plan::Plan;
 use crate::planner;
@@ -23,20 +24,20 @@ pub fn distinct_query(query: FindQuery, path: &str) -> FindQuery {
 /// 17217 for more than 16 MiB of values; as [`crate::plan`] and [`crate::Execution::next`].
 pub fn distinct(collection: &Arc<Collection>, path: &str, query: FindQuery) -> Result<ArrayBuf> {
     let plan = planner::plan(collection, distinct_query(query, path))?;
-    distinct_of_plan(&plan, path)
+    Ok(distinct_of_plan(&plan, path)?.0)
 }
 
-/// The same by a plan for a [`distinct_query`] with that path.
+/// As [`distinct`], by a plan for a [`distinct_query`] with that path; and the execution that found the values.
 /// # Errors
 /// As [`distinct`].
-pub fn distinct_of_plan(plan: &Plan, path: &str) -> Result<ArrayBuf> {
+pub fn distinct_of_plan(plan: &Plan, path: &str) -> Result<(ArrayBuf, Execution)> {
     let scope = &plan.query().scope;
     let mut values = DistinctValues::new(Arc::clone(&scope.operation), scope.strings.clone());
     let mut execution = plan.open()?;
     while let Some(document) = execution.next()? {
         values.add(document, path)?;
     }
-    Ok(values.into_found())
+    Ok((values.into_found(), execution))
 }
 
 /// Shows the values at `path` in a document, as [`distinct`] counts them.

@@ -4,6 +4,7 @@ use crate::contest;
 use crate::find_query::FindQuery;
 use crate::footing::Footing;
 use crate::plan::Plan;
+use crate::plan_report::{FinishedRun, PlanChoice, PlanReport};
 use crate::stages::{Documents, StageNumber};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::{Collection, dropped};
@@ -141,6 +142,8 @@ pub struct Execution {
     is_watched: bool,
     /// Found while it was watched, and not yet lent.
     first: Option<(RecordId, DocumentBuf)>,
+    /// How its plan was chosen.
+    choice: PlanChoice,
 }
 
 impl Execution {
@@ -174,7 +177,13 @@ impl Execution {
             released: DocumentBuf::new(),
             is_watched: false,
             first: None,
+            choice: PlanChoice::Rules,
         }
+    }
+
+    /// Notes how its plan was chosen.
+    pub(crate) fn note_choice(&mut self, choice: PlanChoice) {
+        self.choice = choice;
     }
 
     /// The next document, projected as the query asks; lent until the next call.
@@ -240,8 +249,9 @@ impl Execution {
             Ok(None) => {}
             Ok(first) => (self.first, self.is_at_end) = (first, false),
             Err(_) if self.run.is_exhausted => {
+                let choice = PlanChoice::Replanned { works: self.run.works };
                 let (plan, output) = (contest::settle_anew(&self.footing.plan, &self.run.snapshot)?, self.run.output);
-                *self = Self::new(plan, Arc::clone(&self.run.snapshot));
+                *self = Self { choice, ..Self::new(plan, Arc::clone(&self.run.snapshot)) };
                 self.run.output = output;
             }
             Err(failure) => return Err(failure),
@@ -374,6 +384,22 @@ impl Execution {
             docs_examined: sum(|stage| stage.docs_examined),
             returned: self.returned,
         }
+    }
+
+    /// The report of the plan until now, for the profiler.
+    pub fn report(&self) -> PlanReport {
+        PlanReport::of(self.plan(), Some(&self.run.statistics), self.choice)
+    }
+
+    /// Takes the figures out of the execution, for a report that may be wanted later. The caller asks it for no more documents.
+    pub fn finish(&mut self) -> FinishedRun {
+        let statistics = std::mem::take(&mut self.run.statistics);
+        FinishedRun::new(self.plan().clone(), statistics, self.choice)
+    }
+
+    /// How its plan was chosen.
+    pub fn choice(&self) -> PlanChoice {
+        self.choice
     }
 
     /// Of all stages, by their numbers.

@@ -21,6 +21,7 @@ mod id_join;
 mod id_lookup;
 mod near;
 mod plan;
+mod plan_report;
 mod planner;
 mod query_settings;
 mod query_shape;
@@ -36,7 +37,7 @@ pub use distinct::{DistinctValues, distinct, distinct_of_plan, distinct_query};
 pub use equality_lookup::EqualityLookup;
 pub use execution::{Execution, ExecutionStatistics};
 pub use explain::{
-    Explained, LogRead, LogRun, Verbosity, append_spilled, explain_count, explain_log_read, explain_plan,
+    Explained, LogRead, LogRun, Verbosity, append_spilled, explain_count, explain_log_read, explain_plan, failed_run,
 };
 pub use expr_filter::{CollectionScans, ExprInFilter, QueryScope, parse_filter, parse_plan_filter, parse_stage_filter};
 pub use find_query::{Distinct, DistinctOf, FindQuery, Hint, KeyBounds, parse_count, parse_limit};
@@ -45,6 +46,7 @@ pub use id_join::IdJoin;
 pub use id_lookup::{fetch_by_id, id_lookup};
 pub use near::{NearAsked, NearOutput, NearSearch};
 pub use plan::Plan;
+pub use plan_report::{FinishedRun, PlanChoice, PlanReport};
 pub use planner::plan;
 pub use query_settings::{AllowedIndexes, QuerySettings};
 pub use query_shape::QueryShape;

@@ -158,9 +158,10 @@ impl Plan {
     }
 
     fn begin(self, snapshot: Arc<Snapshot>) -> Result<Execution> {
-        let (plan, works_max) = contest::settle(self, &snapshot)?;
+        let (plan, works_max, choice) = contest::settle(self, &snapshot)?;
         plan.parts.used.iter().for_each(|used| used.index.note_use());
         let mut execution = Execution::new(plan, snapshot);
+        execution.note_choice(choice);
         execution.watch(works_max);
         Ok(execution)
     }

@@ -107,7 +107,7 @@ fn found(collection: &Arc<Collection>, query: FindQuery) -> Result<String> {
 }
 
 fn explain_of<'a>(namespace: &'a str, query: &'a FindQuery, verbosity: Verbosity) -> Explained<'a> {
-    Explained { namespace, query, verbosity, elapsed: Duration::ZERO }
+    Explained { namespace, query, verbosity, elapsed: Duration::ZERO, failure: None }
 }
 
 fn explained(collection: &Arc<Collection>, query: FindQuery, verbosity: Verbosity) -> Result<DocumentBuf> {

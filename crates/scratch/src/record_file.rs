@@ -51,6 +51,7 @@ impl RecordWriter {
     pub fn create(operation: &OperationContext) -> Result<Option<Self>> {
         let Some(space) = operation.scratch() else { return Ok(None) };
         let file = space.create().map_err(|error| io_failure(&error))?;
+        operation.work_done().note_disk_use();
         let (block, packed) = (Vec::new(), Vec::new());
         Ok(Some(Self { file, block, packed, block_offset: 0, spilled: Spilled::default() }))
     }

@@ -9,6 +9,7 @@ import mongoengine
 import pymongo
 import pytest
 from kombu import Connection
+from mongoengine.context_managers import query_counter
 from pydantic import BaseModel
 from pymongo.errors import DuplicateKeyError
 
@@ -69,6 +70,25 @@ def test_mongoengine(engine):
     assert mishima.tags == ["novel", "poem"]
     mishima.delete()
     assert Book.objects.count() == 0
+
+
+def test_mongoengine_counts_queries(engine):
+    def counted(run):
+        with query_counter() as queries:
+            run()
+            return int(queries)
+
+    Author.ensure_indexes()
+    Author.objects.insert([Author(name=f"author {n}") for n in range(300)])
+    assert counted(lambda: Author(name="one more").save()) == 1
+    assert counted(lambda: Author.objects(name="author 1").update_one(set__tags=["a"])) == 1
+    assert counted(lambda: Author.objects(name__ne="author 1").update(set__tags=["b"])) == 1
+    assert counted(lambda: Author.objects(name="author 2").modify(set__tags=["c"])) == 1
+    assert counted(lambda: Author.objects(name="author 3").delete()) >= 1
+    assert counted(lambda: Author.objects.count()) == 1
+    assert counted(lambda: Author.objects.distinct("tags")) == 1
+    assert counted(lambda: list(Author.objects.batch_size(200))) == 2
+    assert counted(lambda: list(Author.objects.aggregate([{"$match": {"tags": "b"}}]))) >= 1
 
 
 def has_scripts(client):

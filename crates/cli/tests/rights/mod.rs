@@ -2,6 +2,7 @@
 
 mod audit;
 mod canary;
+mod canary_fields;
 mod detours;
 mod escalation;
 mod identities;

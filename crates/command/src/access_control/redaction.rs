@@ -1,70 +1,336 @@
-//! Commands without what must be shown to nobody, for `currentOp`, the profiler and the log.
+//! Commands without their secrets: the one form in which `currentOp`, the profiler, the log, the audit and refusals show
+//! them.
+//!
+//! **Invariant:** a command is shown as [`Shown`] only, which has no other constructors than these.
 
 use crate::commands;
-use bunko_bson::{DocumentBuf, DocumentRef};
+use crate::dispatch::{ANY_FIELDS, Command, Request};
+use crate::generic_options::is_generic;
+use bunko_bson::text::ValueText;
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Element, ValueRef};
 
-/// What stands in the place of a secret, as in MongoDB.
+/// The text that takes the place of a secret, as in MongoDB.
 const HIDDEN: &str = "xxx";
 
-/// The fields of a command that hold a secret, or what a secret could be guessed from.
-fn secret_fields(command: &str) -> &'static [&'static str] {
-    match command {
-        "createUser" | "updateUser" => &["pwd"],
-        "saslStart" | "saslContinue" => &["payload"],
-        "hello" | "isMaster" => &["speculativeAuthenticate"],
-        "authenticate" => &["key", "nonce", "pwd"],
-        _ => &[],
-    }
+/// A command as it may be shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown<'a>(Form<'a>);
+
+#[derive(Clone, Debug)]
+enum Form<'a> {
+    /// As it was sent: it holds no secret.
+    AsSent(DocumentRef<'a>),
+    /// With [`HIDDEN`] in the place of secrets.
+    Redacted(DocumentBuf),
 }
 
-/// The command without its secrets; `None` where it has none.
-pub(crate) fn redacted(command: &str, body: DocumentRef<'_>) -> Option<DocumentBuf> {
-    if command == "explain" {
-        return redacted_inside(body);
-    }
-    let secrets = secret_fields(command);
-    if secrets.is_empty() || !body.iter().any(|field| secrets.contains(&field.name)) {
-        return None;
-    }
-    let mut shown = DocumentBuf::new();
-    for field in body {
-        if secrets.contains(&field.name) {
-            shown.append(field.name, HIDDEN);
-        } else {
-            shown.append(field.name, field.value);
+/// Fields of a command that hold a secret, or values from which a secret could be guessed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Secrets {
+    /// No field that the command knows.
+    None,
+    /// These. A field that the command does not know may be one of them, mistyped; others are looked through by name.
+    Fields(&'static [&'static str]),
+    /// Fields that are named like one, at any depth: the command takes settings or documents of many kinds.
+    Named,
+    /// Fields that are named like one, where the command is about the collections of users.
+    OfUsers,
+}
+
+impl Secrets {
+    fn of(command: &str) -> Self {
+        match command {
+            // Most commands are among the first, and are compared with no others.
+            "find" | "insert" | "update" | "aggregate" | "delete" | "findAndModify" | "count" | "distinct"
+            | "bulkWrite" | "bunkoBulkInsert" | "mapReduce" | "applyOps" => Self::OfUsers,
+            "createUser" | "updateUser" => Self::Fields(&["pwd"]),
+            "saslStart" | "saslContinue" => Self::Fields(&["payload"]),
+            "hello" | "isMaster" => Self::Fields(&["speculativeAuthenticate"]),
+            "authenticate" => Self::Fields(&["key", "nonce", "pwd"]),
+            "configureFailPoint" | "setAuditConfig" | "setClusterParameter" | "setParameter" => Self::Named,
+            _ => Self::None,
         }
     }
-    Some(shown)
 }
 
-/// The same of the command that another one explains.
-fn redacted_inside(body: DocumentRef<'_>) -> Option<DocumentBuf> {
-    let first = body.first()?;
-    let inner = first.value.as_document()?;
-    let shown = match commands::find(inner.first()?.name)?.name {
-        // Nobody explains that, and it could go on for any number of levels.
-        "explain" => DocumentBuf::new().with("explain", HIDDEN),
-        command => redacted(command, inner)?,
-    };
-    let mut whole = DocumentBuf::new().with(first.name, &shown);
-    for field in body.iter().skip(1) {
-        whole.append(field.name, field.value);
+impl<'a> Shown<'a> {
+    /// A command whose fields have been checked: it has none that it does not know.
+    pub fn of_admitted(command: &Command, request: &Request<'a>) -> Self {
+        let (body, database) = (request.body, request.database);
+        // A command that takes any field knows none of them.
+        let has_only_known = || command.fields != ANY_FIELDS || body.iter().skip(1).all(|field| is_generic(field.name));
+        match Secrets::of(command.name) {
+            Secrets::OfUsers if !is_about_users(command.name, database, body) => Self(Form::AsSent(body)),
+            Secrets::None if command.name != "explain" && has_only_known() => Self(Form::AsSent(body)),
+            _ => Self::redacted(command, database, body),
+        }
     }
-    Some(whole)
+
+    /// A command of the server's own, which holds no secret.
+    pub fn of_own(body: DocumentRef<'a>) -> Self {
+        Self(Form::AsSent(body))
+    }
+
+    /// A command whose fields have not been checked.
+    pub fn of_any(command: &Command, request: &Request<'a>) -> Self {
+        Self::redacted(command, request.database, request.body)
+    }
+
+    /// A statement of a write to a collection of that database, or the stages that ran for it.
+    pub fn of_statement(database: &str, statement: DocumentBuf) -> DocumentBuf {
+        if database == DATABASE_OF_USERS { without_named(statement.as_ref()) } else { statement }
+    }
+
+    fn redacted(command: &Command, database: &str, body: DocumentRef<'a>) -> Self {
+        if command.name == "explain" {
+            return Self(Form::Redacted(redacted_inside(database, body)));
+        }
+        let secrets = Secrets::of(command.name);
+        let mut shown = DocumentBuf::new();
+        for (position, field) in body.iter().enumerate() {
+            let is_known =
+                position == 0 || command.fields.iter().any(|known| known.name == field.name) || is_generic(field.name);
+            match secrets {
+                Secrets::Fields(secrets)
+                    if position > 0 && secrets.contains(&field.name) || !is_known && command.fields != ANY_FIELDS =>
+                {
+                    shown.append(field.name, HIDDEN);
+                }
+                _ if !is_known && names_secret(field.name) => {
+                    shown.append(field.name, HIDDEN);
+                }
+                Secrets::Fields(_) | Secrets::Named => append_without_named(&mut shown, &field, is_known),
+                Secrets::OfUsers if is_about_users(command.name, database, body) => {
+                    append_without_named(&mut shown, &field, is_known);
+                }
+                Secrets::None | Secrets::OfUsers if !is_known || command.fields == ANY_FIELDS => {
+                    append_without_named(&mut shown, &field, is_known);
+                }
+                Secrets::None | Secrets::OfUsers => {
+                    shown.append(field.name, field.value);
+                }
+            }
+        }
+        Self(Form::Redacted(shown))
+    }
+
+    /// The document to show.
+    pub fn as_ref(&self) -> DocumentRef<'_> {
+        match &self.0 {
+            Form::AsSent(body) => *body,
+            Form::Redacted(shown) => shown.as_ref(),
+        }
+    }
+}
+
+/// The database whose collections hold users, and the users of a dump that is being restored.
+const DATABASE_OF_USERS: &str = super::DATABASE;
+
+/// Whether a command may read or write documents of users.
+fn is_about_users(command: &str, database: &str, body: DocumentRef<'_>) -> bool {
+    match command {
+        "bulkWrite" => {
+            let targets = body.get("nsInfo").and_then(ValueRef::as_array);
+            // Targets that came as a sequence are not shown.
+            targets.is_some_and(|targets| targets.iter().filter_map(ValueRef::as_document).any(is_target_of_users))
+        }
+        "applyOps" => body
+            .first()
+            .and_then(|first| first.value.as_array())
+            .is_some_and(|entries| entries.iter().filter_map(ValueRef::as_document).any(is_entry_of_users)),
+        _ => database == DATABASE_OF_USERS,
+    }
+}
+
+fn is_target_of_users(target: DocumentRef<'_>) -> bool {
+    target.get("ns").and_then(ValueRef::as_str).is_some_and(is_of_users)
+}
+
+/// Whether an entry of an oplog is about users: by its namespace, or because it holds such entries.
+fn is_entry_of_users(entry: DocumentRef<'_>) -> bool {
+    let inner = entry.get("o").and_then(ValueRef::as_document).and_then(|o| o.get("applyOps")?.as_array());
+    is_target_of_users(entry)
+        || inner.is_some_and(|inner| inner.iter().filter_map(ValueRef::as_document).any(is_entry_of_users))
+}
+
+fn is_of_users(namespace: &str) -> bool {
+    namespace.split_once('.').is_some_and(|(database, _)| database == DATABASE_OF_USERS)
+}
+
+/// The command that another one explains.
+fn redacted_inside(database: &str, body: DocumentRef<'_>) -> DocumentBuf {
+    let mut whole = DocumentBuf::new();
+    for (position, field) in body.iter().enumerate() {
+        let inner = field.value.as_document().filter(|_| position == 0);
+        let name = inner.and_then(DocumentRef::first).map_or("", |first| first.name);
+        match (inner, commands::find(name)) {
+            // No `explain` of an `explain` runs, and it could go on for any number of levels.
+            (Some(_), Some(command)) if command.name == "explain" => {
+                whole.append(field.name, &DocumentBuf::new().with("explain", HIDDEN));
+            }
+            (Some(inner), Some(command)) => {
+                whole.append(field.name, Shown::redacted(command, database, inner).as_ref());
+            }
+            _ => append_without_named(&mut whole, &field, field.name == "verbosity" || is_generic(field.name)),
+        }
+    }
+    whole
+}
+
+/// The document, with the values of fields that are named like secrets hidden.
+pub(crate) fn without_named(document: DocumentRef<'_>) -> DocumentBuf {
+    let mut shown = DocumentBuf::new();
+    document.iter().for_each(|field| append_without_named(&mut shown, &field, false));
+    shown
+}
+
+/// The text of a value in a refusal, without the values of fields that are named like secrets.
+pub(crate) fn shown_text(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Document(_) | ValueRef::Array(_) => {
+            let shown = without_named(DocumentBuf::new().with("", value).as_ref());
+            shown.as_ref().first().map_or_else(String::new, |only| ValueText(only.value).to_string())
+        }
+        other => ValueText(other).to_string(),
+    }
+}
+
+/// Appends a field, hidden where its name is that of a secret, unless `is_known` says what it is; else with the fields inside
+/// judged by their names.
+fn append_without_named(shown: &mut DocumentBuf, field: &Element<'_>, is_known: bool) {
+    if !is_known && is_secret(field.name, field.value) {
+        shown.append(field.name, HIDDEN);
+        return;
+    }
+    match field.value {
+        ValueRef::Document(inner) => shown.append(field.name, &without_named(inner)),
+        ValueRef::Array(inner) => {
+            let mut elements = ArrayBuf::new();
+            for element in inner.iter() {
+                match element {
+                    ValueRef::Document(document) => {
+                        elements.push(&without_named(document));
+                    }
+                    ValueRef::Array(nested) => {
+                        // An array is a document whose names are its indexes.
+                        let nested = without_named(nested.as_document());
+                        elements.push(&nested.as_ref().iter().map(|field| field.value).collect::<ArrayBuf>());
+                    }
+                    other => {
+                        elements.push(other);
+                    }
+                }
+            }
+            shown.append(field.name, &elements)
+        }
+        other => shown.append(field.name, other),
+    };
+}
+
+/// Whether a field holds a secret, by its name and the type of its value.
+fn is_secret(name: &str, value: ValueRef<'_>) -> bool {
+    match value {
+        // Such as `digestPassword`.
+        ValueRef::Boolean(_) => false,
+        ValueRef::Document(pattern) if name == "key" && is_key_pattern(pattern) => false,
+        _ => names_secret(name),
+    }
+}
+
+/// Whether a document may be the key of an index.
+fn is_key_pattern(document: DocumentRef<'_>) -> bool {
+    const KINDS: [&str; 6] = ["2d", "2dsphere", "hashed", "text", "wildcard", "columnstore"];
+    document
+        .iter()
+        .all(|field| field.value.is_number() || field.value.as_str().is_some_and(|kind| KINDS.contains(&kind)))
+}
+
+/// Whether a field's name says that it holds a secret. The last name of a path counts, and its letters alone.
+fn names_secret(name: &str) -> bool {
+    const PARTS: [&str; 7] =
+        ["password", "passwd", "passphrase", "secret", "credential", "speculativeauthenticate", "privatekey"];
+    const ENDS: [&str; 8] =
+        ["pwd", "token", "apikey", "accesskey", "storedkey", "serverkey", "encryptionkey", "authkey"];
+    const WHOLE: [&str; 6] = ["pass", "payload", "nonce", "salt", "auth", "key"];
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let letters: String = last.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    let letters = letters.as_str();
+    PARTS.iter().any(|part| letters.contains(part))
+        || ENDS.iter().any(|end| letters.ends_with(end))
+        || WHOLE.contains(&letters)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bunko_testkit::shell;
+
+    fn document(text: &str) -> DocumentBuf {
+        shell::parse_document(text).expect("a document")
+    }
+
+    /// How a command is shown before and after its fields are checked.
+    fn shown(database: &str, command: &str) -> [String; 2] {
+        let body = document(command);
+        let request = Request::new(database, body.as_ref(), None);
+        let entry = commands::find(request.name()).expect("a command");
+        [Shown::of_any(entry, &request), Shown::of_admitted(entry, &request)]
+            .map(|shown| shell::print(ValueRef::Document(shown.as_ref())))
+    }
 
     #[test]
     fn no_secret_is_shown() {
-        let body = DocumentBuf::new().with("createUser", "u").with("pwd", "canary").with("roles", 1);
-        let shown = redacted("createUser", body.as_ref()).expect("it has one");
-        assert_eq!(shown, DocumentBuf::new().with("createUser", "u").with("pwd", HIDDEN).with("roles", 1));
-        let explained = DocumentBuf::new().with("explain", &body).with("verbosity", "queryPlanner");
-        let shown_inside = redacted("explain", explained.as_ref()).expect("it has one");
-        assert_eq!(shown_inside, DocumentBuf::new().with("explain", &shown).with("verbosity", "queryPlanner"));
-        assert!(redacted("find", DocumentBuf::new().with("find", "c").as_ref()).is_none());
+        for (command, expected) in [
+            ("{createUser: 'u', pwd: 'canary', roles: []}", "{createUser: \"u\", pwd: \"xxx\", roles: []}"),
+            // Mistyped.
+            ("{createUser: 'u', pasword: 'canary', roles: []}", "{createUser: \"u\", pasword: \"xxx\", roles: []}"),
+            ("{createUser: {user: 'u', pwd: 'canary'}}", "{createUser: {user: \"u\", pwd: \"xxx\"}}"),
+            (
+                "{updateUser: 'u', customData: {apiToken: 'canary', team: 'a'}}",
+                "{updateUser: \"u\", customData: {apiToken: \"xxx\", team: \"a\"}}",
+            ),
+            (
+                "{saslStart: 1, mechanism: 'PLAIN', payload: 'canary'}",
+                "{saslStart: 1, mechanism: \"PLAIN\", payload: \"xxx\"}",
+            ),
+            ("{setParameter: 1, ldapQueryPassword: 'canary'}", "{setParameter: 1, ldapQueryPassword: \"xxx\"}"),
+            ("{setParameter: 1, a: {b: [{pwd: 'canary'}]}}", "{setParameter: 1, a: {b: [{pwd: \"xxx\"}]}}"),
+            (
+                "{hello: 1, client: {driver: {name: 'd'}}, speculativeAuthenticate: {payload: 'canary'}, password: 'canary'}",
+                "{hello: 1, client: {driver: {name: \"d\"}}, speculativeAuthenticate: \"xxx\", password: \"xxx\"}",
+            ),
+            (
+                "{applyOps: [{op: 'i', ns: 'admin.system.users', o: {credentials: {a: 'canary'}}}]}",
+                "{applyOps: [{op: \"i\", ns: \"admin.system.users\", o: {credentials: \"xxx\"}}]}",
+            ),
+            (
+                "{find: 'system.users', filter: {'credentials.SCRAM-SHA-1.storedKey': 'canary'}}",
+                "{find: \"system.users\", filter: {\"credentials.SCRAM-SHA-1.storedKey\": \"xxx\"}}",
+            ),
+            (
+                "{explain: {createUser: 'u', pwd: 'canary'}, verbosity: 'queryPlanner'}",
+                "{explain: {createUser: \"u\", pwd: \"xxx\"}, verbosity: \"queryPlanner\"}",
+            ),
+            ("{explain: {explain: {createUser: 'u', pwd: 'canary'}}}", "{explain: {explain: \"xxx\"}}"),
+        ] {
+            assert_eq!(shown("admin", command), [expected, expected], "{command}");
+        }
+        let refused = document("{ping: 1, password: 'canary', other: 1}");
+        let request = Request::new("test", refused.as_ref(), None);
+        let shown = Shown::of_any(commands::find("ping").expect("a command"), &request);
+        assert_eq!(shown.as_ref(), document("{ping: 1, password: 'xxx', other: 1}").as_ref());
+    }
+
+    #[test]
+    fn what_is_no_secret_is_shown() {
+        for command in [
+            "{find: \"c\", filter: {token: \"t\", password: \"p\"}}",
+            "{distinct: \"c\", key: \"password\"}",
+            "{insert: \"c\", documents: [{pwd: \"p\"}]}",
+            "{createIndexes: \"c\", indexes: [{key: {token: 1}, name: \"token_1\"}]}",
+            "{applyOps: [{op: \"i\", ns: \"test.c\", o: {_id: 1, token: \"t\"}}]}",
+        ] {
+            assert_eq!(shown("test", command), [command, command]);
+        }
     }
 }

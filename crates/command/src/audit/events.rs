@@ -1,7 +1,7 @@
 //! Which commands are events, and what is said of them.
 
 use super::named;
-use crate::access_control::redacted;
+use crate::access_control::{Shown, without_named};
 use crate::connection::ClientConnection;
 use crate::dispatch::{Command, Request};
 use crate::service::Service;
@@ -47,7 +47,7 @@ pub(crate) fn note_command(
         "shutdown" if failure.is_none() => service.note_end(Some(connection)),
         _ => {
             if let Some(param) = of_user_or_role(name, request) {
-                note(name, &param);
+                note(name, &without_named(param.as_ref()));
             }
         }
     }
@@ -136,7 +136,8 @@ pub(crate) fn note_merged(
     if event == "updateUser" {
         param.append("passwordChanged", true);
     }
-    service.note_event(Some(connection), event, &with(param, document, &["roles", "privileges", "customData"]), 0);
+    let param = with(param, document, &["roles", "privileges", "customData"]);
+    service.note_event(Some(connection), event, &without_named(param.as_ref()), 0);
 }
 
 /// Notes a login, or the refusal of one.
@@ -184,9 +185,10 @@ pub(crate) fn note_success(service: &Service, connection: &ClientConnection, com
 }
 
 fn note_check(service: &Service, connection: &ClientConnection, command: &Command, request: &Request<'_>, result: i32) {
-    let shown = redacted(command.name, request.body);
-    let args = shown.as_ref().map_or(request.body, DocumentBuf::as_ref);
-    let param = of_collection_or_database(request).with("command", command.name).with("args", ValueRef::Document(args));
+    let shown = Shown::of_any(command, request);
+    let param = of_collection_or_database(request)
+        .with("command", command.name)
+        .with("args", ValueRef::Document(shown.as_ref()));
     service.note_event(Some(connection), "authCheck", &param, result);
 }
 

@@ -17,7 +17,7 @@ pub(crate) mod writes;
 
 pub use asker::Asker;
 
-use crate::access_control::redacted;
+use crate::access_control::Shown;
 use crate::audit::{note_refusal, note_success};
 use crate::collection_uuid;
 use crate::connection::ClientConnection;
@@ -25,7 +25,7 @@ use crate::dispatch::{Command, Request};
 use crate::service::Service;
 use bunko_access::Action;
 use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::planted::{Bug, active};
 
@@ -68,8 +68,8 @@ pub(crate) fn authorize(
         }
         (false, true) => {
             note_refusal(service, connection, command, request);
-            let shown = redacted(command.name, request.body);
-            let body = ValueRef::Document(shown.as_ref().map_or(request.body, DocumentBuf::as_ref));
+            let shown = Shown::of_any(command, request);
+            let body = ValueRef::Document(shown.as_ref());
             Err(refused(
                 connection,
                 format!("not authorized on {} to execute command {}", request.database, ValueText(body)),

@@ -98,7 +98,7 @@ fn log_read(asked: &Asked, from: Timestamp, verbosity: Verbosity, ran: Option<&R
     let filter = DocumentBuf::new().with("$and", &parts);
     let query = FindQuery::new(filter.as_ref(), Arc::clone(&asked.pipeline.environment().scope))?;
     let elapsed = ran.map_or(Duration::ZERO, |ran| ran.elapsed);
-    let explained = Explained { namespace: OPLOG, query: &query, verbosity, elapsed };
+    let explained = Explained { namespace: OPLOG, query: &query, verbosity, elapsed, failure: None };
     let run = ran.map(|ran| LogRun { examined: ran.entries, returned: ran.entries });
     let read = explain_log_read(explained, LogRead { from: Some(from), direction: Direction::Forward, run });
     let mut cursor = DocumentBuf::new();

@@ -159,7 +159,9 @@ pub(super) fn run_write(
     invocation.refuse_if_long(true)?;
     let environment = aggregation.pipeline.environment().clone();
     let (source, _) = open(invocation, aggregation)?;
-    let written = write.run(invocation, &mut FromCursor(source), &environment);
+    let mut documents = FromCursor(source);
+    let written = write.run(invocation, &mut documents, &environment);
+    invocation.note_plan(|| documents.0.report());
     Ok(written.map_err(|failure| while_running(failure, command, namespace))?)
 }
 

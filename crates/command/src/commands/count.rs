@@ -4,7 +4,7 @@ use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::field_kinds::{Kind, NOT_NEGATIVE, field};
 use crate::fields::Fields;
-use crate::invocation::Invocation;
+use crate::invocation::{Examined, Invocation};
 use crate::oplog_view;
 use crate::source_stages::Surroundings;
 use crate::target::Target;
@@ -14,7 +14,7 @@ use bunko_access::Action;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Writer, number};
 use bunko_errors::{Failure, Result};
-use bunko_query::{CountPlan, FindQuery, Hint, QueryScope};
+use bunko_query::{CountPlan, Execution, FindQuery, Hint, QueryScope};
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
@@ -59,7 +59,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     };
     let plan = CountPlan::new(&collection, query)?;
     invocation.refuse_if_long(plan.plan().is_some_and(|plan| plan.is_long(&collection)))?;
-    let (count, _) = plan.run()?;
+    let (count, execution) = plan.run()?;
+    note_execution(invocation, execution.as_ref());
+    invocation.note_plan(|| Some(plan.report(execution.as_ref(), count)));
     write_count(reply, count);
     Ok(())
 }
@@ -70,6 +72,12 @@ fn count_all(invocation: &Invocation<'_>, query: &FindQuery) -> Result<u64, Halt
     let surroundings = Surroundings::of(invocation.service, invocation.operation());
     let count = oplog_view::statistics(&surroundings)?.count;
     Ok(count.saturating_sub(query.skip).min(query.limit.unwrap_or(u64::MAX)))
+}
+
+/// Notes the keys and documents that a command without a cursor examined.
+pub(super) fn note_execution(invocation: &mut Invocation<'_>, execution: Option<&Execution>) {
+    let totals = execution.map(Execution::statistics).unwrap_or_default();
+    invocation.note_examined(Examined { keys: totals.keys_examined, documents: totals.docs_examined });
 }
 
 fn write_count(reply: &mut Writer<'_>, count: u64) {

@@ -9,6 +9,7 @@ use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
 use crate::retries::{Retries, other_kind};
+use crate::statement_note::{Statement, StatementClock};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use crate::write_statement::{refuse_long_batch, refuse_scripts, required, required_document, run_each, statement};
@@ -53,7 +54,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     invocation.will_read_statements(documents.len())?;
     check_batch_size(documents.len())?;
     refuse_scripts(invocation, &documents)?;
-    let statements: Vec<_> = documents.into_iter().map(parse).collect::<Result<_>>()?;
+    let statements: Vec<_> = documents.iter().map(|document| parse(*document)).collect::<Result<_>>()?;
     let mut retries = Retries::of(invocation, statements.len())?;
     retries.refuse_many(statements.iter().map(|statement| statement.targets == Targets::Many), "limit=0")?;
     collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
@@ -68,7 +69,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let series_scope = Arc::clone(&scope);
     let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope);
     let mut deleted = 0;
+    let (mut clock, mut attempted) = (StatementClock::of(invocation), 0);
     let outcome = run_each(&statements, order, |position, statement| {
+        attempted += 1;
         match retries.did(position)? {
             None => retries.begin(position)?,
             Some(Outcome::One) => {
@@ -77,18 +80,21 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             }
             Some(Outcome::Upserted(_) | Outcome::Returned { .. }) => return Err(other_kind("delete")),
         }
-        deleted += match writes.delete(statement) {
+        let outcome = match writes.delete(statement) {
             Err(failure) if failure.code() == ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW => {
-                time_series::delete_instead(invocation, &namespace, &series_scope, statement, failure)?
+                time_series::delete_instead(invocation, &namespace, &series_scope, statement, failure)
             }
-            deleted => deleted?,
+            outcome => outcome,
         };
+        let search = writes.take_last_search();
+        clock.end(invocation, &Statement::delete(&namespace, documents[position], statement, &outcome, search));
+        deleted += outcome?;
         Ok(())
     });
     invocation.note_written(writes.written().max(retries.written()));
     // What is to begin anew elsewhere is counted there.
     if !outcome.as_ref().is_err_and(Failure::is_too_long) {
-        service.counters.note_deletes(statements.len() as u64, deleted);
+        service.counters.note_deletes(attempted, deleted);
     }
     let failures = outcome?;
     retries.end()?;

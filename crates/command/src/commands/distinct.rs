@@ -1,5 +1,6 @@
 //! `distinct`: the different values of one field.
 
+use super::count::note_execution;
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::field_kinds::{Kind, field};
@@ -47,7 +48,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Target::Collection(collection) => {
             let plan = plan(&collection, distinct_query(query, key))?;
             invocation.refuse_if_long(plan.is_long(&collection))?;
-            distinct_of_plan(&plan, key)?
+            let (values, execution) = distinct_of_plan(&plan, key)?;
+            note_execution(invocation, Some(&execution));
+            invocation.note_plan(|| Some(execution.report()));
+            values
         }
     };
     reply.append("values", &values);

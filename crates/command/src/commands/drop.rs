@@ -5,12 +5,13 @@ use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
+use crate::profiler::{Level, PROFILE};
 use crate::system_namespace::check_removable;
 use crate::time_series;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::Namespace;
-use bunko_errors::Failure;
+use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "drop",
@@ -25,6 +26,12 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     check_removable("drop", &namespace)?;
+    if namespace.collection() == PROFILE
+        && invocation.service.profiler.database(namespace.database()).level != Level::None
+    {
+        let message = "turn off profiling before dropping system.profile collection";
+        return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
+    }
     collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
     drop_it(invocation, &namespace, reply)?;
     invocation.forget_namespace(&namespace);

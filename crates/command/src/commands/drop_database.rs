@@ -4,6 +4,7 @@ use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::field_kinds::Kind;
 use crate::invocation::Invocation;
+use crate::profiler::DatabaseProfile;
 use crate::replica_set::Deployment;
 use bunko_access::Action;
 use bunko_bson::{Writer, number};
@@ -45,6 +46,8 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     invocation.refuse_if_long(catalog.collections(database).len() > COLLECTIONS_SHORT_MAX)?;
     let (_, lsn) = catalog.drop_database(database, invocation)?;
     invocation.note_written(lsn);
+    // The database's profiling level goes with it.
+    invocation.service.profiler.set_database(database, DatabaseProfile::default());
     invocation.service.counters.forget_namespace(database, None);
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::change_stream;
 use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, Request, TransactionUse};
 use crate::each_stage;
+use crate::explain_room::{COMMAND_ENDS_MAX, fitted};
 use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
@@ -26,15 +27,14 @@ use crate::vector_search;
 use crate::view_reads;
 use crate::write_statement::refuse_long_batch;
 use bunko_aggregate::{Documents, StageRun};
-use bunko_bson::{
-    ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, StringOrder, Value, ValueRef, Writer, number,
-};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, Value, ValueRef, Writer, number};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::Gatherer;
 use bunko_query::write::WriteExplanation;
 use bunko_query::{
-    CountPlan, Explained, FindQuery, QueryScope, Verbosity, distinct_query, explain_count, explain_plan, plan,
+    CountPlan, Execution, Explained, FindQuery, QueryScope, Verbosity, distinct_query, explain_count, explain_plan,
+    failed_run, plan,
 };
 use bunko_update::Targets;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             explain_write(invocation, &subject)?
         }
     };
-    reply.extend(explained.as_ref());
+    reply.extend(fitted(explained).as_ref());
     write_surroundings(invocation, reply, &subject.fields);
     Ok(())
 }
@@ -116,7 +116,7 @@ pub(super) fn run_pipeline(
         scope: invocation.scope(),
     };
     let explained = explain_pipeline(invocation, &subject)?;
-    reply.extend(explained.as_ref());
+    reply.extend(fitted(explained).as_ref());
     write_surroundings(invocation, reply, &subject.fields);
     Ok(())
 }
@@ -202,11 +202,11 @@ fn explain_query(invocation: &Invocation<'_>, subject: &Subject<'_>, query: Find
         invocation.refuse_if_long(contested.is_contested() && contested.is_long(collection))?;
         plan = Some(contested.contested()?);
     }
-    let mut execution = None;
+    let (mut execution, mut failure) = (None, None);
     if let (Some(plan), Some(collection), true) = (&plan, &subject.collection, subject.verbosity.runs()) {
         invocation.refuse_if_long(plan.is_long(collection))?;
         let mut running = plan.open()?;
-        while running.next()?.is_some() {}
+        failure = run_to_end(&mut running).err().map(failed_run).transpose()?;
         execution = Some(running);
     }
     let explained = Explained {
@@ -214,8 +214,14 @@ fn explain_query(invocation: &Invocation<'_>, subject: &Subject<'_>, query: Find
         query: &query,
         verbosity: subject.verbosity,
         elapsed: started.elapsed(),
+        failure: failure.as_ref(),
     };
     Ok(explain_plan(explained, plan.as_ref(), execution.as_ref()))
+}
+
+fn run_to_end(execution: &mut Execution) -> Result<()> {
+    while execution.next()?.is_some() {}
+    Ok(())
 }
 
 fn explain_counting(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
@@ -230,16 +236,20 @@ fn explain_counting(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
             Some(plan.contested()?)
         }
     };
-    let mut counted = None;
+    let (mut counted, mut failure) = (None, None);
     if let (Some(plan), Some(collection), true) = (&plan, &subject.collection, subject.verbosity.runs()) {
         invocation.refuse_if_long(plan.plan().is_some_and(|plan| plan.is_long(collection)))?;
-        counted = Some(plan.run()?);
+        match plan.run() {
+            Ok(count) => counted = Some(count),
+            Err(refusal) => failure = Some(failed_run(refusal)?),
+        }
     }
     let explained = Explained {
         namespace: subject.namespace.as_str(),
         query: &query,
         verbosity: subject.verbosity,
         elapsed: started.elapsed(),
+        failure: failure.as_ref(),
     };
     Ok(explain_count(explained, plan.as_ref(), counted.as_ref()))
 }
@@ -465,14 +475,14 @@ fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, field
         let shape = shape_of(fields.command, invocation.request.database, fields.body);
         reply.append("queryShapeHash", ShapeHash::of(&shape).to_string().as_str());
     }
-    if reply.len_bytes() + fields.body.len_bytes() > MAX_USER_DOCUMENT_BYTES / 2 {
-        reply.append("warning", "output truncated due to nearing BSON max user size");
-    } else {
+    if reply.len_bytes() + fields.body.len_bytes() <= COMMAND_ENDS_MAX {
         reply.begin_document("command").extend(fields.body);
         if fields.body.get("$db").is_none() {
             reply.append("$db", invocation.request.database);
         }
         reply.end();
+    } else {
+        reply.append("warning", "'command' has been omitted due to BSON size limit");
     }
     let address = invocation.service.facts.host.as_str();
     let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));

@@ -12,6 +12,7 @@ use crate::field_kinds::{Kind, NOT_NEGATIVE, field};
 use crate::fields::Fields;
 use crate::invocation::{Examined, Invocation};
 use crate::let_variables::scope_with_let;
+use crate::observation::IdLookup;
 use crate::oplog_view::{self, AtEnd, is_oplog};
 use crate::target::Target;
 use crate::unstored::Unstored;
@@ -22,7 +23,8 @@ use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::{DiskUse, OperationContext};
 use bunko_query::{
-    Execution, FindQuery, Hint, QueryScope, ResumableScan, Standing, Tail, fetch_by_id, id_lookup, parse_limit, plan,
+    Execution, FindQuery, Hint, PlanReport, QueryScope, ResumableScan, Standing, Tail, fetch_by_id, id_lookup,
+    parse_limit, plan,
 };
 use bunko_store::{Bell, Direction, Lsn};
 use resumable::Resumable;
@@ -77,6 +79,10 @@ impl CursorSource for Execution {
     fn examined(&self) -> Option<Examined> {
         let statistics = self.statistics();
         Some(Examined { keys: statistics.keys_examined, documents: statistics.docs_examined })
+    }
+
+    fn report(&self) -> Option<PlanReport> {
+        Some(Execution::report(self))
     }
 
     fn resume(&mut self) -> Result<(), Failure> {
@@ -292,8 +298,12 @@ fn reply_with_one(
     reply.end().append("id", 0_i64).append("ns", namespace.as_str());
     invocation.write_state_time(reply);
     reply.end();
-    let found = u64::from(found.is_some());
+    let is_found = found.is_some();
+    let found = u64::from(is_found);
     invocation.service.counters.note_returned(found);
+    let observation = &mut invocation.observation;
+    (observation.returned, observation.is_cursor_exhausted) = (Some(found), true);
+    observation.lookup = Some(IdLookup { is_clustered: collection.is_clustered(), is_found });
     invocation.note_examined(Examined { keys: found, documents: found });
     Ok(())
 }

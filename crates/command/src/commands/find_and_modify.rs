@@ -7,7 +7,8 @@ use crate::collation_option;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
-use crate::invocation::Invocation;
+use crate::invocation::{Examined, Invocation};
+use crate::observation::WriteCounts;
 use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
@@ -17,7 +18,9 @@ use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::Outcome;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::Hint;
-use bunko_query::write::{Action, FindAndModify, FindAndModifyOutcome, Modification, Returning, Upsert, Writes};
+use bunko_query::write::{
+    Action, Express, FindAndModify, FindAndModifyOutcome, LastSearch, Modification, Returning, Upsert, Writes,
+};
 use bunko_update::Targets;
 use std::sync::Arc;
 
@@ -77,6 +80,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Action::Remove => failure,
     });
     invocation.note_written(writes.written());
+    note_search(invocation, &statement.action, writes.take_last_search());
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(refusal) if invocation.retryable_write().is_some() => {
@@ -89,9 +93,27 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Action::Remove => service.counters.note_deletes(0, changed),
         Action::Update(_) => service.counters.note_updates(0, changed),
     }
+    invocation.observation.counts = match statement.action {
+        Action::Remove => WriteCounts::deleted(changed),
+        Action::Update(_) => WriteCounts {
+            matched: Some(changed),
+            modified: Some(u64::from(outcome.is_modified)),
+            upserted: Some(u64::from(outcome.upserted.is_some())),
+            ..WriteCounts::default()
+        },
+    };
     retries.end()?;
     write_outcome(reply, &statement.action, &outcome);
     Ok(())
+}
+
+/// Notes the keys and documents that the search examined, and its plan.
+fn note_search(invocation: &mut Invocation<'_>, action: &Action<'_>, search: Option<LastSearch>) {
+    let Some(search) = search else { return };
+    let totals = search.statistics();
+    invocation.note_examined(Examined { keys: totals.keys_examined, documents: totals.docs_examined });
+    let stage = if matches!(action, Action::Remove) { "DELETE" } else { "UPDATE" };
+    invocation.note_plan(|| Some(search.report(stage, Express::No)));
 }
 
 /// The refusal to remove a measurement once: its bucket's write has no room for the answer yet.
@@ -108,7 +130,8 @@ fn refuse_retry(refusal: Failure) -> Failure {
 fn answered(outcome: Outcome) -> Result<FindAndModifyOutcome> {
     match outcome {
         Outcome::Returned { value, upserted } => {
-            Ok(FindAndModifyOutcome { is_found: upserted.is_none(), upserted, value })
+            let is_found = upserted.is_none();
+            Ok(FindAndModifyOutcome { is_found, is_modified: is_found, upserted, value })
         }
         Outcome::One | Outcome::Upserted(_) => Err(other_kind("findAndModify")),
     }

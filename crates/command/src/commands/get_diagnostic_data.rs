@@ -2,11 +2,12 @@
 //!
 //! MongoDB answers with its newest sample of each second; here it is taken when it is asked for.
 
-use super::server_status;
+use super::{repl_set_get_status, server_status};
 use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::machine;
+use crate::oplog_view;
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use std::thread::available_parallelism;
@@ -29,6 +30,25 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     reply.begin_document("serverStatus").append("start", now());
     server_status::write(service, DocumentRef::EMPTY, reply);
     reply.append("end", now()).end();
+    if service.replica_set.is_some() {
+        reply.begin_document("replSetGetStatus").append("start", now());
+        repl_set_get_status::write(service, reply)?;
+        reply.append("end", now()).end();
+    }
+    if let Some((database, bytes)) = oplog_view::database(&service.catalog) {
+        let bytes_max = service.catalog.store().history_bytes_max().unwrap_or_default();
+        // Not how many entries there are: to know that, all would be read.
+        reply
+            .begin_document("local.oplog.rs.stats")
+            .append("start", now())
+            .append("ns", &format!("{database}.oplog.rs"))
+            .append("size", bytes as i64)
+            .append("storageSize", bytes as i64)
+            .append("capped", true)
+            .append("maxSize", bytes_max as i64)
+            .append("end", now())
+            .end();
+    }
     reply.begin_document("systemMetrics").append("start", now());
     reply.begin_document("cpu").append("num_cpus", available_parallelism().map_or(1, usize::from) as i32);
     for (name, milliseconds) in machine::processor_times_ms() {

@@ -6,6 +6,7 @@ use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
+use crate::observation::WriteCounts;
 use crate::retries::Retries;
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
@@ -95,12 +96,17 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
     let inserted = insert(&service.catalog, &namespace, &storable.documents, order, invocation)
         .or_else(|failure| time_series::insert_instead(invocation, &namespace, &storable.documents, order, failure))?;
     invocation.note_written(inserted.lsn.max(retries.written()));
-    service.counters.note_inserts(documents.len() as u64, inserted.count as u64);
+    let stopped_early = order == Order::Ordered && !inserted.failures.is_empty();
+    let stopped_by_refusal = order == Order::Ordered && !refused.is_empty();
+    // Of an ordered insert that stopped those are counted that were attempted.
+    let has_stopped = stopped_early || stopped_by_refusal;
+    let attempted = if has_stopped { inserted.count + 1 } else { documents.len() - done_before };
+    service.counters.note_inserts(attempted as u64, inserted.count as u64);
+    invocation.observation.counts = WriteCounts::inserted(inserted.count, inserted.keys);
     if let Some(failure) = inserted.stopped_by {
         return Err(failure.into());
     }
     retries.end()?;
-    let stopped_early = order == Order::Ordered && !inserted.failures.is_empty();
     let mut failures: Vec<(usize, Failure)> =
         inserted.failures.into_iter().map(|(index, failure)| (storable.position(index), failure)).collect();
     if !stopped_early {

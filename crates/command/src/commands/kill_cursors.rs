@@ -28,6 +28,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     };
     // Whose cursor it is matters, not what it reads.
     Namespace::of_cursor(invocation.request.database, collection)?;
+    invocation.note_collection(collection);
     let ids = invocation.array("cursors")?.ok_or_else(|| {
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'killCursors.cursors' is missing but a required field")
     })?;

@@ -41,7 +41,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
         Target::Collection(collection) => {
             // MongoDB has no index on what the profiler writes; here `_id` has one, as everywhere.
-            let is_shown = |index: &&Arc<Index>| namespace.collection() != Namespace::PROFILE_COLLECTION || !index.is_id();
+            let is_shown =
+                |index: &&Arc<Index>| namespace.collection() != Namespace::PROFILE_COLLECTION || !index.is_id();
             let shown = |index: &Index| time_series::shown_index(&collection, listed(index.document.as_ref()).as_ref());
             let indexes = collection.indexes();
             indexes.iter().filter(is_shown).map(|index| form.of(index, shown(index))).collect()

@@ -82,6 +82,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             index += 1;
         }
         reply.end();
+        invocation.note_plan(|| source.report());
         return Ok(());
     };
     if let Some(stage) = aggregation.pipeline.write() {

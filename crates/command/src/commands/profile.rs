@@ -1,12 +1,14 @@
 //! `profile`: which operations of a database `system.profile` has, and from which duration on operations are slow.
 
 use crate::authorization::{Privileges, administration};
+use crate::capped_options::is_capped;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
-use crate::profiler::Level;
+use crate::profiler::{self, Level, PROFILE};
 use bunko_bson::{ValueRef, Writer, number};
-use bunko_errors::Failure;
+use bunko_catalog::Namespace;
+use bunko_errors::{ErrorCode, Failure};
 use bunko_matcher::Filter;
 
 pub(super) const COMMAND: Command = Command {
@@ -44,6 +46,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     let mut next = (*was).clone();
     if let Some(level) = level {
+        if level != Level::None {
+            make_profile(invocation)?;
+        }
         next.level = level;
     }
     match filter {
@@ -53,6 +58,20 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     profiler.set_database(database, next);
     Ok(())
+}
+
+/// Makes the collection that operations go to.
+/// # Errors
+/// `NamespaceExists` where it is there and not capped.
+fn make_profile(invocation: &Invocation<'_>) -> Result<(), Failure> {
+    let catalog = &invocation.service.catalog;
+    let namespace = Namespace::new(invocation.request.database, PROFILE)?;
+    if catalog.collection(&namespace).is_some_and(|kept| !is_capped(&kept)) {
+        let message = format!("{namespace} exists, but isn't capped");
+        return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, message));
+    }
+    // Files stay as they are while they are copied: the first operation that is noted afterwards makes it.
+    if invocation.service.write_lock.is_closed() { Ok(()) } else { profiler::make_profile(catalog, &namespace) }
 }
 
 /// The level to set; a number that is none only asks what is set.

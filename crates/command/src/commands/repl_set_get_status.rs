@@ -4,6 +4,7 @@ use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
 use crate::replica_set::{ReplicaSet, TERM, optime};
+use crate::service::Service;
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentBuf, Timestamp, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
@@ -28,11 +29,17 @@ pub(super) fn no_set() -> Failure {
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let service = invocation.service;
+    Ok(write(invocation.service, reply)?)
+}
+
+/// Appends the command's reply.
+/// # Errors
+/// `NoReplicationEnabled` on a server alone.
+pub(super) fn write(service: &Service, reply: &mut Writer<'_>) -> Result<(), Failure> {
     let set = service.replica_set.as_ref().ok_or_else(no_set)?;
     let time = service.operation_time();
     let date = ValueRef::DateTime(i64::from(time.seconds) * 1000);
-    let members: ArrayBuf = [&member(invocation, set, time)].into_iter().collect();
+    let members: ArrayBuf = [&member(service, set, time)].into_iter().collect();
     reply
         .append("set", set.name())
         .append("date", ValueRef::DateTime(service.world.now_ms()))
@@ -57,8 +64,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-fn member(invocation: &Invocation<'_>, set: &ReplicaSet, time: Timestamp) -> DocumentBuf {
-    let service = invocation.service;
+fn member(service: &Service, set: &ReplicaSet, time: Timestamp) -> DocumentBuf {
     let date = ValueRef::DateTime(i64::from(time.seconds) * 1000);
     let member = set.member();
     let started = Timestamp { seconds: (service.started_at_ms / 1000) as u32, increment: 1 };

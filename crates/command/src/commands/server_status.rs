@@ -86,6 +86,10 @@ pub(super) fn write(service: &Service, body: DocumentRef<'_>, reply: &mut Writer
         let hours = service.catalog.store().history_retention_ms() as f64 / MS_PER_HOUR;
         reply.begin_document("oplogTruncation").append("oplogMinRetentionHours", hours).end();
     }
+    if body.get("mirroredReads").is_some() && is_wanted(body, "mirroredReads") {
+        // No other member could answer them.
+        reply.begin_document("mirroredReads").append("seen", 0_i64).append("sent", 0_i64).end();
+    }
     for section in SECTIONS.iter().filter(|section| is_wanted(body, section.name)) {
         reply.begin_document(section.name);
         let asked = body.get(section.name).and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
@@ -108,6 +112,8 @@ fn write_replica_set(service: &Service, set: &ReplicaSet, reply: &mut Writer<'_>
         .append("hosts", &hosts)
         .append("setName", set.name())
         .append("setVersion", member.version() as i32)
+        // The old name is the one that mongostat looks for.
+        .append("ismaster", true)
         .append("isWritablePrimary", true)
         .append("secondary", false)
         .append("primary", &*member.host)
@@ -202,15 +208,16 @@ fn write_bunko(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Write
     out.end();
 }
 
-/// In the form of `opLatencies`: each entry of the histogram begins at so many microseconds.
+/// As `opLatencies`, but for the histogram: a bucket is called as many microseconds as it begins at. Exporters make one
+/// metric of each field of a document, and the same metric several times of an array.
 fn write_sync_latencies(latencies: &LatencyCounts, out: &mut Writer<'_>) {
     out.begin_document("syncLatencies")
         .append("latency", latencies.total_micros as i64)
         .append("ops", latencies.count() as i64)
         .append("longestMicros", latencies.max_micros as i64)
-        .begin_array("histogram");
-    for (position, (micros, count)) in latencies.buckets.iter().enumerate() {
-        out.begin_document(&position.to_string()).append("micros", *micros as i64).append("count", *count as i64).end();
+        .begin_document("histogram");
+    for (micros, count) in &latencies.buckets {
+        out.append(&micros.to_string(), *count as i64);
     }
     out.end().end();
 }
@@ -296,7 +303,7 @@ fn write_network(_: &Service, totals: &Tally, _: DocumentRef<'_>, out: &mut Writ
         .append("numRequests", totals.network.requests as i64);
 }
 
-fn write_latencies(_: &Service, totals: &Tally, asked: DocumentRef<'_>, out: &mut Writer<'_>) {
+fn write_latencies(service: &Service, totals: &Tally, asked: DocumentRef<'_>, out: &mut Writer<'_>) {
     let histograms = matches!(asked.get("histograms"), Some(ValueRef::Boolean(true)));
     let classes =
         [("reads", OperationClass::Read), ("writes", OperationClass::Write), ("commands", OperationClass::Command)];
@@ -305,6 +312,9 @@ fn write_latencies(_: &Service, totals: &Tally, asked: DocumentRef<'_>, out: &mu
         totals.latencies[class.index()].write(out, histograms);
         out.end();
     }
+    out.begin_document("transactions");
+    service.transactions.latencies().write(out, histograms);
+    out.end();
 }
 
 fn write_operation_counters(_: &Service, totals: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {

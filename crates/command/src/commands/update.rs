@@ -9,6 +9,7 @@ use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::retries::{Retries, other_kind};
+use crate::statement_note::{Statement, StatementClock};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use crate::update_stages::own_fault;
@@ -66,8 +67,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     check_batch_size(documents.len())?;
     refuse_scripts(invocation, &documents)?;
     let mut statements = Vec::with_capacity(documents.len());
-    for document in documents {
-        statements.push(parse(document)?);
+    for document in &documents {
+        statements.push(parse(*document)?);
     }
     statements.iter().try_for_each(|statement| check_stage_names(statement.update))?;
     let mut retries = Retries::of(invocation, statements.len())?;
@@ -87,7 +88,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope).with_empty_timestamps(empty);
     let (mut matched, mut modified) = (0, 0);
     let mut upserted: Vec<(usize, Value)> = Vec::new();
+    let (mut clock, mut attempted) = (StatementClock::of(invocation), 0);
     let outcome = run_each(&statements, order, |position, statement| {
+        attempted += 1;
         match retries.did(position)? {
             None => retries.begin(position)?,
             Some(Outcome::One) => {
@@ -103,10 +106,13 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
         let outcome = match writes.update(statement) {
             Err(failure) if failure.code() == ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW => {
-                time_series::update_instead(invocation, &namespace, &series_scope, statement, failure)?
+                time_series::update_instead(invocation, &namespace, &series_scope, statement, failure)
             }
-            outcome => outcome.map_err(|failure| own_fault(failure, statement.update, &series_scope))?,
+            outcome => outcome.map_err(|failure| own_fault(failure, statement.update, &series_scope)),
         };
+        let search = writes.take_last_search();
+        clock.end(invocation, &Statement::update(&namespace, documents[position], statement, &outcome, search));
+        let outcome = outcome?;
         matched += outcome.matched;
         modified += outcome.modified;
         upserted.extend(outcome.upserted.map(|id| (position, id)));
@@ -115,7 +121,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     invocation.note_written(writes.written().max(retries.written()));
     // What is to begin anew elsewhere is counted there.
     if !outcome.as_ref().is_err_and(Failure::is_too_long) {
-        service.counters.note_updates(statements.len() as u64, modified);
+        service.counters.note_updates(attempted, modified);
     }
     let failures = outcome?;
     retries.end()?;

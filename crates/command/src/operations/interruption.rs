@@ -98,6 +98,7 @@ impl bunko_operation::Interruption for Interruption {
 mod tests {
     use super::super::{Beginning, Operations};
     use super::*;
+    use crate::access_control::Shown;
     use crate::connection::Peer;
     use crate::sessions::SessionId;
     use bunko_bson::DocumentBuf;
@@ -107,7 +108,8 @@ mod tests {
     const SESSION: SessionId = SessionId { id: [7; 16], user: [0; 32] };
 
     fn beginning(command: &DocumentBuf) -> Beginning<'_> {
-        Beginning { command_name: "find", database: "test", command: command.as_ref(), session: Some(SESSION) }
+        let command = Shown::of_own(command.as_ref());
+        Beginning { command_name: "find", database: "test", command, session: Some(SESSION) }
     }
 
     fn code(interruption: &Interruption) -> Option<ErrorCode> {

@@ -5,7 +5,7 @@ use crate::authorization::cursors::Owner;
 use crate::cursor_store::IdleCursor;
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
-use crate::operation_description::{LargeCommands, describe, describe_idle_sessions};
+use crate::operation_description::{LargeCommands, describe, describe_idle_sessions, describe_told};
 use bunko_access::Name;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
@@ -47,14 +47,10 @@ fn documents(
 }
 
 fn describe_cursor(invocation: &Invocation<'_>, cursor: &IdleCursor) -> DocumentBuf {
-    let last_use_ms = invocation.service.world.now_ms() - cursor.idle_for.as_millis() as i64;
-    let details = DocumentBuf::new()
-        .with("cursorId", cursor.id)
-        .with("noCursorTimeout", cursor.has_no_timeout)
-        .with("tailable", false)
-        .with("awaitData", false)
-        .with("originatingCommand", &cursor.originating_command)
-        .with("lastAccessDate", ValueRef::DateTime(last_use_ms));
+    let mut details = describe_told(invocation.service, cursor.id, &cursor.told);
+    if let Some(summary) = &cursor.plan_summary {
+        details.append("planSummary", summary.as_str());
+    }
     let mut described = DocumentBuf::new()
         .with("type", "idleCursor")
         .with("host", &invocation.service.facts.host)

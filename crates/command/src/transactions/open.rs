@@ -1,7 +1,9 @@
 //! The transactions that are open, and how many there were.
 
 use crate::authorization::cursors::Owner;
+use crate::class_latency::ClassLatency;
 use crate::connection::Peer;
+use crate::counters::Latency;
 use crate::sessions::{Session, SessionId};
 use bunko_bson::DocumentBuf;
 use bunko_catalog::Transaction;
@@ -41,6 +43,8 @@ pub(crate) struct Transactions {
     started: AtomicU64,
     committed: AtomicU64,
     aborted: AtomicU64,
+    /// How long those took that are over, from their first command to their end.
+    latencies: Mutex<ClassLatency>,
 }
 
 /// What `serverStatus` shows.
@@ -78,13 +82,26 @@ impl Transactions {
     /// One has been committed.
     pub fn note_commit(&self, session: SessionId) {
         self.committed.fetch_add(1, Ordering::Relaxed);
-        self.open.lock().remove(&session);
+        self.end(session);
     }
 
     /// One has been aborted.
     pub fn note_abort(&self, session: SessionId) {
         self.aborted.fetch_add(1, Ordering::Relaxed);
-        self.open.lock().remove(&session);
+        self.end(session);
+    }
+
+    fn end(&self, session: SessionId) {
+        let ended = self.open.lock().remove(&session);
+        if let Some(entry) = ended {
+            let micros = entry.began.elapsed().as_micros() as u64;
+            self.latencies.lock().note(Latency { micros, operations: 1 });
+        }
+    }
+
+    /// How long those took that are over.
+    pub fn latencies(&self) -> ClassLatency {
+        self.latencies.lock().clone()
     }
 
     /// The open ones, by session.

@@ -4,7 +4,7 @@ mod index;
 mod stages;
 
 pub(crate) use index::{describe_count, describe_index};
-pub(crate) use stages::{all_trials, tree_of};
+pub(crate) use stages::{all_trials, counted, run_tree, tree_of};
 
 use crate::contest;
 use crate::count::CountPlan;
@@ -13,6 +13,7 @@ use crate::find_query::FindQuery;
 use crate::plan::Plan;
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, Timestamp};
+use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::SortPattern;
 use bunko_expression::sort_pattern::metadata_name;
 use bunko_scratch::Spilled;
@@ -37,6 +38,17 @@ impl Verbosity {
     }
 }
 
+/// The failure of a run that is explained, which is told beside the plan, as MongoDB does.
+/// # Errors
+/// The failure, where it ends the command and not the run: the command is killed, or is to be run again elsewhere.
+pub fn failed_run(failure: Failure) -> Result<Failure> {
+    let ends_command = matches!(
+        failure.code(),
+        ErrorCode::INTERRUPTED | ErrorCode::INTERRUPTED_AT_SHUTDOWN | ErrorCode::CLIENT_DISCONNECT
+    );
+    if ends_command || failure.is_too_long() { Err(failure) } else { Ok(failure) }
+}
+
 /// What is explained.
 #[derive(Clone, Copy)]
 pub struct Explained<'a> {
@@ -48,6 +60,8 @@ pub struct Explained<'a> {
     pub verbosity: Verbosity,
     /// How long the run took, where there was one.
     pub elapsed: Duration,
+    /// The failure of the run.
+    pub failure: Option<&'a Failure>,
 }
 
 /// Explains a find: the fields `explainVersion`, `queryPlanner` and, after a run, `executionStats`. `plan` is `None`
@@ -165,8 +179,11 @@ fn append_execution(
     stages: &DocumentBuf,
     plan: Option<&Plan>,
 ) {
-    let mut execution = DocumentBuf::new()
-        .with("executionSuccess", true)
+    let mut execution = DocumentBuf::new().with("executionSuccess", explained.failure.is_none());
+    if let Some(failure) = explained.failure {
+        execution.append("errorMessage", failure.message()).append("errorCode", failure.code().0);
+    }
+    let mut execution = execution
         .with("nReturned", statistics.returned as i32)
         .with("executionTimeMillis", explained.elapsed.as_millis() as i32)
         .with("totalKeysExamined", statistics.keys_examined as i32)

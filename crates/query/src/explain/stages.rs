@@ -40,6 +40,11 @@ pub(crate) fn tree_of(plan: &Plan) -> DocumentBuf {
     whole(plan.query(), plan, Detail::Plan)
 }
 
+/// The stages of a plan with their figures.
+pub(crate) fn run_tree(plan: &Plan, statistics: &[StageStatistics]) -> DocumentBuf {
+    whole(plan.query(), plan, Detail::Run(statistics))
+}
+
 /// What all plans did in a trial.
 pub(crate) fn all_trials(trials: &[Trial]) -> ArrayBuf {
     let described = |trial: &Trial| {
@@ -85,19 +90,43 @@ pub(super) fn executed_count(
     execution: Option<&Execution>,
     count: u64,
 ) -> DocumentBuf {
+    cached(false).with_tree(counted_stages(query, plan, execution, count))
+}
+
+/// The stages of a count of a collection with their figures.
+pub(crate) fn counted(plan: &CountPlan, execution: Option<&Execution>, count: u64) -> DocumentBuf {
+    match execution {
+        Some(execution) => counted_stages(execution.plan().query(), Some(plan), Some(execution), count),
+        // Without an execution no stage reads the collection, and the query is not looked at.
+        None => count_stage(Some(plan), count),
+    }
+}
+
+fn counted_stages(
+    query: &FindQuery,
+    plan: Option<&CountPlan>,
+    execution: Option<&Execution>,
+    count: u64,
+) -> DocumentBuf {
     let at_end = StageStatistics { is_at_end: true, ..StageStatistics::default() };
-    let name = if plan.is_some_and(|count| count.plan().is_none()) { "RECORD_STORE_FAST_COUNT" } else { "COUNT" };
-    let mut tree = counters(stage(name), &at_end);
-    super::append_count(&mut tree, "nCounted", count);
-    super::append_count(&mut tree, "nSkipped", plan.map_or(0, CountPlan::skip));
-    let tree = match execution {
+    let tree = count_stage(plan, count);
+    match execution {
         Some(execution) => {
             with_input(tree, &counted_tree(query, execution.plan(), Detail::Run(execution.all_statistics())))
         }
         None if plan.is_none() => with_input(tree, &counters(missing_collection(), &at_end)),
         None => tree,
-    };
-    cached(false).with_tree(tree)
+    }
+}
+
+/// The stage that counts.
+fn count_stage(plan: Option<&CountPlan>, count: u64) -> DocumentBuf {
+    let at_end = StageStatistics { is_at_end: true, ..StageStatistics::default() };
+    let name = if plan.is_some_and(|count| count.plan().is_none()) { "RECORD_STORE_FAST_COUNT" } else { "COUNT" };
+    let mut tree = counters(stage(name), &at_end);
+    super::append_count(&mut tree, "nCounted", count);
+    super::append_count(&mut tree, "nSkipped", plan.map_or(0, CountPlan::skip));
+    tree
 }
 
 /// A read of the log, and which entries it met, once it has run.

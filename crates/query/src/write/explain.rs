@@ -3,7 +3,7 @@
 use super::search::{Choice, Wanted};
 use super::upsert::check_filter;
 use super::{Action, DeleteStatement, FindAndModify, UpdateStatement, Upsert};
-use crate::explain::{Explained, Verbosity, explain_plan};
+use crate::explain::{Explained, Verbosity, explain_plan, failed_run};
 use crate::find_query::FindQuery;
 use crate::{Execution, QueryScope, plan};
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
@@ -107,10 +107,11 @@ impl WriteExplanation<'_> {
         let started = Instant::now();
         let plan = self.collection.map(|collection| plan(collection, Arc::clone(&query))?.contested()).transpose()?;
         let mut effects = Effects::default();
-        let mut execution = None;
+        let (mut execution, mut failure) = (None, None);
         if let (Some(plan), Some(_), true) = (&plan, self.collection, self.verbosity.runs()) {
             let mut running = plan.open()?;
-            run(&mut running, &query, targets, &mut effects, would_change)?;
+            let ran = run(&mut running, &query, targets, &mut effects, would_change);
+            failure = ran.err().map(failed_run).transpose()?;
             execution = Some(running);
         }
         let explained = Explained {
@@ -118,6 +119,7 @@ impl WriteExplanation<'_> {
             query: &query,
             verbosity: self.verbosity,
             elapsed: started.elapsed(),
+            failure: failure.as_ref(),
         };
         Ok((explain_plan(explained, plan.as_ref(), execution.as_ref()), effects))
     }

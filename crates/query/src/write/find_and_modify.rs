@@ -77,6 +77,8 @@ pub enum Returning {
 pub struct FindAndModifyOutcome {
     /// Whether a document matched.
     pub is_found: bool,
+    /// Whether its bytes changed.
+    pub is_modified: bool,
     /// The `_id` of the document that was inserted instead.
     pub upserted: Option<Value>,
     /// The document, projected.
@@ -153,6 +155,7 @@ impl Writes<'_> {
                 })
             })?;
             outcome.is_found = changes.matched > 0;
+            outcome.is_modified = changes.changed > 0;
             Ok(changes.matched)
         };
         let upserted =

@@ -11,6 +11,7 @@ mod effort;
 mod expire;
 mod explain;
 mod find_and_modify;
+mod report;
 mod search;
 mod update;
 mod upsert;
@@ -20,6 +21,7 @@ pub use effort::records_expected;
 pub use expire::Expiring;
 pub use explain::WriteExplanation;
 pub use find_and_modify::{Action, FindAndModify, FindAndModifyOutcome, Modification, Returning};
+pub use report::{Express, LastSearch};
 pub use update::{UpdateOutcome, UpdateStatement, Upsert};
 
 use crate::QueryScope;
@@ -46,13 +48,15 @@ pub struct Writes<'w> {
     empty_timestamps: EmptyTimestamps,
     scope: Arc<QueryScope>,
     written: Option<Lsn>,
+    /// The search of the last statement.
+    last_search: Option<LastSearch>,
 }
 
 impl<'w> Writes<'w> {
     /// Writes that have not begun. A failure of the scope's operation ends the statement and leaves what was done before.
     pub fn new(catalog: &'w Catalog, namespace: &'w Namespace, stamps: &'w dyn Stamps, scope: Arc<QueryScope>) -> Self {
         let empty_timestamps = EmptyTimestamps::Filled;
-        Self { catalog, namespace, stamps, empty_timestamps, scope, written: None }
+        Self { catalog, namespace, stamps, empty_timestamps, scope, written: None, last_search: None }
     }
 
     /// The same, with another word on zero timestamps in replacements and in what upserts insert.
@@ -64,6 +68,11 @@ impl<'w> Writes<'w> {
     /// The last record written so far: what an acknowledgement waits for.
     pub fn written(&self) -> Option<Lsn> {
         self.written
+    }
+
+    /// Takes out the search of the last statement; `None` where it searched nothing.
+    pub fn take_last_search(&mut self) -> Option<LastSearch> {
+        self.last_search.take()
     }
 
     /// Has the next statement compare strings in that order, or in the collection's.

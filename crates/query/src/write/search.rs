@@ -1,5 +1,6 @@
 //! From a filter to locked records.
 
+use super::report::{FoundById, LastSearch};
 use super::upsert::check_filter;
 use super::{Upsert, Writes};
 use crate::find_query::{FindQuery, Hint};
@@ -285,11 +286,27 @@ impl Writes<'_> {
         decide: &mut Decision<'_>,
     ) -> Result<Option<Changes>> {
         let mut search = Self::search(wanted, collection, &self.scope)?;
-        if targets == Targets::Many {
+        let found_by_id =
+            FoundById { is_found: matches!(search, Search::One(Some(_))), is_filter: matches!(wanted.by, By::Id(_)) };
+        let changed = if targets == Targets::Many {
             // A statement for all documents has seen all that there were, whatever others did meanwhile.
             let changed = self.change_found((collection, wanted), &mut search, u64::MAX, decide);
-            return changed.map(|(changes, _)| Some(changes));
-        }
+            changed.map(|(changes, _)| Some(changes))
+        } else {
+            self.change_first((collection, wanted), &mut search, decide)
+        };
+        self.last_search = Some(LastSearch::of(search, Arc::clone(collection), found_by_id));
+        changed
+    }
+
+    /// Changes the first document that a search finds and that still matches; `None` where others were faster with the first
+    /// candidates, and there may be one all the same.
+    fn change_first(
+        &mut self,
+        (collection, wanted): (&Collection, &Wanted<'_>),
+        search: &mut Search,
+        decide: &mut Decision<'_>,
+    ) -> Result<Option<Changes>> {
         let (mut document, mut was_overtaken) = (Vec::new(), false);
         while let Some(found) = search.next(&mut document)? {
             self.check_interrupt()?;

@@ -60,6 +60,7 @@ impl Writes<'_> {
         let document = std::slice::from_ref(&stored);
         let mut inserted = self.catalog.insert(self.namespace, document, Order::Ordered, &*scope.operation)?;
         self.note_written(inserted.lsn);
+        scope.operation.work_done().note_keys(inserted.keys, 0);
         if let Some((_, failure)) = inserted.failures.pop() {
             return Err(failure);
         }

@@ -5,8 +5,8 @@ use crate::cursor_store::CursorSource;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::pipeline_sources::{
-    Below, PipelineSources, Planned, Resolved, behind_views, no_collection_near, planner_query, reads_by_itself,
-    resolve_for,
+    Below, PipelineSources, PlanRun, Planned, Resolved, behind_views, no_collection_near, planner_query,
+    reads_by_itself, resolve_for,
 };
 use crate::time_series;
 use crate::unstored;
@@ -15,7 +15,7 @@ use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_expression::Offered;
-use bunko_query::{Execution, FindQuery, Footing, QueryScope, Standing, plan};
+use bunko_query::{Execution, FindQuery, Footing, PlanReport, QueryScope, Standing, plan};
 use bunko_store::{Lsn, Snapshot};
 use std::sync::{Arc, Weak};
 
@@ -116,8 +116,9 @@ pub(crate) fn open(
     }
     let footing = Arc::new(execution.footing().clone());
     let (weak, snapshot) = (Arc::downgrade(&footing), Arc::downgrade(execution.snapshot()));
-    let stream = pipeline.open(Box::new(Planned::on(execution, footing)));
-    Ok((Box::new(Aggregated { footing: weak, snapshot, ..Aggregated::of(stream) }), is_long))
+    let (run, sorts) = (PlanRun::of(&execution), pipeline.sorts());
+    let stream = pipeline.open(Box::new(Planned::on(execution, footing, Arc::clone(&run))));
+    Ok((Box::new(Aggregated { footing: weak, snapshot, run: Some(run), sorts, ..Aggregated::of(stream) }), is_long))
 }
 
 /// Opens the planner's part of a pipeline, where there is a collection.
@@ -169,11 +170,15 @@ pub(super) struct Aggregated {
     footing: Weak<Footing>,
     /// What the plan reads, and others below it, for as long as any of them has more.
     snapshot: Weak<Snapshot>,
+    /// The plan below.
+    run: Option<Arc<PlanRun>>,
+    /// Whether a stage above the plan sorts.
+    sorts: bool,
 }
 
 impl Aggregated {
     pub(super) fn of(stream: Box<dyn DocumentStream>) -> Self {
-        Self { stream, current: None, footing: Weak::new(), snapshot: Weak::new() }
+        Self { stream, current: None, footing: Weak::new(), snapshot: Weak::new(), run: None, sorts: false }
     }
 }
 
@@ -181,6 +186,11 @@ impl CursorSource for Aggregated {
     fn next(&mut self) -> Result<Option<DocumentRef<'_>>, Failure> {
         self.current = self.stream.next()?;
         Ok(self.current.as_ref().map(DocumentBuf::as_ref))
+    }
+
+    fn report(&self) -> Option<PlanReport> {
+        let report = self.run.as_ref()?.report();
+        Some(PlanReport { sorts: report.sorts || self.sorts, ..report })
     }
 
     fn resume(&mut self) -> Result<(), Failure> {

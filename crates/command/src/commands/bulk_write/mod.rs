@@ -18,7 +18,9 @@ use crate::document_list::write_document_list;
 use crate::field_kinds::{Field, Kind, field};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
+use crate::observation::WriteCounts;
 use crate::retries::{Retries, other_kind};
+use crate::statement_note::{Statement, StatementClock, StatementKind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use crate::update_stages::own_fault;
@@ -28,7 +30,7 @@ use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
 use bunko_catalog::{Inserted, Namespace, Order, Outcome};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QueryScope;
-use bunko_query::write::{UpdateOutcome, Upsert, Writes};
+use bunko_query::write::{Express, LastSearch, UpdateOutcome, Upsert, Writes};
 use bunko_update::Targets;
 use operation::Operation;
 use std::borrow::Cow;
@@ -87,6 +89,16 @@ struct BulkWrite<'i> {
     totals: Totals,
     results: Vec<DocumentBuf>,
     retries: Retries<'i>,
+    clock: StatementClock,
+    done: Done,
+}
+
+/// Effects of the operation at hand, for the profiler.
+#[derive(Default)]
+struct Done {
+    counts: WriteCounts,
+    search: Option<LastSearch>,
+    stage: &'static str,
 }
 
 /// One entry of `nsInfo`.
@@ -133,6 +145,8 @@ impl<'i> BulkWrite<'i> {
             scope: update::scope(invocation)?,
             totals: Totals::default(),
             results: Vec::new(),
+            clock: StatementClock::of(invocation),
+            done: Done::default(),
         })
     }
 
@@ -174,16 +188,20 @@ impl<'i> BulkWrite<'i> {
                         _ => None,
                     });
                     let documents: Vec<_> = alike.collect();
-                    self.insert(invocation, operation.namespace, position, &documents)?;
+                    let outcome = self.insert(invocation, operation.namespace, position, &documents);
+                    self.end_statement(invocation, operation, outcome.as_ref().err());
+                    outcome?;
                     documents.len()
                 }
                 Action::Update(update) => {
                     let outcome = self.update(invocation, operation.namespace, position, update.as_ref());
+                    self.end_statement(invocation, operation, outcome.as_ref().err());
                     self.note(position, outcome, true)?;
                     1
                 }
                 Action::Delete(delete) => {
                     let outcome = self.delete(invocation, operation.namespace, position, delete.as_ref());
+                    self.end_statement(invocation, operation, outcome.as_ref().err());
                     self.note(position, outcome, false)?;
                     1
                 }
@@ -193,6 +211,21 @@ impl<'i> BulkWrite<'i> {
             }
         }
         Ok(())
+    }
+
+    /// Tells the profiler of an operation that is over.
+    fn end_statement(&mut self, invocation: &mut Invocation<'_>, operation: &Operation<'_>, failure: Option<&Failure>) {
+        let Done { counts, search, stage } = std::mem::take(&mut self.done);
+        let statement = Statement {
+            kind: StatementKind::BulkWrite,
+            namespace: &self.namespaces[operation.namespace].namespace,
+            sent: operation.sent,
+            counts: failure.map_or(Ok(counts), Err),
+            search,
+            stage,
+            express: Express::Yes,
+        };
+        self.clock.end(invocation, &statement);
     }
 
     /// Notes what became of an update or a delete.
@@ -256,7 +289,7 @@ impl<'i> BulkWrite<'i> {
                 }
             }
         }
-        let mut inserted = 0;
+        let (mut inserted, mut keys) = (0, 0);
         if !storable.is_empty() {
             if let Some((count, failure)) =
                 self.retries.begin_inserts(positions.iter().map(|position| first + position))
@@ -277,7 +310,7 @@ impl<'i> BulkWrite<'i> {
                 outcome => outcome?,
             };
             invocation.note_written(outcome.lsn);
-            inserted = outcome.count;
+            (inserted, keys) = (outcome.count, outcome.keys);
             if let Some(failure) = outcome.stopped_by {
                 return Err(failure);
             }
@@ -289,7 +322,10 @@ impl<'i> BulkWrite<'i> {
                 failures.sort_by_key(|(position, _)| *position);
             }
         }
-        service.counters.note_inserts(documents.len() as u64, inserted as u64);
+        let has_stopped = self.order == Order::Ordered && !failures.is_empty();
+        let attempted = if has_stopped { inserted + 1 } else { documents.len() - done_before };
+        service.counters.note_inserts(attempted as u64, inserted as u64);
+        self.done.counts = WriteCounts::inserted(inserted, keys);
         self.totals.inserted += (inserted + done_before) as i32;
         let mut failures = failures.into_iter().peekable();
         for position in 0..documents.len() {
@@ -333,12 +369,14 @@ impl<'i> BulkWrite<'i> {
         let mut writes = Writes::new(&service.catalog, &target.namespace, &service.world, Arc::clone(&self.scope))
             .with_empty_timestamps(self.empty);
         let outcome = writes.update(&statement);
+        self.done = Done { search: writes.take_last_search(), stage: "UPDATE", ..Done::default() };
         let outcome = outcome.map_err(|failure| own_fault(failure, statement.update, &self.scope));
         invocation.note_written(writes.written());
         let outcome = outcome.or_else(|failure| {
             time_series::update_instead(invocation, &target.namespace, &self.scope, &statement, failure)
         })?;
         service.counters.note_updates(1, outcome.modified);
+        self.done.counts = WriteCounts::updated(&outcome);
         Ok(self.updated(&outcome))
     }
 
@@ -384,11 +422,13 @@ impl<'i> BulkWrite<'i> {
         let target = &self.namespaces[namespace];
         let mut writes = Writes::new(&service.catalog, &target.namespace, &service.world, Arc::clone(&self.scope));
         let deleted = writes.delete(&statement);
+        self.done = Done { search: writes.take_last_search(), stage: "DELETE", ..Done::default() };
         invocation.note_written(writes.written());
         let deleted = deleted.or_else(|failure| {
             time_series::delete_instead(invocation, &target.namespace, &self.scope, &statement, failure)
         })?;
         service.counters.note_deletes(1, deleted);
+        self.done.counts = WriteCounts::deleted(deleted);
         Ok(self.deleted(deleted))
     }
 

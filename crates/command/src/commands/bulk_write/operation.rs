@@ -36,6 +36,8 @@ const DELETE_FIELDS: &[Field] = &[
 pub(super) struct Operation<'a> {
     pub namespace: usize,
     pub action: Action<'a>,
+    /// As it was sent.
+    pub sent: DocumentRef<'a>,
 }
 
 #[derive(Debug)]
@@ -69,7 +71,7 @@ impl<'a> Operation<'a> {
             "update" => Action::Update(update(&fields)?),
             _ => Action::Delete(delete(&fields)?),
         };
-        Ok(Self { namespace, action })
+        Ok(Self { namespace, action, sent: operation })
     }
 }
 

@@ -150,7 +150,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 
 /// Refuses a trial of anything but an index that becomes unique, and nothing else beside it.
 fn check_dry_run(invocation: &Invocation<'_>, index: Option<&IndexChange<'_>>) -> Result<()> {
-    let beside = OPTIONS.iter().map(|option| option.name).filter(|name| !matches!(*name, "index" | "dryRun" | "collectionUUID"));
+    let beside =
+        OPTIONS.iter().map(|option| option.name).filter(|name| !matches!(*name, "index" | "dryRun" | "collectionUUID"));
     let other = beside.clone().find(|name| invocation.field(name).is_some());
     match other {
         Some(other) => Err(invalid(format!("'dryRun' cannot be combined with '{other}'"))),

@@ -50,6 +50,7 @@ pub(super) fn explain(
         query: &scan,
         verbosity: subject.verbosity,
         elapsed: began.elapsed(),
+        failure: None,
     };
     let read = explain_log_read(explained, LogRead { from: oplog_view::earliest_of(&pipeline), direction, run });
     if only_filter.is_some() {

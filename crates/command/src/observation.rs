@@ -1,0 +1,87 @@
+//! Effects of a command or a statement, for the profiler, slow lines of the log and the counters.
+
+use crate::invocation::Examined;
+use bunko_bson::DocumentBuf;
+use bunko_operation::WorkDone;
+use bunko_query::PlanReport;
+use bunko_query::write::UpdateOutcome;
+
+/// Gathered while a command runs. Facts that take work to make are there only where the command will be noted.
+#[derive(Default)]
+pub(crate) struct Observation {
+    /// Keys and documents that were examined.
+    pub examined: Option<Examined>,
+    /// Documents in the reply's batch.
+    pub returned: Option<u64>,
+    /// The cursor that the reply left open, or that was read.
+    pub cursor: Option<i64>,
+    pub is_cursor_exhausted: bool,
+    pub counts: WriteCounts,
+    /// The plan, where the command is noted.
+    pub plan: Option<Box<PlanReport>>,
+    /// A lookup by `_id` that needed no plan; told as one stage.
+    pub lookup: Option<IdLookup>,
+    /// The command that opened the cursor, where the command is noted.
+    pub originating_command: Option<DocumentBuf>,
+    pub has_used_disk: bool,
+}
+
+/// Counts of a write; `None` is not told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WriteCounts {
+    pub matched: Option<u64>,
+    pub modified: Option<u64>,
+    pub upserted: Option<u64>,
+    pub inserted: Option<u64>,
+    pub deleted: Option<u64>,
+    pub keys_inserted: u64,
+    pub keys_deleted: u64,
+}
+
+/// A document that was looked up by its `_id`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IdLookup {
+    pub is_clustered: bool,
+    pub is_found: bool,
+}
+
+impl WriteCounts {
+    /// Counts of an update.
+    pub fn updated(outcome: &UpdateOutcome) -> Self {
+        Self {
+            matched: Some(outcome.matched),
+            modified: Some(outcome.modified),
+            upserted: Some(u64::from(outcome.upserted.is_some())),
+            ..Self::default()
+        }
+    }
+
+    /// Counts of a delete.
+    pub fn deleted(deleted: u64) -> Self {
+        Self { deleted: Some(deleted), ..Self::default() }
+    }
+
+    /// Counts of an insert.
+    pub fn inserted(inserted: usize, keys: usize) -> Self {
+        Self { inserted: Some(inserted as u64), keys_inserted: keys as u64, ..Self::default() }
+    }
+}
+
+impl Observation {
+    /// Adds the operation's counters.
+    pub fn add(&mut self, done: WorkDone) {
+        self.counts.keys_inserted += done.keys_inserted;
+        self.counts.keys_deleted += done.keys_deleted;
+        self.has_used_disk |= done.has_used_disk;
+        if self.plan.is_some() || done.keys_examined + done.documents_examined > 0 {
+            let examined = self.examined.get_or_insert_default();
+            examined.keys += done.keys_examined;
+            examined.documents += done.documents_examined;
+        }
+    }
+
+    /// The plan of a lookup by `_id`, as it is told.
+    pub fn plan_of_lookup(&self) -> Option<PlanReport> {
+        self.lookup.map(|lookup| PlanReport::of_id_lookup(lookup.is_clustered, lookup.is_found))
+    }
+}

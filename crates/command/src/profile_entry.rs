@@ -1,0 +1,183 @@
+//! An operation that is over, in the words of `system.profile` and of slow lines in the log.
+//! Source: MongoDB manual 8.2, "Database Profiler Output" and "Log Messages for Slow Queries".
+
+use crate::access_control::Shown;
+use crate::explain_room::fitted_to;
+use crate::invocation::Invocation;
+use crate::observation::Observation;
+use crate::profiler::Entry;
+use crate::truncated_command::shortened;
+use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
+use bunko_query::{PlanChoice, PlanReport};
+
+/// Most bytes of a statement in a line; mongod cuts attributes there.
+const LINE_COMMAND_BYTES_MAX: usize = 10 * 1024;
+/// Commands of more bytes are told as a text, as in MongoDB.
+const COMMAND_BYTES_MAX: usize = 50 * 1024;
+
+/// Most bytes of a tree of stages; the large parts of a larger one are left out.
+const STAGES_BYTES_MAX: usize = 50 * 1024;
+
+/// How many numbers that both forms have are called in each.
+struct Names {
+    yields: &'static str,
+    reply_bytes: &'static str,
+    duration: &'static str,
+}
+
+const PROFILE: Names = Names { yields: "numYield", reply_bytes: "responseLength", duration: "millis" };
+const LOG: Names = Names { yields: "numYields", reply_bytes: "reslen", duration: "durationMillis" };
+
+/// The document of an operation in `system.profile`, which filters are asked of too.
+pub(crate) fn describe(invocation: &Invocation<'_>, entry: &Entry<'_>) -> DocumentBuf {
+    let connection = &*invocation.connection;
+    let mut described = DocumentBuf::new().with("op", entry.op).with("ns", &entry.namespace);
+    append_facts(&mut described, invocation, entry, &PROFILE);
+    described
+        .append("ts", ValueRef::DateTime(invocation.service.world.now_ms()))
+        .append("client", &connection.peer.ip().map_or_else(|| connection.peer.to_string(), |ip| ip.to_string()));
+    if let Some(name) = connection.application() {
+        described.append("appName", name);
+    }
+    let mut users = ArrayBuf::new();
+    let mut whole_name = String::new();
+    if let Some(user) = &connection.user {
+        users.push(&user.name.to_document("user"));
+        whole_name = format!("{}@{}", user.name.name, user.name.database);
+    }
+    described.append("allUsers", &users).append("user", &whole_name);
+    described
+}
+
+/// The attributes of a slow line.
+pub(crate) fn attributes(invocation: &Invocation<'_>, entry: &Entry<'_>) -> DocumentBuf {
+    let connection = &*invocation.connection;
+    let mut attributes = DocumentBuf::new().with("type", entry.log_type).with("ns", &entry.namespace);
+    if let Some(name) = connection.application() {
+        attributes.append("appName", name);
+    }
+    append_facts(&mut attributes, invocation, entry, &LOG);
+    attributes.with("remote", &connection.peer.to_string())
+}
+
+/// Facts that both forms have, in MongoDB's order.
+fn append_facts(facts: &mut DocumentBuf, invocation: &Invocation<'_>, entry: &Entry<'_>, names: &Names) {
+    let observation = entry.observation;
+    let of_lookup = observation.plan_of_lookup();
+    let plan = observation.plan.as_deref().or(of_lookup.as_ref());
+    append_command(facts, invocation, entry, names);
+    if let Some(command) = &observation.originating_command {
+        facts.append("originatingCommand", &shortened(command.as_ref(), COMMAND_BYTES_MAX));
+    }
+    if let Some(cursor) = observation.cursor {
+        facts.append("cursorid", cursor);
+    }
+    if let Some(examined) = observation.examined {
+        facts.append("keysExamined", examined.keys as i64).append("docsExamined", examined.documents as i64);
+    }
+    append_plan_facts(facts, observation, plan);
+    append_counts(facts, observation);
+    facts.append(names.yields, 0_i64);
+    if let Some(returned) = observation.returned {
+        facts.append("nreturned", returned as i64);
+    }
+    if let Some(plan) = plan {
+        facts.extend(plan.hashes.as_ref()).append("queryFramework", "classic");
+    }
+    facts.append("locks", &entry.locking.acquired());
+    if let Some(concern) = entry.command.as_ref().get("readConcern") {
+        facts.append("readConcern", concern);
+    }
+    if let Some(concern) = entry.command.as_ref().get("writeConcern") {
+        facts.append("writeConcern", concern);
+    }
+    facts.append("storage", &DocumentBuf::new());
+    if let Some(failure) = entry.outcome.failure {
+        facts
+            .append("ok", 0.0)
+            .append("errMsg", failure.message())
+            .append("errName", failure.code().name().as_str())
+            .append("errCode", failure.code().0);
+    }
+    if let Some(bytes) = entry.outcome.reply_bytes {
+        let protocol = if invocation.request.message.is_some() { "op_msg" } else { "op_query" };
+        facts.append(names.reply_bytes, bytes as i32).append("protocol", protocol);
+    }
+    if let Some(time) = invocation.processor_time() {
+        facts.append("cpuNanos", time.as_nanos() as i64);
+    }
+    facts.append(names.duration, entry.outcome.elapsed.as_millis() as i32);
+    if let Some(plan) = plan {
+        facts.append("planSummary", plan.summary.as_str());
+        // A line would be many times as long.
+        if names.duration == PROFILE.duration {
+            let stages = Shown::of_statement(entry.database, plan.stages.clone());
+            facts.append("execStats", &fitted_to(stages, STAGES_BYTES_MAX));
+        }
+    }
+}
+
+/// In a line a large command has its small fields alone, and `commandBytes` says how large it was; a large statement is a text.
+fn append_command(facts: &mut DocumentBuf, invocation: &Invocation<'_>, entry: &Entry<'_>, names: &Names) {
+    let command = entry.command.as_ref();
+    if names.duration == PROFILE.duration {
+        facts.append("command", &shortened(command, COMMAND_BYTES_MAX));
+        return;
+    }
+    let kept = (entry.log_type == "command").then(|| invocation.command_kept());
+    match kept {
+        Some(kept) if kept.as_ref().len_bytes() < invocation.request.body.len_bytes() => {
+            facts.append("command", &kept).append("commandBytes", invocation.request.body.len_bytes() as i64);
+        }
+        _ => {
+            facts.append("command", &shortened(command, LINE_COMMAND_BYTES_MAX));
+        }
+    }
+}
+
+/// Facts of a plan that are told only where they are true.
+fn append_plan_facts(facts: &mut DocumentBuf, observation: &Observation, plan: Option<&PlanReport>) {
+    let mut append_true = |name: &str, is_so: bool| {
+        if is_so {
+            facts.append(name, true);
+        }
+    };
+    append_true("hasSortStage", plan.is_some_and(|plan| plan.sorts));
+    append_true("usedDisk", observation.has_used_disk || plan.is_some_and(|plan| plan.used_disk));
+    let choice = plan.map_or(PlanChoice::Rules, |plan| plan.choice);
+    append_true("fromMultiPlanner", matches!(choice, PlanChoice::Trial | PlanChoice::Replanned { .. }));
+    append_true("fromPlanCache", choice == PlanChoice::Cache);
+    if let PlanChoice::Replanned { works } = choice {
+        let expected = works / 10;
+        facts.append("replanned", true).append(
+            "replanReason",
+            &format!(
+                "cached plan was less efficient than expected: expected trial execution to take {expected} works but it \
+                 took at least {works} works"
+            ),
+        );
+    }
+}
+
+fn append_counts(facts: &mut DocumentBuf, observation: &Observation) {
+    let counts = &observation.counts;
+    for (name, count) in [
+        ("nMatched", counts.matched),
+        ("nModified", counts.modified),
+        ("ninserted", counts.inserted),
+        ("ndeleted", counts.deleted),
+        ("nUpserted", counts.upserted),
+    ] {
+        if let Some(count) = count {
+            facts.append(name, count as i64);
+        }
+    }
+    if observation.is_cursor_exhausted {
+        facts.append("cursorExhausted", true);
+    }
+    for (name, count) in [("keysInserted", counts.keys_inserted), ("keysDeleted", counts.keys_deleted)] {
+        if count > 0 {
+            facts.append(name, count as i64);
+        }
+    }
+}

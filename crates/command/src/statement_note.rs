@@ -1,0 +1,158 @@
+//! One entry of the profiler, and one slow line of the log, for each statement of a command that has several.
+//! Source: MongoDB manual 8.2, "Database Profiler Output".
+
+use crate::access_control::Shown;
+use crate::invocation::{Examined, Invocation};
+use crate::lock_modes::Locking;
+use crate::observation::{Observation, WriteCounts};
+use crate::profiler::{Entry, Outcome};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_catalog::Namespace;
+use bunko_errors::{Failure, Result};
+use bunko_query::write::{DeleteStatement, Express, LastSearch, UpdateOutcome, UpdateStatement, Upsert};
+use bunko_update::Targets;
+use std::time::Instant;
+
+/// Kind of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StatementKind {
+    Update,
+    Remove,
+    /// One operation of a `bulkWrite`, or several inserts side by side.
+    BulkWrite,
+}
+
+impl StatementKind {
+    /// `op` of its entry.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Update => "update",
+            Self::Remove => "remove",
+            Self::BulkWrite => "bulkWrite",
+        }
+    }
+}
+
+/// A statement that is over.
+pub(crate) struct Statement<'s> {
+    pub kind: StatementKind,
+    pub namespace: &'s Namespace,
+    /// The statement as it was sent.
+    pub sent: DocumentRef<'s>,
+    /// Its counts, or its failure.
+    pub counts: Result<WriteCounts, &'s Failure>,
+    pub search: Option<LastSearch>,
+    /// The stage above its search: `UPDATE` or `DELETE`.
+    pub stage: &'static str,
+    pub express: Express,
+}
+
+impl<'s> Statement<'s> {
+    /// An entry of `updates`.
+    pub fn update(
+        namespace: &'s Namespace,
+        sent: DocumentRef<'s>,
+        statement: &UpdateStatement<'_>,
+        outcome: &'s Result<UpdateOutcome>,
+        search: Option<LastSearch>,
+    ) -> Self {
+        let is_express = statement.targets == Targets::One && statement.upsert == Upsert::No;
+        Self {
+            kind: StatementKind::Update,
+            namespace,
+            sent,
+            counts: outcome.as_ref().map(WriteCounts::updated),
+            search,
+            stage: "UPDATE",
+            express: if is_express { Express::Yes } else { Express::No },
+        }
+    }
+
+    /// An entry of `deletes`.
+    pub fn delete(
+        namespace: &'s Namespace,
+        sent: DocumentRef<'s>,
+        statement: &DeleteStatement<'_>,
+        outcome: &'s Result<u64>,
+        search: Option<LastSearch>,
+    ) -> Self {
+        Self {
+            kind: StatementKind::Remove,
+            namespace,
+            sent,
+            counts: outcome.as_ref().map(|deleted| WriteCounts::deleted(*deleted)),
+            search,
+            stage: "DELETE",
+            express: if statement.targets == Targets::One { Express::Yes } else { Express::No },
+        }
+    }
+}
+
+/// When the statement at hand began.
+pub(crate) struct StatementClock(Instant);
+
+impl StatementClock {
+    /// The first statement begins with its command.
+    pub fn of(invocation: &Invocation<'_>) -> Self {
+        Self(invocation.started())
+    }
+
+    /// Ends a statement: counts the keys and documents that it examined, and notes it where it is to be noted.
+    pub fn end(&mut self, invocation: &mut Invocation<'_>, statement: &Statement<'_>) {
+        let began = std::mem::replace(&mut self.0, Instant::now());
+        let elapsed = self.0.saturating_duration_since(began);
+        let examined = statement.search.as_ref().map(|search| {
+            let totals = search.statistics();
+            Examined { keys: totals.keys_examined, documents: totals.docs_examined }
+        });
+        if let Some(examined) = examined {
+            invocation.count_examined(examined);
+        }
+        let done = invocation.operation().work_done().take();
+        // A statement that is run again elsewhere is noted there.
+        if !invocation.is_noted_after(elapsed) || statement.counts.is_err_and(Failure::is_too_long) {
+            return;
+        }
+        let mut observation = Observation {
+            examined,
+            counts: statement.counts.unwrap_or_default(),
+            plan: statement.search.as_ref().map(|search| Box::new(search.report(statement.stage, statement.express))),
+            ..Observation::default()
+        };
+        observation.add(done);
+        let command = match statement.kind {
+            StatementKind::Update => update_command(statement.sent),
+            StatementKind::Remove | StatementKind::BulkWrite => statement.sent.to_owned(),
+        };
+        let entry = Entry {
+            op: statement.kind.name(),
+            log_type: statement.kind.name(),
+            component: "WRITE",
+            database: statement.namespace.database(),
+            namespace: statement.namespace.as_str().to_owned(),
+            command: Shown::of_statement(statement.namespace.database(), command),
+            observation: &observation,
+            outcome: Outcome { elapsed, failure: statement.counts.err(), reply_bytes: None },
+            locking: Locking::Write,
+            is_profiled: true,
+        };
+        invocation.service.profiler.note(invocation, &entry);
+    }
+}
+
+/// An entry of `updates` as MongoDB tells it: with `multi` and `upsert`, whether or not they were sent.
+fn update_command(sent: DocumentRef<'_>) -> DocumentBuf {
+    let mut command = DocumentBuf::new();
+    for name in ["q", "u", "c", "arrayFilters", "hint", "multi", "upsert", "upsertSupplied", "collation", "sort"] {
+        match (sent.get(name), name) {
+            (Some(value), _) => {
+                command.append(name, value);
+            }
+            (None, "multi" | "upsert") => {
+                command.append(name, ValueRef::Boolean(false));
+            }
+            (None, _) => {}
+        }
+    }
+    command
+}

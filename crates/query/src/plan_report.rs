@@ -1,0 +1,177 @@
+//! The report of a plan that ran, in the words of the profiler and of slow lines in the log. Made only for operations that are noted.
+
+use crate::contest;
+use crate::count::CountPlan;
+use crate::execution::{Execution, StageStatistics};
+use crate::explain;
+use crate::plan::Plan;
+use bunko_bson::text::ValueText;
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
+use std::fmt::Write as _;
+
+/// How the plan that ran was chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PlanChoice {
+    /// By the planner's rules.
+    #[default]
+    Rules,
+    /// By a trial against its rivals.
+    Trial,
+    /// It won an earlier trial of the same shape.
+    Cache,
+    /// By another trial, after a plan of an earlier trial had examined that many entries and found nothing.
+    Replanned {
+        /// Entries that the plan of the earlier trial examined.
+        works: u64,
+    },
+}
+
+/// The report of a plan that ran.
+#[derive(Clone, Debug, Default)]
+pub struct PlanReport {
+    /// `planSummary`: the stages that read from the collection, with their indexes.
+    pub summary: String,
+    /// `execStats`: the tree of stages, as explain prints it.
+    pub stages: DocumentBuf,
+    /// `queryHash`, `planCacheShapeHash` and `planCacheKey`; empty where nothing was planned.
+    pub hashes: DocumentBuf,
+    /// Whether a stage sorts.
+    pub sorts: bool,
+    /// Whether a stage put anything on disk.
+    pub used_disk: bool,
+    /// How the plan was chosen.
+    pub choice: PlanChoice,
+}
+
+/// A run that is over, without the snapshot that it read.
+pub struct FinishedRun {
+    plan: Plan,
+    statistics: Vec<StageStatistics>,
+    choice: PlanChoice,
+}
+
+impl FinishedRun {
+    pub(crate) fn new(plan: Plan, statistics: Vec<StageStatistics>, choice: PlanChoice) -> Self {
+        Self { plan, statistics, choice }
+    }
+
+    /// Its report.
+    pub fn report(&self) -> PlanReport {
+        PlanReport::of(&self.plan, Some(&self.statistics), self.choice)
+    }
+}
+
+impl PlanReport {
+    /// The report of a plan; `statistics` are those of its stages, as far as they are known.
+    pub(crate) fn of(plan: &Plan, statistics: Option<&[StageStatistics]>, choice: PlanChoice) -> Self {
+        let stages = match statistics {
+            Some(statistics) => explain::run_tree(plan, statistics),
+            None => explain::tree_of(plan),
+        };
+        Self { hashes: hashes(plan), choice, ..Self::of_tree(stages) }
+    }
+
+    /// The report of a plan that has not come to its end, and whose figures are out of reach.
+    pub fn planned(plan: &Plan, choice: PlanChoice) -> Self {
+        Self::of(plan, None, choice)
+    }
+
+    /// The report of a tree of stages, as explain prints it.
+    pub fn of_tree(stages: DocumentBuf) -> Self {
+        let mut summary = String::new();
+        let mut report = Self::default();
+        report.visit(stages.as_ref(), &mut summary);
+        Self { summary, stages, ..report }
+    }
+
+    /// The report of a lookup by `_id` that needed no plan.
+    pub fn of_id_lookup(is_clustered: bool, is_found: bool) -> Self {
+        let name = if is_clustered { "EXPRESS_CLUSTERED_IXSCAN" } else { "EXPRESS_IXSCAN" };
+        let mut stage = DocumentBuf::new().with("stage", name);
+        if !is_clustered {
+            stage.append("keyPattern", "{ _id: 1 }").append("indexName", "_id_");
+        }
+        let found = i32::from(is_found);
+        Self::of_tree(stage.with("keysExamined", found).with("docsExamined", found))
+    }
+
+    fn visit(&mut self, stage: DocumentRef<'_>, summary: &mut String) {
+        let name = stage.get("stage").and_then(ValueRef::as_str).unwrap_or_default();
+        self.sorts |= name == "SORT";
+        self.used_disk |= matches!(stage.get("usedDisk"), Some(ValueRef::Boolean(true)));
+        let inputs = stage.get("inputStages").and_then(ValueRef::as_array);
+        let inputs = inputs.into_iter().flat_map(ArrayRef::iter).chain(stage.get("inputStage"));
+        let mut is_leaf = true;
+        for input in inputs.filter_map(ValueRef::as_document) {
+            is_leaf = false;
+            self.visit(input, summary);
+        }
+        if is_leaf {
+            if !summary.is_empty() {
+                summary.push_str(", ");
+            }
+            summary.push_str(name);
+            append_pattern(summary, stage.get("keyPattern"));
+        }
+    }
+}
+
+impl CountPlan {
+    /// The report of a count, for the profiler.
+    pub fn report(&self, execution: Option<&Execution>, count: u64) -> PlanReport {
+        let report = PlanReport::of_tree(explain::counted(self, execution, count));
+        match execution {
+            Some(execution) => PlanReport { hashes: hashes(execution.plan()), choice: execution.choice(), ..report },
+            None => report,
+        }
+    }
+}
+
+fn hashes(plan: &Plan) -> DocumentBuf {
+    let mut hashes = DocumentBuf::new();
+    contest::append_hashes(&mut hashes, plan);
+    hashes
+}
+
+/// Appends ` { a: 1 }`; whole numbers without a fraction, whatever their type is.
+fn append_pattern(summary: &mut String, pattern: Option<ValueRef<'_>>) {
+    match pattern {
+        Some(ValueRef::String(pattern)) => summary.extend([" ", pattern]),
+        Some(ValueRef::Document(pattern)) => {
+            for (position, field) in pattern.iter().enumerate() {
+                summary.push_str(if position == 0 { " { " } else { ", " });
+                // A string takes any text.
+                let _ = match number::as_i64_exact(field.value) {
+                    Some(whole) => write!(summary, "{}: {whole}", field.name),
+                    None => write!(summary, "{}: {}", field.name, ValueText(field.value)),
+                };
+            }
+            summary.push_str(" }");
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_testkit::shell;
+
+    fn report(tree: &str) -> PlanReport {
+        PlanReport::of_tree(shell::parse_document(tree).expect("a tree"))
+    }
+
+    #[test]
+    fn the_summary_names_the_leaves() {
+        let sorted = report("{stage: 'SORT', inputStage: {stage: 'COLLSCAN', direction: 'forward'}}");
+        assert_eq!((sorted.summary.as_str(), sorted.sorts, sorted.used_disk), ("COLLSCAN", true, false));
+        let branches = report(
+            "{stage: 'FETCH', inputStage: {stage: 'OR', inputStages: [{stage: 'IXSCAN', keyPattern: {a: 1.0, b: -1}}, \
+             {stage: 'IXSCAN', keyPattern: {c: 'hashed'}}]}}",
+        );
+        assert_eq!(branches.summary, "IXSCAN { a: 1, b: -1 }, IXSCAN { c: \"hashed\" }");
+        let spilled = report("{stage: 'SORT', usedDisk: true, inputStage: {stage: 'EOF'}}");
+        assert!(spilled.used_disk);
+        assert_eq!(report("{stage: 'EXPRESS_IXSCAN', keyPattern: '{ _id: 1 }'}").summary, "EXPRESS_IXSCAN { _id: 1 }");
+    }
+}
