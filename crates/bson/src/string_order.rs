@@ -26,8 +26,8 @@ pub trait Collator: fmt::Debug + Send + Sync {
     fn specification(&self) -> DocumentRef<'_>;
 }
 
-/// What the order of strings is to an operator, by its entry in a table. Tests walk the tables and compare what each entry says
-/// with what the operator answers, so that none forgets the order.
+/// How an operator uses the order of strings, by its entry in a table. Tests walk the tables and compare each entry
+/// with the operator's answers, so that no operator forgets the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StringUse {
     /// It compares values, or holds conditions that do, and strings among them in the order that the command asks for.

@@ -12,7 +12,8 @@ use std::time::Instant;
 
 /// Builds that go on at once where nothing else is said. Source: MongoDB manual, `maxNumActiveUserIndexBuilds`.
 const ACTIVE_MAX: usize = 3;
-/// What a build may hold where nothing else is said. Source: MongoDB manual, `maxIndexBuildMemoryUsageMegabytes`.
+/// Bytes that a build may hold in memory where nothing else is set. Source: MongoDB manual,
+/// `maxIndexBuildMemoryUsageMegabytes`.
 const BYTES_MAX: u64 = 200 << 20;
 
 /// The builds of one server.
@@ -67,7 +68,7 @@ impl IndexBuilds {
         self.moved.notify_all();
     }
 
-    /// What a build may hold in memory, about, in bytes.
+    /// Bytes that a build may hold in memory, about.
     pub fn bytes_max(&self) -> u64 {
         self.bytes_max.load(Ordering::Relaxed)
     }

@@ -72,11 +72,11 @@ pub(crate) struct FollowingTable<D: Derived> {
     version: SearchIndexVersion,
     pub definition: D::Definition,
     pub state: RwLock<State<D>>,
-    /// What it takes.
+    /// Bytes that it takes.
     bytes: AtomicUsize,
-    /// What it has of the server's memory.
+    /// Memory that it has drawn from the server's budget.
     drawn: Mutex<Option<Draw>>,
-    /// What it took when it found no room.
+    /// Bytes that it took when it found no room.
     refused_bytes: AtomicUsize,
     /// Whether a search reads all documents for it.
     is_building: AtomicBool,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 const BYTES_PER_INDEX: u64 = 8 << 20;
 /// There are as many keys at most as if each had so many bytes.
 const BYTES_PER_KEY: usize = 128;
-/// What is held of a byte of a key, about: the list of keys beside them, and as much room as both before they grow.
+/// Bytes held for each byte of a key, about: its part of the list of keys, and as much spare room as both.
 const HELD_PER_BYTE: u64 = 3;
 
 /// A key of a record that the builder has found.
@@ -87,7 +87,7 @@ impl Gathered {
         }
     }
 
-    /// What it will hold at most in memory, about, but for a record with more keys than that in one index.
+    /// Most bytes that it holds in memory, about, unless one record has more keys than that in one index.
     pub fn held_bytes_max(&self) -> u64 {
         self.bytes_max as u64 * HELD_PER_BYTE
     }
@@ -125,10 +125,10 @@ impl Gathered {
         });
     }
 
-    /// Adds the keys of a record in the indexes that are built, from one position on; the position of the next one where it is
-    /// full before all have theirs.
+    /// Adds the keys of a record in the indexes that are built, from one position on. Returns the position of the next
+    /// index where it is full before all of them have their keys.
     /// # Errors
-    /// What the operation says.
+    /// As `OperationContext::check`, which includes `Interrupted` if the operation is killed.
     pub fn add(
         &mut self,
         built: &[Arc<Index>],

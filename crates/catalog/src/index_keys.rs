@@ -50,7 +50,7 @@ pub struct KeySet<'i> {
 
 /// Work of which an operation is told at once. Most documents' keys take less, and so cost no question.
 const STEPS_PER_QUESTION: usize = 512;
-/// What a key costs that is put among the others, in steps of an operation.
+/// Steps of an operation that adding a key to the others counts for.
 const STEPS_PER_KEY: usize = 4;
 
 impl fmt::Debug for KeySet<'_> {
@@ -62,7 +62,7 @@ impl fmt::Debug for KeySet<'_> {
 impl KeySet<'_> {
     /// Counts work, as `OperationContext::work` does.
     /// # Errors
-    /// What the operation says.
+    /// As `OperationContext::work`, which includes `Interrupted` if the operation is killed.
     pub fn ask(&mut self, steps: usize) -> Result<()> {
         self.steps += steps;
         match self.operation {

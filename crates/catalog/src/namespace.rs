@@ -79,8 +79,8 @@ impl Namespace {
         self.collection().strip_prefix("system.").is_some_and(|name| !name.starts_with("buckets."))
     }
 
-    /// Whether the oplog tells of it. What a server keeps for itself alone is not told: the database `local`, and what the
-    /// profiler writes.
+    /// Whether the oplog tells of it. The oplog leaves out what a server keeps for itself alone: the database `local`,
+    /// and the profiler's entries.
     pub fn is_replicated(&self) -> bool {
         self.database() != Self::OPLOG_DATABASE && self.collection() != Self::PROFILE_COLLECTION
     }

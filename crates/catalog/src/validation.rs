@@ -48,7 +48,7 @@ impl Validation {
     }
 }
 
-/// What it costs to look a key up, in steps of an operation.
+/// Steps of an operation that looking up a key counts for.
 const STEPS_PER_LOOKUP: usize = 16;
 
 impl Collection {

@@ -1,6 +1,7 @@
-//! What documents with many keys take in memory until they are written, and that they can be stopped meanwhile.
+//! Tests how much memory documents with many keys take until they are written, and that the write can be stopped
+//! meanwhile.
 //!
-//! The operation is asked every few microseconds; whatever asks sees what its thread has taken by then.
+//! The operation is asked every few microseconds; each question sees the memory that its thread has taken by then.
 
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_catalog::{Catalog, Collection, IndexSpec, Namespace, Order, Target, Verdict};
@@ -19,8 +20,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting(System);
 
-/// What a write may take for each byte that was sent and each index, and for anything.
+/// Bytes that a write may take for each byte that was sent and each index.
 const BYTES_PER_BYTE: i64 = 40;
+/// Bytes that any write may take besides.
 const BYTES_BESIDES: i64 = 2 << 20;
 
 /// Indexes, and a document with many keys in them.

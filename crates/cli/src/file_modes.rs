@@ -1,4 +1,4 @@
-//! Who may read the files of this program: the user that runs it, and no other.
+//! Only the user that runs this program may read its files.
 //!
 //! The log holds documents and the keys of users' passwords; dumps, reports and audit logs show them too.
 
@@ -8,7 +8,7 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What the group and all others may do with a file.
+/// Permission bits of the group and of all other users.
 const OF_OTHERS: u32 = 0o077;
 /// Most files that one start looks at: a warning needs one, and a directory may hold a hundred thousand.
 const FILES_MAX: usize = 10_000;
@@ -27,7 +27,7 @@ pub fn warn_of_open_files(dbpath: &Path) {
     );
 }
 
-/// A path of the data directory that others may use. One that nobody else may enter protects all that is in it.
+/// A path of the data directory that other users may use. A directory closed to them protects everything in it.
 fn first_open(dbpath: &Path) -> Option<PathBuf> {
     let is_open = |metadata: &Metadata| metadata.permissions().mode() & OF_OTHERS != 0;
     if !fs::metadata(dbpath).is_ok_and(|metadata| is_open(&metadata)) {

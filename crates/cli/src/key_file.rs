@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Characters that a key may have.
 const KEY_CHARACTERS: std::ops::RangeInclusive<usize> = 6..=1024;
-/// What the group and all others may do with the file.
+/// Permission bits of the group and of all other users.
 const OF_OTHERS: u32 = 0o077;
 
 /// Refuses a key file that mongod would refuse.

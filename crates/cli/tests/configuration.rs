@@ -250,7 +250,7 @@ fn flags_that_are_wrong_are_named() {
         (["--inMemorySizeGB", "0"], "0 is not a number within 0.25 to 10000"),
         (["--block-compressor", "zlib"], "zlib is not supported"),
         (["--journalCommitInterval", "501"], "501 is not a whole number within 1 to 500"),
-        (["--bind-ip", "nowhere"], "'nowhere' is not an IP address"),
+        (["--bind-ip", "nowhere.invalid"], "'nowhere.invalid' is neither an IP address"),
         (["--file-permissions", "700"], "'700' is not an octal mode with a leading zero"),
         (["--replSet", "a/b"], "'a/b' is not the name of a replica set"),
     ] {

@@ -322,7 +322,7 @@ fn a_build_that_waits_for_its_turn_is_shown_and_ends_as_any_other() {
     let limited = CREATE.replace("{createIndexes: 'c'", "{createIndexes: 'c', maxTimeMS: 50");
     assert_eq!(code(run(&mut connection, &limited)), Some(50));
     let begin = || std::thread::spawn(move || code(run(&mut connect(address), CREATE)));
-    // Writers and readers go on, and so does what is built in an instant.
+    // Writers and readers go on. An index that is built in an instant does not wait either.
     let killed = begin();
     let (opid, _) = waiting(&mut connection);
     run(&mut connection, "{insert: 'c', documents: [{_id: -1, k: -1, tags: [1, 2]}]}").expect("inserted");
@@ -350,7 +350,7 @@ fn shown(connection: &mut Connection) -> (i32, DocumentBuf) {
     (opid, operation)
 }
 
-/// The same of a build that waits for its turn.
+/// The build that `currentOp` shows waiting for its turn, once it does.
 fn waiting(connection: &mut Connection) -> (i32, DocumentBuf) {
     let (opid, operation, message) = shown_with(connection, "{currentOp: 1, msg: /^Index Build: waiting/}");
     assert!(message.contains("maxNumActiveUserIndexBuilds"), "{message}");

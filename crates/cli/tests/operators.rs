@@ -196,9 +196,7 @@ fn the_log_begins_with_what_the_process_is() {
     let build = logging.line("Build Info");
     assert!(build.contains(env!("CARGO_PKG_VERSION")) && build.contains("gitVersion"), "{build}");
     let options = logging.line("Options in force");
-    for words in
-        ["\"operationProfiling\":{\"slowOpThresholdMs\":77}", "\"syncPeriodSecs\":60", "\"bindIp\":\"127.0.0.1\""]
-    {
+    for words in ["\"slowOpThresholdMs\":77}", "\"syncPeriodSecs\":60", "\"bindIp\":\"127.0.0.1\""] {
         assert!(options.contains(words), "'{words}' is not in {options}");
     }
     assert!(logging.line("Recovered from the log").contains("\"replayedRecords\":0"));
@@ -460,8 +458,6 @@ fn what_mongod_has_and_we_have_not_is_named() {
         (&["--smallfiles"], "--smallfiles is not supported yet: MongoDB has removed it"),
         (&["--oplogMinRetentionHours", "24"], "the oplog is kept by its size: replication.oplogSizeMB"),
         (&["--setParameter", "watchdogPeriodSeconds=60"], "setParameter.watchdogPeriodSeconds is not supported yet"),
-        (&["--setParameter", "authenticationMechanisms=PLAIN"], "authenticationMechanisms: 'PLAIN'"),
-        (&["--setParameter", "cursorTimeoutMillis=long"], "cursorTimeoutMillis: 'long' is not a whole number"),
         (&["--networkMessageCompressors", "lz4"], "'lz4' is none of snappy, zstd, zlib and disabled"),
         (&["--port", "0", "--shardsvr"], "--shardsvr is not supported yet: there are no shards"),
         (&["--tlsMode", "requireTLS"], "requireTLS needs net.tls.certificateKeyFile"),
@@ -474,6 +470,18 @@ fn what_mongod_has_and_we_have_not_is_named() {
         assert!(said.contains(words), "'{words}' is not in: {said}");
     }
     assert!(!refused(&["--nonsense"]).contains("not supported yet"));
+    // Parameters say themselves which values they take, once there is a server.
+    for (parameter, words) in [
+        ("authenticationMechanisms=PLAIN", "authenticationMechanisms: 'PLAIN'"),
+        ("cursorTimeoutMillis=long", "cursorTimeoutMillis: 'long' is not a whole number"),
+        ("diagnosticDataCollectionEnabled=true", "diagnosticDataCollectionEnabled: true is not supported yet"),
+    ] {
+        let dbpath = temporary_dbpath();
+        let path = dbpath.path().to_str().expect("UTF-8");
+        let flags = ["--port", "0", "--no-unix-socket", "--dbpath", path, "--setParameter", parameter];
+        let said = refusal::message(&binary(), &flags, refusal::FAILED);
+        assert!(said.contains(words), "'{words}' is not in: {said}");
+    }
     let running = Running::start();
     let mut peer = running.peer();
     for (command, code, words) in [

@@ -45,7 +45,7 @@ impl<'a> Specification<'a> {
         let mut read = Self::default();
         let mut locale = None;
         for element in document {
-            // Of these, one takes a null for no missing field.
+            // A null counts as a missing field, except for `backwards`.
             let is_given = !element.value.is_nullish() || element.name == "backwards";
             match element.name {
                 "locale" => locale = if is_given { Some(string(element)?) } else { None },

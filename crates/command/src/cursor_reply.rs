@@ -130,7 +130,7 @@ pub fn while_running(failure: Failure, command: &str, namespace: &Namespace) -> 
     failure.with_prefix(&format!("Executor error during {command}: {namespace} :: caused by :: "))
 }
 
-/// Of a larger command about so much is kept.
+/// Bytes that are kept of a larger command, about.
 const ORIGINATING_COMMAND_BYTES_MAX: usize = 4096;
 
 fn originating_command(invocation: &Invocation<'_>) -> DocumentBuf {

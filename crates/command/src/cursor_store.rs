@@ -74,7 +74,7 @@ pub trait CursorSource: Send {
         None
     }
 
-    /// What must still be there for its documents to be shown after a pause, once they have been read.
+    /// The collection, name and indexes that must still exist for documents that were read to be shown after a pause.
     fn standing(&self) -> Option<Standing> {
         None
     }

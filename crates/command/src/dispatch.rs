@@ -402,8 +402,8 @@ impl Service {
 /// How often a read begins anew because its collection was dropped.
 const OVERTAKEN_MAX: usize = 100;
 
-/// Whether a command has read a collection that was dropped meanwhile, and nothing else has come of it: another collection may have
-/// the name by now. What comes of later batches is told.
+/// Whether a command has read a collection that was dropped meanwhile, and had no other effect: another collection may
+/// have the name by now. A drop under a later batch (`getMore`) is reported to the client.
 fn is_overtaken(invocation: &Invocation<'_>, outcome: &Result<(), Halt>) -> bool {
     matches!(outcome, Err(Halt::Failed(failure)) if failure.code() == ErrorCode::QUERY_PLAN_KILLED)
         && matches!(invocation.command.name, "aggregate" | "count" | "distinct" | "find")

@@ -1,5 +1,5 @@
-//! `idIndex` and `autoIndexId` of `create`: the index on `_id` is always made, and always the same but for the version that it
-//! is shown with.
+//! `idIndex` and `autoIndexId` of `create`: the index on `_id` is always made. Only the version that it is shown
+//! with can differ.
 
 use crate::invocation::Invocation;
 use bunko_bson::text::ValueText;

@@ -39,7 +39,7 @@ use std::time::{Duration, Instant};
 const LARGE_QUERY_BYTES: usize = 4 * 1024;
 /// So many statements of one command take memory of note before the first of them is done.
 const MANY_STATEMENTS: usize = 1_000;
-/// What a statement takes once it is read, in bytes.
+/// Bytes that a statement takes once it is read.
 const STATEMENT_BYTES: usize = 512;
 /// Documents of a collection over which such a query may take long.
 const LARGE_COLLECTION: u64 = 2_000;
@@ -110,7 +110,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// What its work is counted at.
+    /// The operation that counts its work.
     pub(crate) fn operation(&self) -> &Arc<OperationContext> {
         &self.operation
     }

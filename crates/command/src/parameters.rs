@@ -181,17 +181,17 @@ pub(crate) struct Parameter {
 }
 
 impl Parameter {
-    /// One that is the same whatever is set.
+    /// Makes a parameter whose value is the same whatever is set.
     const fn fixed(name: &'static str, read: fn(&Service) -> Result<Value>) -> Self {
         Self { name, read, write: None, at_startup: false, begin: None }
     }
 
-    /// One that is decided when the server starts.
+    /// Makes a parameter that is decided when the server starts.
     const fn startup(name: &'static str, read: fn(&Service) -> Result<Value>) -> Self {
         Self { name, read, write: None, at_startup: true, begin: None }
     }
 
-    /// One that can be set when the server starts, and no more after that.
+    /// Makes a parameter that can be set only when the server starts.
     const fn set_at_startup(
         name: &'static str,
         read: fn(&Service) -> Result<Value>,
@@ -200,7 +200,7 @@ impl Parameter {
         Self { name, read, write: None, at_startup: true, begin: Some(begin) }
     }
 
-    /// One that can be set at any time.
+    /// Makes a parameter that can be set at any time.
     pub(crate) const fn settable(
         name: &'static str,
         read: fn(&Service) -> Result<Value>,

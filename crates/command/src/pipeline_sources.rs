@@ -51,12 +51,12 @@ pub(crate) struct Resolved {
     pub views_count: usize,
     /// In which order the first of them has strings; by bytes where there is none.
     pub strings: StringOrder,
-    /// What is below them, and its name.
+    /// Name of the source below the views, and the source itself.
     pub namespace: Namespace,
     pub below: Below,
 }
 
-/// What is below all views.
+/// The source below all views.
 #[derive(Clone)]
 pub(crate) enum Below {
     Collection(Noted),

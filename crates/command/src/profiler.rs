@@ -37,7 +37,7 @@ pub(crate) struct Profiler {
     /// The bits of a double: the part of slow operations that is noted.
     sample_rate: AtomicU64,
     databases: RwLock<HashMap<Box<str>, Arc<DatabaseProfile>>>,
-    /// What is set for each database that a client has set nothing for.
+    /// Setting of each database for which a client has set nothing.
     default: RwLock<Arc<DatabaseProfile>>,
     /// Whether a database has a level or a filter; asked for each operation.
     is_any_on: AtomicBool,
@@ -47,7 +47,7 @@ pub(crate) struct Profiler {
 
 /// Makes a database's `system.profile`, if it is not there: capped, so that the newest operations are always in it.
 /// # Errors
-/// Those of the catalog.
+/// As [`Catalog::create`].
 pub(crate) fn make_profile(catalog: &Catalog, namespace: &Namespace) -> Result<()> {
     if catalog.collection(namespace).is_some() {
         return Ok(());

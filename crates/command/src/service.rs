@@ -246,7 +246,7 @@ pub struct Service {
     pub counters: Arc<Counters>,
     /// Effects of the shortage of memory.
     pub memory_counts: MemoryCounts,
-    /// What is known of how many entries the oplog has.
+    /// Counter of the oplog's entries.
     pub entry_count: Arc<EntryCount>,
     /// The thread that deletes what is expired.
     pub time_to_live: TimeToLive,

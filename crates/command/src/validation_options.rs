@@ -6,7 +6,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Namespace, check_validator};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// What a validator takes once it is parsed, in parts of its document: as a filter, and clause by clause as it was written.
+/// Size of a parsed validator, as a multiple of its document's size: the filter, and each clause as it was written.
 const VALIDATOR_PARTS: usize = 40;
 
 /// `validator`, `validationLevel` and `validationAction`, where they are given.

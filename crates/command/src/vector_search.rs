@@ -10,10 +10,11 @@ use bunko_store::RecordId;
 use bunko_vector::{Definition, Hit, Request, query_error};
 use std::sync::Arc;
 
-/// Opens the documents that are nearest. Without a collection nobody looks at the specification; without an index of that
-/// name there are none, as there are of a view, which cannot have one.
+/// Opens the documents that are nearest. Without a collection, the specification is not looked at. Without an index of
+/// that name there are no documents; a view has none either, because it cannot have an index.
 /// # Errors
-/// Those of the search node; those of the storage; what the operation says; `CommandNotSupported` where nothing is stored.
+/// As the search node and the storage; `Interrupted` if the operation is killed; `CommandNotSupported` where nothing
+/// is stored.
 pub(crate) fn open(
     resolved: &Resolved,
     specification: DocumentRef<'_>,

@@ -74,7 +74,7 @@ fn check_collation(catalog: &Catalog, namespace: &Namespace, view: &ViewDefiniti
     Ok(())
 }
 
-/// What a view reads.
+/// Lists the collections and views that a view reads.
 fn below(namespace: &Namespace, view: &ViewDefinition) -> Vec<Namespace> {
     let mut names = involved_collections(view.pipeline.as_ref());
     names.push(&view.view_on);

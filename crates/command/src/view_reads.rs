@@ -104,7 +104,7 @@ fn read(
 
 /// The hint that a command gives for what is below a view: a sort by `$natural` is one too.
 /// # Errors
-/// Those of [`Hint::parse`].
+/// As [`Hint::parse`].
 pub(crate) fn hint_of(invocation: &Invocation<'_>, fields: &Fields<'_>, namespace: &Namespace) -> Result<Option<Hint>> {
     let natural = fields.document("sort")?.filter(|sort| sort.get("$natural").is_some());
     match (hint(invocation, fields, Some(namespace))?, natural) {

@@ -92,7 +92,8 @@ impl Expression {
         if let Node::Literal(value) = &self.node { Some(value.as_ref()) } else { None }
     }
 
-    /// Of a document with one field, some of which is computed, the field's name and value; of all else the whole.
+    /// Splits a document with one field, some of which is computed, into its name and its value. Returns all else
+    /// whole.
     #[must_use]
     pub fn without_only_name(mut self) -> (Option<String>, Self) {
         if let Node::Document(fields) = &mut self.node

@@ -86,7 +86,7 @@ impl Expression {
     /// The value of an argument that must be a constant: one that reads no document, but perhaps variables of `let` and `$$NOW`,
     /// which are known when the command is parsed. A missing value counts as null; nothing for what is no constant.
     /// # Errors
-    /// Those of its operators.
+    /// As its operators.
     pub fn constant_value(&self, scope: &ParseScope) -> Result<Option<Value>> {
         if let Some(value) = self.as_literal() {
             return Ok(Some(value.to_value()));

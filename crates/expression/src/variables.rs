@@ -178,7 +178,7 @@ impl ParseScope {
         }
     }
 
-    /// The same, in which what must be a constant may be made of these variables, and of `$$NOW` in milliseconds since 1970.
+    /// Makes these variables, and `$$NOW` in milliseconds since 1970, known to arguments that must be constants.
     #[must_use]
     pub fn knowing(self, variables: &Variables, now_ms: i64) -> Self {
         let known = if variables.names.is_empty() {

@@ -223,7 +223,7 @@ fn a_long_batch_lets_others_pass_and_is_not_seen_before_its_end() {
             // Each of these would wait for the batch if it stood before them.
             meeting.write_everything();
             meeting.is_held_up(&Step::Checkpoint);
-            // What comes behind the reserved place waits.
+            // A batch that reaches behind the reserved place waits.
             let beyond = insert(30..31, 200_000);
             meeting.is_held_up(&beyond);
             beyond.apply(&mut meeting.model);

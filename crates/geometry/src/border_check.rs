@@ -5,7 +5,7 @@ use crate::vector::{Edge, Vector};
 
 /// Most comparisons of two edges that checking one geometry's ring or polygon may take.
 const CHECK_STEPS_MAX: usize = 30_000_000;
-/// What the exact test of two edges is counted for, beside the test of their boxes.
+/// Steps that the exact test of two edges counts for, beside the test of their boxes.
 const CROSSING_STEPS: usize = 16;
 
 /// An edge and where it stands.

@@ -3,7 +3,7 @@
 use crate::orientation::{are_ordered, orthogonal, turn_about};
 use crate::vector::{Edge, Vector};
 
-/// What two edges have in common.
+/// The points that two edges share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Crossing {
     /// A point that is an end of neither.

@@ -150,7 +150,7 @@ impl Polygon {
     }
 }
 
-/// What the edges and corners of several rings have in common. A pair's first ring has the smaller number.
+/// Points that the edges and corners of several rings share. A pair's first ring has the smaller number.
 struct Meetings {
     /// Two rings with edges that cross.
     crossing: Option<(usize, usize)>,

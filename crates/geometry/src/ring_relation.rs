@@ -19,7 +19,7 @@ pub(crate) enum Standing {
     Elsewhere,
 }
 
-/// What the corners that two rings share say.
+/// Relation of two rings, as far as the corners that they share tell it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SharedCorners {
     pub count: usize,

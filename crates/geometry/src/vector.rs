@@ -119,7 +119,7 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    /// What the two have in common.
+    /// Finds the points that the two edges share.
     pub fn crossing(self, other: Self) -> Crossing {
         EdgeWalk::new(self, other.from).step(other.to)
     }

@@ -15,11 +15,11 @@ pub type StoredVisitor<'v> = dyn FnMut(Option<ValueRef<'_>>, Option<ValueRef<'_>
 pub trait StoredFunctions: Send + Sync {
     /// Shows the documents that hold them.
     /// # Errors
-    /// Those of the storage, what the operation says, and the visitor's own.
+    /// As the storage and the visitor, and `Interrupted` if the operation is killed.
     fn read(&self, operation: &Arc<OperationContext>, visit: &mut StoredVisitor<'_>) -> Result<()>;
 }
 
-/// What an operation's scripts belong to.
+/// The part of an operation that its scripts belong to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum User {
     /// Expressions, which find no stored functions.

@@ -82,21 +82,21 @@ impl<'p> Parser<'p> {
 
     /// Counts the parsing of one condition.
     /// # Errors
-    /// What the operation says.
+    /// As `OperationContext::work`, which includes `Interrupted` if the operation is killed.
     pub fn count_condition(&self) -> Result<()> {
         self.count(CONDITION_STEPS)
     }
 
     /// Counts so many steps.
     /// # Errors
-    /// What the operation says.
+    /// As `OperationContext::work`, which includes `Interrupted` if the operation is killed.
     pub fn count(&self, steps: usize) -> Result<()> {
         self.compiler.operation().map_or(Ok(()), |operation| operation.work(steps))
     }
 
     /// Asks before so many bytes are allocated.
     /// # Errors
-    /// What the operation says.
+    /// As `OperationContext::will_take`, which includes `Interrupted` if the operation is killed.
     pub fn will_take(&self, bytes: usize) -> Result<()> {
         self.compiler.operation().map_or(Ok(()), |operation| operation.will_take(bytes))
     }

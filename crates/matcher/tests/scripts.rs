@@ -99,7 +99,7 @@ impl ExprCompiler for NoExpressions {
         Err(Failure::bad_value("no expressions here"))
     }
 
-    fn operation(&self) -> Option<&bunko_operation::OperationContext> {
+    fn operation(&self) -> Option<&OperationContext> {
         None
     }
 }

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 /// Steps between two questions. A step takes about as long as a look at an element of an array, so that a question
 /// comes every few microseconds and costs a hundredth of them.
 const STEPS_PER_QUESTION: u32 = 512;
-/// What its thread may take of the heap between two questions beside what one step takes, in bytes: as many threads may take
-/// as much at the same moment, and none of them has been refused yet.
+/// Bytes that its thread may take of the heap between two questions, beside those of one step. Every thread may take
+/// as many at the same moment, before any of them is refused.
 const BYTES_PER_QUESTION: i64 = 256 * 1024;
 /// How long it waits for somebody else before it asks again whether it has to stop. Longer than waits are as a rule: who
 /// asks again stands behind all others who wait.
@@ -67,7 +67,7 @@ pub struct OperationContext {
     steps_left: AtomicU32,
     /// The next question comes once its thread has taken so many bytes, as [`bunko_heap::taken_bytes`] counts them.
     asks_at_bytes: AtomicI64,
-    /// What a stage that may go on disk may gather, as of the last question.
+    /// Bytes that a stage that may go on disk may gather, as of the last question.
     stage_bytes_now: AtomicU64,
     turn: Mutex<Turn>,
     /// What the next random number is made of.
@@ -202,7 +202,7 @@ impl OperationContext {
         self.turn.lock().memory.end_rest();
     }
 
-    /// What it held when a thread left it last, in bytes.
+    /// Bytes that it held when a thread left it last.
     pub fn kept_bytes(&self) -> u64 {
         self.turn.lock().memory.kept_bytes()
     }
@@ -235,13 +235,13 @@ impl OperationContext {
         self.is_kept_from_writing.load(Ordering::Relaxed)
     }
 
-    /// What one of its stages may gather in memory, in bytes.
+    /// Bytes that one of its stages may gather in memory.
     pub fn stage_bytes_max(&self, gatherer: Gatherer) -> usize {
         usize::try_from(self.stages.bytes_max(gatherer)).unwrap_or(usize::MAX)
     }
 
-    /// The same for a stage that can go on disk: less where little memory is left for all operations, so that it makes room
-    /// instead of failing.
+    /// As [`Self::stage_bytes_max`], for a stage that can go on disk: fewer where little memory is left for all
+    /// operations, so that the stage makes room instead of failing.
     pub fn stage_bytes_now(&self, gatherer: Gatherer) -> usize {
         let bytes_max = self.stage_bytes_max(gatherer);
         let now = usize::try_from(self.stage_bytes_now.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
@@ -313,7 +313,7 @@ impl OperationContext {
 
     /// Until when it may wait for somebody else, a lock for one, before it asks again.
     /// # Errors
-    /// Those of [`Self::check`].
+    /// As [`Self::check`].
     pub fn may_wait_until(&self) -> Result<Instant> {
         self.ask()?;
         let until = Instant::now() + WAIT;
@@ -340,7 +340,7 @@ impl OperationContext {
     /// Asks before something is allocated that grows with the request: so many bytes count as held from now on until the next
     /// question finds out what has been taken. Few bytes are left to the questions of [`Self::work`].
     /// # Errors
-    /// Those of [`Self::check`].
+    /// As [`Self::check`].
     #[inline]
     pub fn will_take(&self, bytes: usize) -> Result<()> {
         if bytes <= BYTES_PER_QUESTION as usize / 4 { Ok(()) } else { self.ask_for(bytes).map(drop) }

@@ -36,7 +36,7 @@ pub enum Purpose {
 
 /// The parts are sixteenths of the budget.
 const PARTS: u64 = 16;
-/// What idle cursors may hold beside the budget.
+/// Part that idle cursors may hold beside the budget.
 const IDLE_PART: u64 = 4;
 /// From here on the budget is short: a batch, which can take less, takes less.
 const SHORT_PART: u64 = 11;
@@ -125,12 +125,12 @@ impl ServerMemory {
         u64::try_from(self.held.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    /// What idle cursors hold, in bytes.
+    /// Bytes that idle cursors hold.
     pub fn idle(&self) -> u64 {
         u64::try_from(self.idle.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    /// What idle cursors may hold, in bytes.
+    /// Bytes that idle cursors may hold.
     pub fn idle_max(&self) -> u64 {
         self.part(IDLE_PART)
     }
@@ -142,7 +142,7 @@ impl ServerMemory {
         }
     }
 
-    /// What operations may still take, in bytes.
+    /// Bytes that operations may still take.
     pub(crate) fn left(&self) -> u64 {
         self.limit(Purpose::Work).saturating_sub(self.held())
     }

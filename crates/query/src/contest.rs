@@ -41,7 +41,7 @@ pub(crate) struct Contest {
     pub is_cached: bool,
 }
 
-/// What the shape of a filter takes while it is made, in parts of the filter's document.
+/// Memory that the shape of a filter takes while it is made, as a multiple of the size of the filter's document.
 const SHAPE_PARTS: usize = 6;
 
 /// By which plans of queries are kept.

@@ -91,7 +91,7 @@ impl Run {
 
     /// Counts one examined entry.
     /// # Errors
-    /// What the operation says; `QueryPlanKilled` where the collection was dropped under a run that takes long.
+    /// As `OperationContext::check`; `QueryPlanKilled` if the collection is dropped during a run that takes long.
     #[inline]
     pub fn tick(&mut self) -> Result<()> {
         self.until_poll -= 1;

@@ -11,21 +11,21 @@ pub struct QueueWriter(RecordWriter);
 impl QueueWriter {
     /// Begins a file in the operation's scratch space; nothing where it has none.
     /// # Errors
-    /// What files fail with.
+    /// Failures of the file.
     pub fn create(operation: &OperationContext) -> Result<Option<Self>> {
         Ok(RecordWriter::create(operation)?.map(Self))
     }
 
     /// Adds a record behind those that are there.
     /// # Errors
-    /// What files fail with, what the operation says.
+    /// Failures of the file, and `Interrupted` if the operation is killed.
     pub fn add(&mut self, value: &[u8], operation: &OperationContext) -> Result<()> {
         self.0.write(&[], &[value], operation).map(drop)
     }
 
-    /// Ends the input; what reads it from the beginning, and what is in it.
+    /// Ends the input. Returns a reader at its beginning, and the counts of what it holds.
     /// # Errors
-    /// What files fail with.
+    /// Failures of the file.
     pub fn finish(self) -> Result<(RecordReader, Spilled)> {
         let (file, spilled) = self.0.finish()?;
         Ok((file.reader(), Spilled { spills: 1, ..spilled }))

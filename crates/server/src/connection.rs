@@ -287,7 +287,7 @@ impl Session {
             self.service.counters.note_network(length as u64, 0, 1);
             let cost = Cost::of(&header, frame);
             if let Some(cost) = &cost {
-                // What was read on its own has its place.
+                // A message that was read on its own has drawn its place already.
                 self.place = self.place.take().or_else(|| cost.draw(&self.service.facts.memory_limits.server));
                 if self.place.is_none() || cost.content_bytes() > LARGE_FRAME_BYTES {
                     pass.stop = Some(Box::new(Stop::Long(header, frame.to_vec())));

@@ -48,6 +48,7 @@ impl Running {
             connections_max: 1000,
             journal_commit_interval: HOUR,
             slow_operation: HOUR,
+            compressors: Vec::new(),
             memory_limits: MemoryLimits { server: Arc::clone(&memory), ..MemoryLimits::none() },
         };
         let world = World::new(Arc::new(|| 0), Arc::new(move || numbers.fetch_add(0x9e37_79b9, Ordering::Relaxed)));

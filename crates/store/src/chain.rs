@@ -16,7 +16,8 @@ const EFFECTS_DECODED_MAX: usize = 1024;
 const EFFECTS_AT_ONCE_MAX: usize = 16 << 10;
 /// A batch with more bytes is a chain too: it takes as long to be copied.
 const BYTES_AT_ONCE_MAX: usize = SEGMENT_BYTES as usize / 8;
-/// What others append while engines apply an effect, about, in bytes: as far ahead is a chain's last place.
+/// Bytes that other writers append while engines apply an effect, about. A chain's last place is so many bytes ahead
+/// for each of its effects.
 const AHEAD_BYTES_PER_EFFECT: u64 = 32;
 const AHEAD_BYTES_MIN: u64 = 64 << 10;
 

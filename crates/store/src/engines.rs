@@ -32,7 +32,7 @@ pub enum Survival {
     Volatile,
 }
 
-/// What the log keeps of a batch.
+/// Part of a batch that the log keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeping {
     /// All of it, also where it changes nothing: its notes are read back.
@@ -261,7 +261,7 @@ impl Engines {
         self.routed().names()
     }
 
-    /// What the log keeps of a batch with these effects. That a keyspace exists, and where, outlives a restart.
+    /// Part of a batch with these effects that the log keeps. That a keyspace exists, and where, outlives a restart.
     pub fn keeping(&self, mut effects: Effects<'_>) -> Keeping {
         if !self.has_others.load(Ordering::Acquire) {
             return Keeping::Whole;

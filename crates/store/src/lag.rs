@@ -40,12 +40,12 @@ impl Store {
         }
     }
 
-    /// What engines hold in memory for as long as what it is of is on disk, in bytes.
+    /// Bytes that engines hold in memory for data on disk, for as long as that data is there.
     pub fn pinned_bytes(&self) -> u64 {
         self.engines.sum(|engine| engine.pinned_bytes())
     }
 
-    /// What engines hold in memory and have not written.
+    /// Bytes that engines hold in memory and have not written.
     fn unwritten_bytes(&self) -> u64 {
         self.engines.sum(|engine| engine.unflushed_bytes() + engine.flushing_bytes())
     }

@@ -285,7 +285,8 @@ impl Store {
         Ok(appended)
     }
 
-    /// What the log keeps of a batch. A log that is read back as a history has every change, wherever it was made.
+    /// Part of a batch that the log keeps. A log that is read back as a history has every change, wherever it was
+    /// made.
     pub fn keeping(&self, batch: &Batch<'_>) -> Keeping {
         if self.keeps_history() || batch.remembers() { Keeping::Whole } else { self.engines.keeping(batch.effects(0)) }
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// How much more a text counts that is the term and nothing else.
 const WHOLE_TEXT: f64 = 1.1;
 
-/// What a term costs, whose word was folded, looked up and stemmed, in steps of an operation.
+/// Steps of an operation that a term counts for: its word is folded, looked up and stemmed.
 const STEPS_PER_TERM: usize = 16;
 
 /// One term in one text.

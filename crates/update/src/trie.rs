@@ -257,7 +257,7 @@ impl Plan {
         Self { root: Node::Fields(Fields::default()), filters, looked_up: Vec::new(), strings, operation: None }
     }
 
-    /// The same as work of the operation, if there is one.
+    /// Makes the plan count its work for the operation, if there is one.
     pub fn counted_for(self, operation: Option<Arc<OperationContext>>) -> Self {
         Self { operation, ..self }
     }
@@ -269,7 +269,7 @@ impl Plan {
 
     /// Asks before so many bytes are allocated.
     /// # Errors
-    /// What the operation says.
+    /// As [`OperationContext::will_take`], which includes `Interrupted` if the operation is killed.
     pub fn will_take(&self, bytes: usize) -> Result<()> {
         self.operation().map_or(Ok(()), |operation| operation.will_take(bytes))
     }

@@ -10,12 +10,12 @@ use bunko_expression::{Expression, FieldPath, SortPattern};
 
 pub(super) const DEFINITION: Definition = Definition { name: "$fill", strings: StringUse::Collated, parse };
 
+/// Size of the stages that `$fill` stands for, written out and parsed, as a multiple of its specification's size.
+const WRITTEN_OUT_PARTS: usize = 6;
+
 /// Errors: `FailedToParse` for what is no document, `TypeMismatch` and those of IDL for its fields, 6050203 for no output,
 /// 6050200 to 6050202 for a field of it, 6050204 for two kinds of partitions, 16873 for a string that is no path where
 /// nothing is computed; those of the stages that it is short for.
-/// What the stages take that it stands for, written out and parsed, in parts of its specification.
-const WRITTEN_OUT_PARTS: usize = 6;
-
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(specification) = value else {
         let message = format!("The $fill stage specification must be an object, found {}", value.kind().alias());

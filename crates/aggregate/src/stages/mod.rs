@@ -275,7 +275,7 @@ mod tests {
     /// Stages that read other collections, for which scripts of commands ask, or come out in any order.
     const ASKED_ELSEWHERE: &[&str] = &["$graphLookup", "$lookup", "$rankFusion", "$sample", "$scoreFusion"];
 
-    /// What the stage makes of the documents, by all specifications that it takes.
+    /// Results of the stage for the documents, with each specification that it takes.
     fn results(stage: &str, strings: &StringOrder) -> Vec<(&'static str, Vec<String>)> {
         let document = |text: &str| shell::parse_document(text).unwrap_or_else(|failure| panic!("{text}: {failure}"));
         let operation = OperationContext::unlimited();

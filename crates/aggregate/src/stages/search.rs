@@ -29,7 +29,7 @@ struct Searching {
     specification: DocumentBuf,
 }
 
-/// What a query takes once it is parsed, in parts of its document: operators, paths and words of their own.
+/// Size of a parsed query, as a multiple of its document's size: operators, paths and words are values of their own.
 const QUERY_PARTS: usize = 16;
 
 /// Errors: `FailedToParse` for an array, 10065 for what is no document either; 13111 for what the server reads and is no

@@ -34,7 +34,7 @@ struct Stream {
 pub struct Made {
     pub stages: Vec<String>,
     pub is_ordered: bool,
-    /// What the command says beside it.
+    /// Options of the command besides the pipeline.
     pub options: &'static str,
 }
 

@@ -40,7 +40,7 @@ const BYTES_SHORT_MAX: u64 = 64 << 10;
 /// How often it begins anew because the collection was dropped before it did anything.
 const ATTEMPTS_MAX: u32 = 100;
 
-/// What an index's options take once they are parsed, in parts of their document: a partial filter above all.
+/// Size of an index's parsed options, as a multiple of their document's size. A partial filter takes the most.
 const SPEC_PARTS: usize = 32;
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -98,7 +98,7 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
     invocation.note_written(inserted.lsn.max(retries.written()));
     let stopped_early = order == Order::Ordered && !inserted.failures.is_empty();
     let stopped_by_refusal = order == Order::Ordered && !refused.is_empty();
-    // Of an ordered insert that stopped those are counted that were attempted.
+    // An ordered insert that stopped counts only the documents that were attempted.
     let has_stopped = stopped_early || stopped_by_refusal;
     let attempted = if has_stopped { inserted.count + 1 } else { documents.len() - done_before };
     service.counters.note_inserts(attempted as u64, inserted.count as u64);

@@ -208,8 +208,8 @@ fn write_bunko(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Write
     out.end();
 }
 
-/// As `opLatencies`, but for the histogram: a bucket is called as many microseconds as it begins at. Exporters make one
-/// metric of each field of a document, and the same metric several times of an array.
+/// As `opLatencies`, except that the histogram is a document: a bucket's name is the microseconds at which it begins.
+/// Exporters make one metric of each field of a document, but repeat one metric for the elements of an array.
 fn write_sync_latencies(latencies: &LatencyCounts, out: &mut Writer<'_>) {
     out.begin_document("syncLatencies")
         .append("latency", latencies.total_micros as i64)

@@ -61,7 +61,7 @@ impl Service {
     }
 }
 
-/// What a text stands for, by the type of the value that the parameter has.
+/// Parses a text into a value of the type that the parameter has now.
 fn of_text(name: &str, text: &str, current: &Value) -> Result<Value> {
     let wrong =
         |expected: &str| Failure::bad_value(format!("Invalid value for parameter {name}: '{text}' is not {expected}"));

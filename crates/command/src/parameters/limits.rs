@@ -27,7 +27,7 @@ pub(super) const LOCK_REQUEST: &str = "maxTransactionLockRequestTimeoutMillis";
 /// How many index builds go on at once. Source: MongoDB manual, "Server Parameters".
 pub(super) const ACTIVE_BUILDS: &str = "maxNumActiveUserIndexBuilds";
 
-/// What an index build may take in memory, in megabytes, and the least of it. Source: MongoDB manual, "Server Parameters".
+/// Memory that an index build may take, in megabytes, and its minimum. Source: MongoDB manual, "Server Parameters".
 pub(super) const BUILD_MEMORY: &str = "maxIndexBuildMemoryUsageMegabytes";
 const BUILD_MEMORY_MEGABYTES_MIN: i32 = 50;
 

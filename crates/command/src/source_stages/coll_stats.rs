@@ -28,11 +28,11 @@ struct Asked<'d> {
     executions: Option<DocumentRef<'d>>,
 }
 
-/// What a section speaks of.
+/// The source of documents that a section describes.
 enum Subject {
     Collection(Arc<Collection>),
     TimeSeries(Series),
-    /// What is known of documents that are made while they are read.
+    /// Statistics of documents that are made while they are read.
     Made(Box<CollectionStatistics>),
 }
 
@@ -55,7 +55,7 @@ impl Subject {
 
     /// How often all of it was looked at.
     /// # Errors
-    /// `CommandNotSupported` where nobody counts that.
+    /// `CommandNotSupported` where scans are not counted.
     fn scans(&self, namespace: &Namespace) -> Result<u64> {
         match self {
             Self::Collection(collection) => Ok(collection.scans()),
@@ -167,7 +167,7 @@ fn unknown_field(fields: &Fields<'_>, name: &str) -> Failure {
     Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message)
 }
 
-/// What a section speaks of.
+/// Finds the source of documents that a section describes.
 /// # Errors
 /// `NamespaceNotFound`, `CommandNotSupportedOnView`.
 fn subject(surroundings: &Surroundings, namespace: &Namespace, section: &str) -> Result<Subject> {

@@ -19,7 +19,7 @@ fn check(specification: ValueRef<'_>) -> Result<()> {
 }
 
 fn documents(surroundings: &Surroundings, namespace: &Namespace, _: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
-    // Of a view those of the collection below it. What is made while it is read has none.
+    // A view shows the indexes of the collection below it. Documents that are made on reading have none.
     let Below::Collection(noted) = resolve(&surroundings.catalog, namespace)?.below else { return Ok(Vec::new()) };
     let describe = |index: &bunko_catalog::Index| {
         let since = ValueRef::DateTime(index.counted_since_ms().unwrap_or(surroundings.started_at_ms));

@@ -21,7 +21,7 @@ pub(crate) fn check_targets(invocation: &Invocation<'_>) -> Result<()> {
     if let ("find" | "aggregate" | "distinct", Some(name)) = (invocation.command.name, invocation.argument().as_str()) {
         check_read(invocation.request.database, name)?;
     }
-    // What is no name is told by the command.
+    // The command itself reports a value that is no name.
     targets(invocation).into_iter().flatten().try_for_each(|namespace| check(invocation, &namespace))
 }
 

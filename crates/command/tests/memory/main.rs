@@ -1,4 +1,4 @@
-//! What commands take of the heap, and what cursors hold: with an allocator that counts, and a budget that is small.
+//! Tests how much heap commands take and cursors hold, with an allocator that counts and a small budget.
 
 mod idle_cursors;
 mod request_shapes;

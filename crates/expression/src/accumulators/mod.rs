@@ -68,7 +68,7 @@ static KINDS: &[Kind] = &[
     top_bottom::TOP_N,
 ];
 
-/// What each accumulator says of collations.
+/// The name of each accumulator, and how its entry says that it uses collations.
 #[cfg(test)]
 pub(crate) fn uses_of_collation() -> impl Iterator<Item = (&'static str, Strings)> {
     KINDS.iter().map(|kind| (kind.name, kind.strings))

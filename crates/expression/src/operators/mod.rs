@@ -304,7 +304,7 @@ static OPERATORS: &[Operator] = &[
     zip::OPERATOR,
 ];
 
-/// What each operator says of collations.
+/// The name of each operator, and how its entry says that it uses collations.
 #[cfg(test)]
 pub(crate) fn uses_of_collation() -> impl Iterator<Item = (&'static str, Strings)> {
     OPERATORS.iter().map(|operator| (operator.name, operator.strings))
@@ -346,7 +346,7 @@ fn compared<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Order
     Ok(context.strings().compare(left.comparable(), right.comparable()))
 }
 
-/// What an accumulator may make of a value, in parts of its bytes: each field of a document by itself.
+/// Size of what an accumulator may keep of a value, as a multiple of the value's size: each field by itself.
 const KEPT_PARTS: usize = 16;
 
 /// Feeds an accumulator with the arguments, or with the elements of an only argument that is an array.

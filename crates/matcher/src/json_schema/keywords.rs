@@ -68,7 +68,7 @@ impl<'a> Keywords<'a> {
 
     /// A schema inside this one.
     /// # Errors
-    /// What its own parsing says.
+    /// As parsing that schema by itself.
     pub fn schema(&self, schema: DocumentRef<'_>) -> Result<Schema> {
         Schema::of(schema, self.parser)
     }

@@ -67,7 +67,7 @@ impl Schema {
 
     fn of(source: DocumentRef<'_>, parser: &Parser<'_>) -> Result<Self> {
         parser.count_condition()?;
-        // A schema is kept as it is written at each level, and so are the operands of its keywords.
+        // Each level keeps its schema as it is written, and the operands of its keywords.
         parser.will_take(2 * source.len_bytes())?;
         let keywords = Keywords::read(source, parser)?;
         let annotations = keywords.annotations()?;

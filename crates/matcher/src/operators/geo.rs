@@ -10,8 +10,8 @@ use bunko_errors::{Failure, Result};
 use bunko_geometry::{Effort, Question, Region, Stored};
 use std::sync::Arc;
 
-/// What a region takes while it is parsed, in parts of what its document takes: points as numbers and as vectors, edges, and
-/// the order in which they are compared.
+/// Memory that a region takes while it is parsed, as a multiple of its document's size: points as numbers and as
+/// vectors, edges, and the order in which they are compared.
 const REGION_PARTS: usize = 6;
 
 pub(crate) const GEO_WITHIN: FieldOperator = FieldOperator {

@@ -76,7 +76,7 @@ fn collections_in_memory_are_told_of_and_emptied_by_a_restart() {
     let opened = Opened::new(directory.path(), Some(4 * SEGMENT_BYTES));
     let collection = opened.catalog.collection(&namespace).expect("it is there again");
     assert_eq!(collection.count(), 0);
-    assert!(collection.validate().expect("validated").is_valid());
+    assert!(collection.validate(&*OperationContext::unlimited()).expect("validated").is_valid());
     assert_eq!(&opened.all()[..told.len()], &told, "what was told stays");
 }
 

@@ -127,7 +127,7 @@ fn old_entries_go_in_whole_segments_and_a_slow_reader_is_told() {
         opened.insert(&ids, 1 << 20);
         opened.clock_ms.fetch_add(1000, Ordering::Relaxed);
     }
-    // What is alive of the oldest segments moves away; then only the oplog holds them.
+    // Live records of the oldest segments are moved away; then only the oplog holds those segments.
     opened.store.compact().expect("compacts");
     let entries = opened.all();
     assert!(at(&entries[0]) > first, "the oldest are gone");

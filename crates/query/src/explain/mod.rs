@@ -109,7 +109,7 @@ pub struct LogRead {
     pub from: Option<Timestamp>,
     /// From which end.
     pub direction: LogDirection,
-    /// What it did, where it has run to its end.
+    /// Counts of the read, where it has run to its end.
     pub run: Option<LogRun>,
 }
 

@@ -32,7 +32,8 @@ pub(super) fn bounds(indexes: &[Arc<Index>], predicates: &[Expression], strings:
     indexes.iter().find(serves).map(IndexBounds::full)
 }
 
-/// What an expression asks of a path; nothing where an index on it could not serve the expression on MongoDB either.
+/// Which documents an expression on a path asks for; `None` where an index on that path could not serve the expression
+/// on MongoDB either.
 /// Source: MongoDB manual 8.2, "$text", and what `explain` shows there of each operator.
 fn asked_at(expression: &Expression, path: &str) -> Option<Asked> {
     let is_on = |own: &bunko_matcher::Path| !own.is_itself() && own.as_str() == path;

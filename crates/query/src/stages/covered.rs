@@ -21,7 +21,7 @@ pub(crate) struct Covered {
     fields: Vec<usize>,
 }
 
-/// What explain shows in its place.
+/// The stage that explain shows in its place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shown {
     /// A projection.

@@ -167,7 +167,7 @@ impl Nearing {
             self.look(&span, &mut cursor, run, &mut fresh)?;
         }
         self.judge_all(&fresh, run)?;
-        // What is near enough by its rounded distance is not left behind.
+        // The last look reaches everything, so that a document that is near enough only by rounding is found.
         let is_last = distance >= near.max;
         (self.within, self.reach) = (distance, if is_last { Reach::Everything } else { reach });
         self.next = distance * further(self.matched, run.query.wanted());

@@ -23,7 +23,7 @@ pub(crate) struct TextMatch {
 
 /// Which documents the search looks at.
 pub(crate) enum TextInput {
-    /// Those of the records that have its terms.
+    /// The documents of records that have its terms.
     Documents(Fetch),
     /// None: the terms decide, and nothing reads the documents either.
     Terms(KeysAlone),

@@ -22,7 +22,7 @@ impl<'d> WholeDocument<'d> {
 
     /// Whether it matches the query's filter.
     /// # Errors
-    /// Those of expressions, and what the operation says.
+    /// As the filter's expressions, and `Interrupted` if the operation is killed.
     #[inline]
     pub fn matches(self, query: &FindQuery) -> Result<bool> {
         query.filter.try_matches(self.0)

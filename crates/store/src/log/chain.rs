@@ -233,8 +233,8 @@ mod tests {
         (Log::start(found.expect("there"), LogOptions::default(), 5500).expect("starts"), replayed)
     }
 
-    /// What others append between the records of a chain and in front of its last one counts by itself, and the chain only
-    /// with its last record, as of that.
+    /// Batches of other writers between the records of a chain count by themselves. A chain counts only with its last
+    /// record, and from that record's place on.
     #[test]
     fn others_append_within_a_chain() {
         let directory = tempfile::tempdir().expect("temporary directory");

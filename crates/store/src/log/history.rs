@@ -77,11 +77,11 @@ struct Listed {
 pub struct History {
     log: Arc<Log>,
     direction: Direction,
-    /// What is yet to be read of other segments.
+    /// Span of the other segments that is yet to be read.
     rest: Range<Lsn>,
-    /// What is yet to be read of the segment at hand, in the order in which it happened.
+    /// Records of the segment at hand that are yet to be read, in the order in which they happened.
     records: VecDeque<Listed>,
-    /// What was read of a segment, and the segment's number.
+    /// A segment's number, and the part of it that was read.
     window: (u64, Window),
 }
 

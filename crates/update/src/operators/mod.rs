@@ -153,9 +153,11 @@ mod tests {
     use super::*;
     use crate::{Insertion, Outcome, ParseContext, Update};
     use bunko_bson::{StringOrder, Timestamp};
+    use bunko_operation::OperationContext;
     use bunko_testkit::collators::WithoutCase;
     use bunko_testkit::shell;
     use std::path::Path;
+    use std::sync::Arc;
 
     const DOCUMENTS: &[&str] =
         &["{v: 'b'}", "{v: 'C'}", "{v: ['a', 'B', 'c']}", "{v: [{w: 'b'}, {w: 'A'}]}", "{v: 1}", "{w: 1}"];

@@ -15,7 +15,7 @@ impl<'v> SortedValues<'v> {
         Self { values, strings }
     }
 
-    /// What so many values take while they are sorted, in bytes: the list grows by doubling, or is sorted beside its copy.
+    /// Bytes that so many values take while they are sorted: the list grows by doubling, or is sorted beside its copy.
     pub fn bytes_of(count: usize) -> usize {
         2 * count * size_of::<(ValueRef<'_>, usize)>()
     }

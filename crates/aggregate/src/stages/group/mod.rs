@@ -21,9 +21,9 @@ use table::{Complete, Gathered, Groups, Pending};
 pub(super) const DEFINITION: Definition = Definition { name: "$group", strings: StringUse::Collated, parse };
 
 struct Group {
-    /// What documents are grouped by.
+    /// Expression that documents are grouped by.
     id: Expression,
-    /// The name under which that stands in `_id`, where `_id` is written as a document of one field.
+    /// The name under which its value stands in `_id`, where `_id` is written as a document of one field.
     id_name: Option<String>,
     fields: Vec<(String, AccumulatorExpression)>,
     /// How many of them keep a total.

@@ -81,7 +81,7 @@ pub(super) struct Groups {
     memory_bytes: usize,
     /// Never grows: a key whose documents were put off must not find room later.
     bytes_max: usize,
-    /// What came with it from the level before, beyond the limit.
+    /// Bytes that came with it from the level before, in addition to the limit.
     brought_bytes: usize,
     level: u32,
     partitions: Option<Partitions>,
@@ -274,7 +274,7 @@ impl Groups {
             None => stage.id.evaluate(&environment.context(document).in_engine(stage.engine))?.into_value(),
         };
         let id = id.unwrap_or(Value::Null);
-        // What accumulators begin with may be made of the group's `_id`.
+        // An accumulator's initial arguments may be computed from the group's `_id`.
         let named = stage.id_name.as_ref().map(|name| DocumentBuf::new().with(name, &id));
         let whole = named.as_ref().map(DocumentBuf::as_ref).or_else(|| id.as_ref().as_document());
         let context = environment.context(whole.unwrap_or(DocumentRef::EMPTY)).in_engine(stage.engine);

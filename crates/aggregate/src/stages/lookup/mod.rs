@@ -274,7 +274,7 @@ impl LookedUp {
                 return Ok(Some(indexed));
             }
             let unmatched = (current.index == 0 && unwinding.preserves_without_elements()).then(|| {
-                // What leads to the array is made even where the array then goes.
+                // The path to the array is made even where the array itself is then removed.
                 let (path, empty) = (unwinding.path.components(), ArrayBuf::new());
                 let with_array = super::with_path(document, path, Some(ValueRef::from(&empty)));
                 let without = super::with_path(with_array.as_ref(), path, None);
