@@ -181,7 +181,7 @@ mod tests {
         assert!(taken.len() > QUEUE_BYTES_MAX / 2 && taken.len() < 2 * QUEUE_BYTES_MAX, "{} bytes", taken.len());
         let mut read = vec![0; taken.len()];
         reader.read_exact(&mut read).expect("readable");
-        console.flush(Duration::from_secs(60));
+        console.flush(Duration::from_mins(1));
         console.write(b"last\n").expect("there is room again");
         taken.extend(b"last\n");
         read.resize(taken.len(), 0);
@@ -202,7 +202,7 @@ mod tests {
         let (reader, console) = pipe();
         fill(&console);
         drop(reader);
-        console.flush(Duration::from_secs(60));
+        console.flush(Duration::from_mins(1));
         assert!(console.write(b"line\n").is_err());
     }
 }

@@ -2,6 +2,7 @@
 //! Source: MongoDB manual 8.2, "Database Profiler Output".
 
 use crate::access_control::Shown;
+use crate::dispatch::Halt;
 use crate::invocation::{Examined, Invocation};
 use crate::lock_modes::Locking;
 use crate::observation::{Observation, WriteCounts};
@@ -93,8 +94,12 @@ pub(crate) struct StatementClock(Instant);
 
 impl StatementClock {
     /// The first statement begins with its command.
-    pub fn of(invocation: &Invocation<'_>) -> Self {
-        Self(invocation.started())
+    /// # Errors
+    /// `TooLong` on a shared thread while a database is profiled: a command that began anew on another thread after some of its
+    /// statements would note these twice.
+    pub fn begin(invocation: &Invocation<'_>) -> Result<Self, Halt> {
+        invocation.refuse_if_long(invocation.service.profiler.is_any_on())?;
+        Ok(Self(invocation.started()))
     }
 
     /// Ends a statement: counts the keys and documents that it examined, and notes it where it is to be noted.

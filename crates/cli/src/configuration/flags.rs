@@ -102,7 +102,10 @@ impl FromArgMatches for ServeArguments {
         let parameters = matches.get_many::<(&'static Setting, Value)>(PARAMETER).into_iter().flatten();
         given.extend(parameters.cloned());
         if let times @ 1.. = matches.get_count(VERBOSE) {
-            given.push((&LOG_VERBOSITY, LOG_VERBOSITY.kind.check(Value::Whole(times.into())).map_err(wrong)?));
+            given.push((
+                &LOG_VERBOSITY,
+                LOG_VERBOSITY.kind.check(Value::Whole(times.into())).map_err(|why| wrong(&why))?,
+            ));
         }
         Ok(Self { config, print_config, given })
     }
@@ -113,7 +116,7 @@ impl FromArgMatches for ServeArguments {
     }
 }
 
-fn wrong(why: String) -> clap::Error {
+fn wrong(why: &str) -> clap::Error {
     clap::Error::raw(ErrorKind::ValueValidation, format!("-v: {why}\n"))
 }
 

@@ -41,7 +41,7 @@ pub struct Made {
 /// A document of the collection. Numbers are sums of powers of two, so that no order of adding them rounds.
 pub fn document(id: u64, count: u64, random: &mut Random) -> String {
     let number = random.below(4_000) as i64 - 2_000;
-    let n = match random.below(8) {
+    let summed = match random.below(8) {
         0 => "n: null, ".to_owned(),
         1 => String::new(),
         2 | 3 => format!("n: NumberLong({number}), "),
@@ -64,17 +64,18 @@ pub fn document(id: u64, count: u64, random: &mut Random) -> String {
         "m: {}, ",
         "m: undefined, ",
     ]);
-    let e = random.below(4);
+    let inner = random.below(4);
     let nested = match random.below(6) {
         0 => String::new(),
-        1 => format!("d: {e}, "),
-        2 => format!("d: [{{e: {e}}}, {{e: null, f: {{g: 1}}}}, 5], "),
-        3 => format!("d: {{e: null, f: {{g: {e}}}}}, "),
-        _ => format!("d: {{e: {e}, f: [{{g: 1}}, {{}}]}}, "),
+        1 => format!("d: {inner}, "),
+        2 => format!("d: [{{e: {inner}}}, {{e: null, f: {{g: 1}}}}, 5], "),
+        3 => format!("d: {{e: null, f: {{g: {inner}}}}}, "),
+        _ => format!("d: {{e: {inner}, f: [{{g: 1}}, {{}}]}}, "),
     };
-    let (k, other, p, q) = (random.below(40), random.below(count + 20), random.below(6), random.below(9));
+    let (key, other) = (random.below(40), random.below(count + 20));
+    let (place, quantity) = (random.below(6), random.below(9));
     format!(
-        "{{_id: {id}, k: {k}, {n}{mixed}{nested}t: '{text}{}', a: [{}], other: {other}, o: {{p: {p}, q: 'q{q}'}}}}",
+        "{{_id: {id}, k: {key}, {summed}{mixed}{nested}t: '{text}{}', a: [{}], other: {other}, o: {{p: {place}, q: 'q{quantity}'}}}}",
         random.below(50),
         elements.join(", ")
     )

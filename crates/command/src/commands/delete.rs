@@ -69,7 +69,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let series_scope = Arc::clone(&scope);
     let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope);
     let mut deleted = 0;
-    let (mut clock, mut attempted) = (StatementClock::of(invocation), 0);
+    let (mut clock, mut attempted) = (StatementClock::begin(invocation)?, 0);
     let outcome = run_each(&statements, order, |position, statement| {
         attempted += 1;
         match retries.did(position)? {

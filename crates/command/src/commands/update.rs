@@ -88,7 +88,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope).with_empty_timestamps(empty);
     let (mut matched, mut modified) = (0, 0);
     let mut upserted: Vec<(usize, Value)> = Vec::new();
-    let (mut clock, mut attempted) = (StatementClock::of(invocation), 0);
+    let (mut clock, mut attempted) = (StatementClock::begin(invocation)?, 0);
     let outcome = run_each(&statements, order, |position, statement| {
         attempted += 1;
         match retries.did(position)? {

@@ -1,7 +1,7 @@
 //! Cursors that wait hold no more than their share: the others are read ahead onto disk, or ended.
 
 use crate::server::Server;
-use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef, number};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_engines::{ENGINES, EngineOptions};
 use bunko_errors::ErrorCode;
 use bunko_operation::{MemoryLimits, Purpose, ServerMemory, StageLimits};
@@ -91,7 +91,7 @@ fn integer(document: &DocumentBuf, name: &str) -> Option<i64> {
 }
 
 fn cursor(reply: &DocumentBuf) -> Option<DocumentBuf> {
-    reply.as_ref().get("cursor").and_then(ValueRef::as_document).map(|cursor| cursor.to_owned())
+    reply.as_ref().get("cursor").and_then(ValueRef::as_document).map(DocumentRef::to_owned)
 }
 
 fn cursor_id(reply: &DocumentBuf) -> i64 {
@@ -101,8 +101,8 @@ fn cursor_id(reply: &DocumentBuf) -> i64 {
 fn shown(reply: &DocumentBuf) -> Shown {
     let cursor = cursor(reply).unwrap_or_default();
     let batch = cursor.as_ref().get("firstBatch").or(cursor.as_ref().get("nextBatch")).and_then(ValueRef::as_array);
-    let documents = batch.into_iter().flat_map(|batch| batch.iter());
-    let documents = documents.filter_map(|document| document.as_document().map(|document| document.to_owned()));
+    let documents = batch.into_iter().flat_map(ArrayRef::iter);
+    let documents = documents.filter_map(|document| document.as_document().map(DocumentRef::to_owned));
     Shown { documents: documents.collect(), code: integer(reply, "code") }
 }
 

@@ -92,8 +92,8 @@ fn large(name: &str, bytes: usize) -> Value {
         "schemas" => fields(bytes, |_| parsed("{bsonType: 'int', minimum: 1}")),
         "nested" => nested(bytes),
         "facets" => fields(bytes, |number| parsed(&format!("[{{$match: {{a: {number}}}}}]"))),
-        "accumulators" => with_id(fields(bytes, |number| parsed(&format!("{{$sum: {{$add: ['$a', {number}]}}}}")))),
-        "pushes" => with_id(fields(bytes, |_| parsed("{$push: '$a'}"))),
+        "accumulators" => with_id(&fields(bytes, |number| parsed(&format!("{{$sum: {{$add: ['$a', {number}]}}}}")))),
+        "pushes" => with_id(&fields(bytes, |_| parsed("{$push: '$a'}"))),
         "windows" => fields(bytes, |_| parsed("{$sum: '$a', window: {documents: [-1, 1]}}")),
         "fills" => fields(bytes, |number| parsed(&format!("{{value: {number}}}"))),
         "should" => array(bytes, |number| parsed(&format!("{{text: {{path: 'a', query: 'w{number}'}}}}"))),
@@ -103,7 +103,7 @@ fn large(name: &str, bytes: usize) -> Value {
     }
 }
 
-fn with_id(fields: Value) -> Value {
+fn with_id(fields: &Value) -> Value {
     let mut group = DocumentBuf::new().with("_id", ValueRef::Null);
     let fields = fields.as_ref();
     group.extend(fields.as_document().expect("a document"));

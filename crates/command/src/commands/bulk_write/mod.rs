@@ -129,7 +129,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 }
 
 impl<'i> BulkWrite<'i> {
-    fn parse(invocation: &Invocation<'i>) -> Result<Self> {
+    fn parse(invocation: &Invocation<'i>) -> Result<Self, Halt> {
         let operations = invocation.documents("ops")?;
         invocation.will_read_statements(operations.len())?;
         check_batch_size(operations.len())?;
@@ -145,7 +145,7 @@ impl<'i> BulkWrite<'i> {
             scope: update::scope(invocation)?,
             totals: Totals::default(),
             results: Vec::new(),
-            clock: StatementClock::of(invocation),
+            clock: StatementClock::begin(invocation)?,
             done: Done::default(),
         })
     }
