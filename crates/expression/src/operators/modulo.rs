@@ -1,5 +1,4 @@
-//! `$mod`: the remainder of truncated division, with the sign of the dividend. Beside an integer, a double that is an integer of
-//! 32 bits counts as one.
+//! `$mod`: the remainder of truncated division, with the sign of the dividend.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::number::{Number, integer_like};
@@ -21,7 +20,6 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         let code = if dividend.is_decimal() || divisor.is_decimal() { 5_733_415 } else { 16610 };
         return Err(Failure::new(context.engine().code(code, 4_848_403), "can't $mod by zero"));
     }
-    let divisor = beside(dividend, divisor);
     Ok(match (dividend.as_integer(), divisor.as_integer()) {
         // The one overflow, the least integer by -1, has remainder 0.
         (Some(of), Some(by)) => integer_like(of.wrapping_rem(by), [dividend, divisor]).into(),
@@ -30,15 +28,4 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         }
         _ => (dividend.to_f64() % divisor.to_f64()).into(),
     })
-}
-
-/// The divisor as it counts beside that dividend.
-fn beside(dividend: Number, divisor: Number) -> Number {
-    match divisor {
-        Number::Double(number) if dividend.as_integer().is_some() => {
-            let whole = number as i32;
-            if f64::from(whole) == number { Number::Int32(whole) } else { divisor }
-        }
-        _ => divisor,
-    }
 }
