@@ -90,9 +90,9 @@ impl Field {
         element.value().map_or(Ok(()), |value| self.check_value(place, value))
     }
 
-    /// As [`Self::check`], of a value.
+    /// As `check`, of a value.
     /// # Errors
-    /// As [`Self::check`].
+    /// As `check`.
     pub fn check_value(&self, place: &str, value: ValueRef<'_>) -> Result<()> {
         if matches!(self.kind, Kind::Any | Kind::Own) || value.is_nullish() && self.kind.passes_nulls() {
             return Ok(());
