@@ -140,6 +140,7 @@ fn service() -> Service {
         memory_limits: MemoryLimits::none(),
         journal_commit_interval: Duration::from_millis(100),
         slow_operation: Duration::from_secs(100),
+        compressors: Vec::new(),
     };
     let world = World::new(Arc::new(|| 1_767_225_600_000), Arc::new(random));
     Service::new(catalog, world, facts, Arc::new(LogLines::default()), Process::default())
