@@ -12,8 +12,8 @@ use std::time::Duration;
 
 const ROUNDS: usize = 20;
 const WRITERS: usize = 16;
-/// Longest wait for a moment to kill in.
-const MOMENT_TIMEOUT: Duration = Duration::from_secs(4);
+/// Longest wait for a moment to kill in. A moment mostly comes within a second; on a busy machine it comes later.
+const MOMENT_TIMEOUT: Duration = Duration::from_mins(2);
 
 #[test]
 fn no_acknowledged_write_is_lost_by_kill_9() {
