@@ -4,7 +4,7 @@ mod drawing;
 
 pub use drawing::OperationDraw;
 
-use crate::memory::{HeldMemory, MemoryLimits};
+use crate::memory::{Allowance, HeldMemory, MemoryLimits};
 use crate::patience::Patience;
 use crate::{DiskUse, Gatherer, HelperPermit, ScratchSpace, Scripting, StageLimits, WorkCounters};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -343,14 +343,14 @@ impl OperationContext {
     /// As [`Self::check`].
     #[inline]
     pub fn will_take(&self, bytes: usize) -> Result<()> {
-        if bytes <= BYTES_PER_QUESTION as usize / 4 { Ok(()) } else { self.ask_for(bytes).map(drop) }
+        if bytes <= BYTES_PER_QUESTION as usize / 4 { Ok(()) } else { self.ask_for(bytes, Waiting::Allowed).map(drop) }
     }
 
     #[cold]
     fn question(&self) -> Result<()> {
         self.steps_left.store(STEPS_PER_QUESTION, Ordering::Relaxed);
         // Who changes something may hold locks here.
-        if let (Place::OwnThread, false) = self.ask()? {
+        if let (Place::OwnThread, false) = self.ask_for(0, Waiting::Allowed)? {
             rest_in_crowds(STINT);
         }
         Ok(())
@@ -361,32 +361,50 @@ impl OperationContext {
     /// # Errors
     /// What the interruption says; `ExceededMemoryLimit`; [`Failure::too_long`] on a thread that is not its own.
     pub fn check(&self) -> Result<()> {
-        if let (Place::OwnThread, has_changed) = self.ask()? {
+        if let (Place::OwnThread, has_changed) = self.ask_for(0, Waiting::Allowed)? {
             rest_in_crowds(if has_changed { STINT_OF_WRITES } else { STINT });
         }
         Ok(())
     }
 
-    /// Asks only: where it works, and whether it has changed something.
+    /// Asks only, and waits for no memory: where it works, and whether it has changed something.
     fn ask(&self) -> Result<(Place, bool)> {
-        self.ask_for(0)
+        self.ask_for(0, Waiting::Never)
     }
 
-    fn ask_for(&self, more_bytes: usize) -> Result<(Place, bool)> {
+    fn ask_for(&self, more_bytes: usize, waiting: Waiting) -> Result<(Place, bool)> {
         if let Some(failure) = self.interruption.reason() {
             return Err(failure);
         }
         let mut turn = self.turn.lock();
         self.asks_at_bytes.store(bunko_heap::taken_bytes() + BYTES_PER_QUESTION, Ordering::Relaxed);
-        let checked = turn.memory.check(more_bytes);
+        // Where it has changed something, others may wait for it.
+        let can_wait = waiting == Waiting::Allowed && !turn.has_changed && self.unit.get().is_none();
+        let allowance = turn.memory.check(more_bytes, can_wait);
         self.stage_bytes_now.store(turn.memory.stage_bytes_now(), Ordering::Relaxed);
-        checked?;
-        if turn.patience.is_over() {
+        let needs_grant = match allowance? {
+            Allowance::NeedsGrant(bytes) => Some(bytes),
+            Allowance::Given => None,
+        };
+        if turn.patience.is_over() || (needs_grant.is_some() && turn.place != Place::OwnThread) {
             turn.was_too_long = true;
             return Err(Failure::too_long());
         }
-        Ok((turn.place, turn.has_changed))
+        let (place, has_changed) = (turn.place, turn.has_changed);
+        drop(turn);
+        if let Some(bytes) = needs_grant {
+            self.wait_for_grant(bytes)?;
+            self.turn.lock().memory.check(more_bytes, false)?;
+        }
+        Ok((place, has_changed))
     }
+}
+
+/// Whether an operation that asks may wait for memory, because it holds no lock that others need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    Allowed,
+    Never,
 }
 
 /// Who can name the operation. Most writes come to their end without asking, and begin none.

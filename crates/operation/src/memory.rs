@@ -4,15 +4,17 @@ use crate::{Draw, Purpose, ServerMemory, StageLimits};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
-/// The part of the budget that an operation may hold whatever the others do.
+/// The part of the budget that an operation may hold without a grant. Many wait for grants, and hold so much each.
+const FREE_PART: u64 = 512;
+/// A grant gives this part of the budget, and not more bytes than that: so much an operation may hold whatever the others do.
+const GRANT_PART: u64 = 16;
+const GRANT_BYTES_MAX: u64 = 32 << 20;
+/// The part of the budget that an operation may hold whatever the others do where it can get no grant, because it cannot wait.
 const SMALL_PART: u64 = 64;
 /// An operation may hold so many times what is left for all of them besides, so that the largest are refused first and something
 /// is left for those that begin. Source: Choudhury and Hahne, "Dynamic Queue Length Thresholds in a Shared Memory ATM
 /// Switch".
 const PARTS_OF_REST: u64 = 2;
-/// The part of the budget that a stage may gather, however little is left.
-const STAGE_PART: u64 = 128;
-
 /// How much memory operations may hold.
 #[derive(Clone, Debug)]
 pub struct MemoryLimits {
@@ -48,11 +50,23 @@ pub(crate) struct HeldMemory {
     told: i64,
     /// Bytes that it holds while its cursor waits for the client. They count for the share of idle cursors alone.
     idle: i64,
+    /// The bytes that it drew when it began to hold much, for as long as a thread works for it. What it takes counts as these first.
+    grant: Option<Draw>,
+    /// How many draws of its own it has besides.
+    draws: u32,
+}
+
+/// The answer to an operation that asks whether it may hold what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Allowance {
+    Given,
+    /// It has to draw so many bytes first, and may wait for them.
+    NeedsGrant(u64),
 }
 
 impl HeldMemory {
     pub fn new(limits: MemoryLimits) -> Self {
-        Self { limits, taken_before: bunko_heap::taken_bytes(), kept: 0, told: 0, idle: 0 }
+        Self { limits, taken_before: bunko_heap::taken_bytes(), kept: 0, told: 0, idle: 0, grant: None, draws: 0 }
     }
 
     pub fn enter(&mut self) {
@@ -81,7 +95,7 @@ impl HeldMemory {
     pub fn stage_bytes_now(&self) -> u64 {
         let server = &self.limits.server;
         let left = server.left();
-        if left >= server.bytes_max() / 2 { u64::MAX } else { (left / 2).max(server.bytes_max() / STAGE_PART) }
+        if left >= server.bytes_max() / 2 { u64::MAX } else { (left / 2).max(self.grant_bytes() / 2) }
     }
 
     pub fn leave(&mut self, given_away_bytes: usize) {
@@ -90,6 +104,7 @@ impl HeldMemory {
         self.limits.prepaid_bytes = 0;
         self.enter();
         self.tell(0);
+        self.grant = None;
     }
 
     pub fn server(&self) -> &Arc<ServerMemory> {
@@ -109,8 +124,33 @@ impl HeldMemory {
             );
             Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message)
         })?;
-        self.prepay(draw.bytes());
+        self.begin_draw(&draw);
         Ok(draw)
+    }
+
+    /// Notes that it has a draw of its own.
+    pub fn begin_draw(&mut self, draw: &Draw) {
+        self.draws += 1;
+        self.prepay(draw.bytes());
+    }
+
+    /// Notes that it is given back.
+    pub fn end_draw(&mut self, draw: &Draw) {
+        self.draws = self.draws.saturating_sub(1);
+        self.end_prepaid(draw.bytes());
+    }
+
+    /// Whether it may wait for memory. An operation that waits holds no draw for work: others, which wait before it, might wait for
+    /// that draw.
+    pub fn may_wait(&self) -> bool {
+        self.draws == 0 && self.grant.is_none()
+    }
+
+    /// It has the draw that it needed to hold much.
+    pub fn grant(&mut self, draw: Draw) {
+        self.prepay(draw.bytes());
+        self.grant = Some(draw);
+        self.tell(0);
     }
 
     /// Notes that so many bytes have been drawn for it.
@@ -152,26 +192,59 @@ impl HeldMemory {
     /// Asks whether the operation may hold what it holds and `more_bytes` besides, which count until it asks again.
     /// # Errors
     /// `ExceededMemoryLimit` where the operation, or all that is held for clients, is more than it may be.
-    pub fn check(&mut self, more_bytes: usize) -> Result<()> {
+    pub fn check(&mut self, more_bytes: usize, can_wait: bool) -> Result<Allowance> {
         let more = i64::try_from(more_bytes).unwrap_or(i64::MAX / 8);
-        let all = self.tell(more);
-        let checked = self.check_told(more, all);
+        let mut checked = self.check_own((self.held() + more) as u64);
+        if checked.is_ok() {
+            let mut all = self.tell(more);
+            if self.is_free() {
+                return Ok(Allowance::Given);
+            }
+            if self.may_wait() {
+                match self.draw_grant(more) {
+                    Err(needed) if can_wait => return Ok(Allowance::NeedsGrant(needed)),
+                    _ => all = self.tell(more),
+                }
+            }
+            checked = self.check_told(more, all);
+        }
         if checked.is_err() {
             // The operation takes nothing now, so others have the room.
-            self.tell(0);
+            let granted = self.grant.take().map_or(0, |grant| grant.bytes());
+            self.end_prepaid(granted);
         }
-        checked
+        checked.map(|()| Allowance::Given)
+    }
+
+    /// Whether it holds so little that it needs no grant.
+    fn is_free(&self) -> bool {
+        self.told <= (self.limits.server.bytes_max() / FREE_PART) as i64
+    }
+
+    fn grant_bytes(&self) -> u64 {
+        (self.limits.server.bytes_max() / GRANT_PART).min(GRANT_BYTES_MAX)
+    }
+
+    /// Draws what an operation needs that begins to hold much, where there is room now.
+    /// # Errors
+    /// The bytes that it needs.
+    fn draw_grant(&mut self, more: i64) -> std::result::Result<(), u64> {
+        // What it is about to take is what it draws: it does not count twice.
+        self.tell(0);
+        let needed = u64::try_from(more).unwrap_or(0).max(self.grant_bytes());
+        let draw = self.limits.server.draw(needed, Purpose::Grant).ok_or(needed)?;
+        self.grant(draw);
+        Ok(())
     }
 
     fn check_told(&self, more: i64, all: u64) -> Result<()> {
         let held = self.held() + more;
-        self.check_own(held as u64)?;
         let server = &self.limits.server;
-        // Small operations go on: the large ones are to blame, and will be asked too. An operation is not blamed for what was drawn
-        // for it.
+        // The largest operations are refused first. An operation is not blamed for what was drawn for it.
         let blamed = u64::try_from(self.told).unwrap_or(0);
         let left = server.limit(Purpose::Work).saturating_sub(all);
-        if blamed <= server.bytes_max() / SMALL_PART + PARTS_OF_REST.saturating_mul(left) {
+        let whatever_is_left = if self.grant.is_some() { 0 } else { server.bytes_max() / SMALL_PART };
+        if blamed <= whatever_is_left + PARTS_OF_REST.saturating_mul(left) {
             return Ok(());
         }
         let message = format!(
@@ -201,7 +274,7 @@ mod tests {
 
     fn asks(limits: &MemoryLimits, bytes: u64) -> Option<HeldMemory> {
         let mut operation = HeldMemory::new(limits.clone());
-        operation.check(bytes as usize).ok().map(|()| operation)
+        operation.check(bytes as usize, false).ok().map(|_| operation)
     }
 
     /// How many operations of that size are let in, one after the other, while none ends.
@@ -217,9 +290,10 @@ mod tests {
         let limits = limits();
         let mut large = asks(&limits, 320 * MIB).expect("alone");
         let mut other = asks(&limits, 100 * MIB).expect("a part of what is left");
-        assert_eq!(large.check(320 * MIB as usize).expect_err("the larger").code(), ErrorCode::EXCEEDED_MEMORY_LIMIT);
+        let refused = large.check(420 * MIB as usize, false).expect_err("the larger");
+        assert_eq!(refused.code(), ErrorCode::EXCEEDED_MEMORY_LIMIT);
         assert_eq!(limits.server.held(), 100 * MIB, "it was refused and holds nothing");
-        other.check(300 * MIB as usize).expect("there is more room than before");
+        other.check(300 * MIB as usize, false).expect("there is more room than before");
         drop((large, other));
         assert_eq!(limits.server.held(), 0);
     }
@@ -229,15 +303,17 @@ mod tests {
         let limits = limits();
         let mut cursor = HeldMemory::new(limits.clone());
         cursor.kept = 300 * MIB as i64;
-        cursor.check(0).expect("alone");
+        cursor.check(0, false).expect("alone");
         assert_eq!((limits.server.held(), limits.server.idle()), (300 * MIB, 0));
+        cursor.leave(0);
         cursor.rest();
         cursor.rest();
         assert_eq!((limits.server.held(), limits.server.idle()), (0, 300 * MIB));
         drop(asks(&limits, 320 * MIB).expect("as if the cursor were not there"));
         cursor.enter();
-        cursor.check(0).expect("alone");
+        cursor.check(0, false).expect("alone");
         assert_eq!((limits.server.held(), limits.server.idle()), (300 * MIB, 0));
+        cursor.leave(0);
         cursor.rest();
         drop(cursor);
         assert_eq!((limits.server.held(), limits.server.idle()), (0, 0));
@@ -250,6 +326,31 @@ mod tests {
         assert_eq!(stage.stage_bytes_now(), u64::MAX);
         let others: Vec<_> = std::iter::from_fn(|| asks(&limits, 9 * MIB)).collect();
         assert!(!others.is_empty());
-        assert_eq!(stage.stage_bytes_now(), 4 * MIB);
+        assert_eq!(stage.stage_bytes_now(), 16 * MIB);
+    }
+
+    #[test]
+    fn an_operation_that_begins_to_hold_much_draws_first_and_may_wait() {
+        let limits = limits();
+        let waits = |operation: &mut HeldMemory, bytes: u64| operation.check(bytes as usize, true).expect("it may wait");
+        let holding = |kept| {
+            let mut operation = HeldMemory::new(limits.clone());
+            operation.kept = kept;
+            operation
+        };
+        let mut small: Vec<_> = (0..256).map(|_| holding(MIB as i64)).collect();
+        assert!(small.iter_mut().all(|operation| waits(operation, 0) == Allowance::Given), "each holds little");
+        assert_eq!(limits.server.held(), 256 * MIB);
+        let grants: Vec<_> = small.iter_mut().map(|operation| waits(operation, MIB)).collect();
+        let granted = grants.iter().filter(|grant| **grant == Allowance::Given).count();
+        assert!((2..10).contains(&granted), "{granted} go on");
+        assert_eq!(grants.last(), Some(&Allowance::NeedsGrant(32 * MIB)));
+        assert!(limits.server.held() <= limits.server.limit(Purpose::Work), "those that wait hold no more than before");
+        drop(small);
+        let mut waiting = holding(0);
+        assert_eq!(waits(&mut waiting, 100 * MIB), Allowance::Given);
+        assert_eq!(limits.server.held(), 100 * MIB, "what was drawn counts once");
+        waiting.leave(0);
+        assert_eq!(limits.server.held(), 0);
     }
 }

@@ -4,8 +4,8 @@
 //! outside of operations, for a message that arrives or a reply that is not read, is a [`Draw`]. A draw is taken before the memory
 //! is, waits in its turn where there is no room, and goes back when it is dropped.
 //!
-//! **Invariant:** a draw that is asked for never takes the budget beyond the part of its purpose. Only [`ServerMemory::count`] and
-//! [`Draw::set`] go beyond it: they count memory that is taken already.
+//! **Invariant:** a draw that is asked for never takes the budget beyond the part of its purpose, or beyond the whole budget where it is
+//! assured. Only [`ServerMemory::count`] and [`Draw::set`] go beyond it: they count memory that is taken already.
 //! **Invariant:** draws of one purpose are served in the order in which they were asked for, and a draw that has room and stands
 //! first does not wait.
 
@@ -28,6 +28,8 @@ use std::task::Waker;
 pub enum Purpose {
     /// A message from its first bytes until it is executed, and the beginning of a long command.
     Message,
+    /// What an operation draws when it begins to hold much. It leaves room to those that have begun.
+    Grant,
     /// Memory of operations, and memory that they fill for others: plans, keys, runs of a build, tables of a search.
     Work,
     /// A reply, from when it grows long until the client has taken it.
@@ -44,13 +46,14 @@ const SHORT_PART: u64 = 11;
 const SHORT_REPLIES_PART: u64 = 3;
 
 impl Purpose {
-    const ALL: [Self; 3] = [Self::Message, Self::Work, Self::Reply];
+    const ALL: [Self; 4] = [Self::Message, Self::Grant, Self::Work, Self::Reply];
 
     /// How many of the sixteen parts may be held, by all purposes together, after a draw for this one. The last part is left
     /// to operations too small to be refused, an administrator's among them.
     fn part(self) -> u64 {
         match self {
             Self::Message => 12,
+            Self::Grant => 11,
             Self::Work | Self::Reply => 15,
         }
     }
@@ -59,15 +62,24 @@ impl Purpose {
     fn own_part(self) -> u64 {
         match self {
             Self::Message => 8,
+            Self::Grant => 11,
             Self::Work => 15,
             Self::Reply => 4,
         }
+    }
+
+    /// How many of them the draws for this purpose get even where the budget is filled up to its part: operations that wait for
+    /// grants hold a little each, and would otherwise wait for each other where they are many.
+    fn assured_part(self) -> u64 {
+        if self == Self::Grant { 2 } else { 0 }
     }
 
     /// How many of them a single draw takes at most: a larger one might never find room.
     fn one_part(self) -> u64 {
         match self {
             Self::Message => 8,
+            // As much as messages leave to it.
+            Self::Grant => 3,
             Self::Work => 7,
             Self::Reply => 4,
         }
@@ -230,7 +242,8 @@ impl ServerMemory {
         if drawn.load(Ordering::SeqCst) + bytes > self.own_limit(purpose) {
             return false;
         }
-        let limit = self.limit(purpose) as i64;
+        let is_assured = drawn.load(Ordering::SeqCst) + bytes <= self.part(purpose.assured_part());
+        let limit = if is_assured { self.bytes_max } else { self.limit(purpose) } as i64;
         let taken = self.held.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |held| {
             held.checked_add(bytes as i64).filter(|held| *held <= limit)
         });
@@ -259,7 +272,7 @@ impl ServerMemory {
         let mut woken: Vec<Waker> = Vec::new();
         {
             let mut queue = self.queue.lock();
-            for purpose in [Purpose::Work, Purpose::Reply, Purpose::Message] {
+            for purpose in [Purpose::Work, Purpose::Reply, Purpose::Grant, Purpose::Message] {
                 while let Some(bytes) = queue.first(purpose).filter(|bytes| self.take(*bytes, purpose)) {
                     woken.extend(queue.grant_first(purpose, bytes));
                     self.waiting[purpose as usize].fetch_sub(1, Ordering::SeqCst);

@@ -1,10 +1,14 @@
 //! Draws of an operation on the server's memory, before it takes the memory.
 
-use super::OperationContext;
+use super::{OperationContext, WAIT};
 use crate::patience::Patience;
 use crate::{Draw, Place, Purpose, ServerMemory};
-use bunko_errors::{Failure, Result};
+use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long an operation waits at most to be allowed to hold much.
+const GRANT_WAIT_MAX: Duration = Duration::from_mins(1);
 
 /// Bytes that were drawn for memory that an operation is about to take. Memory that it then takes counts as these bytes first.
 #[derive(Debug)]
@@ -23,7 +27,7 @@ impl OperationDraw<'_> {
 
 impl Drop for OperationDraw<'_> {
     fn drop(&mut self) {
-        self.operation.turn.lock().memory.end_prepaid(self.draw.bytes());
+        self.operation.turn.lock().memory.end_draw(&self.draw);
     }
 }
 
@@ -54,6 +58,9 @@ impl OperationContext {
         {
             let mut turn = self.turn.lock();
             turn.memory.check_own(bytes)?;
+            if !turn.memory.may_wait() {
+                return Err(refused);
+            }
             if turn.place != Place::OwnThread {
                 if turn.patience == Patience::Endless {
                     return Err(refused);
@@ -66,8 +73,35 @@ impl OperationContext {
         loop {
             let until = self.may_wait_until()?;
             if let Some(draw) = drawing.wait_until(until) {
-                self.turn.lock().memory.prepay(draw.bytes());
+                self.turn.lock().memory.begin_draw(&draw);
                 return Ok(OperationDraw { operation: self, draw });
+            }
+        }
+    }
+
+    /// Waits for the bytes that the operation needs to hold much. It holds little meanwhile, and no draw that others wait for.
+    /// # Errors
+    /// What the interruption says; `ExceededMemoryLimit` where there was no room for long.
+    pub(super) fn wait_for_grant(&self, bytes: u64) -> Result<()> {
+        let memory = self.server_memory();
+        let mut drawing = memory.draw_in_turn(bytes, Purpose::Grant);
+        let ends = Instant::now() + GRANT_WAIT_MAX;
+        loop {
+            if let Some(failure) = self.interruption.reason() {
+                return Err(failure);
+            }
+            if let Some(draw) = drawing.wait_until(Instant::now() + WAIT) {
+                self.turn.lock().memory.grant(draw);
+                return Ok(());
+            }
+            if Instant::now() >= ends {
+                let message = format!(
+                    "operation waited {} s for {bytes} bytes of memory, and the server holds {} bytes of {} for all clients",
+                    GRANT_WAIT_MAX.as_secs(),
+                    memory.held(),
+                    memory.bytes_max(),
+                );
+                return Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message));
             }
         }
     }
@@ -87,9 +121,7 @@ impl OperationContext {
 mod tests {
     use super::*;
     use crate::{Interruption, MemoryLimits};
-    use bunko_errors::ErrorCode;
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::time::Instant;
 
     #[derive(Default)]
     struct Killed(AtomicBool);
