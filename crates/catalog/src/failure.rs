@@ -12,7 +12,7 @@ pub fn from_storage(error: StorageError) -> Failure {
         StorageError::OutOfMemory { .. } => ErrorCode::EXCEEDED_MEMORY_LIMIT,
         StorageError::UnknownEngine { .. } => ErrorCode::INVALID_OPTIONS,
         StorageError::HistoryLost => ErrorCode::CAPPED_POSITION_LOST,
-        StorageError::LogFailed => ErrorCode::INTERRUPTED_AT_SHUTDOWN,
+        StorageError::LogFailed | StorageError::Closing => ErrorCode::INTERRUPTED_AT_SHUTDOWN,
         StorageError::Io { .. }
         | StorageError::Corrupt { .. }
         | StorageError::Panicked { .. }

@@ -161,6 +161,7 @@ fn serve(
     service.audit_end();
     // The next start goes on with them.
     catalog.stop_builds();
+    store.end_waiting();
     if server.stop() == Stopped::StillWorking || !has_ended(&builds) || !has_ended(&expiry) {
         tracing::error!(target: "CONTROL", id = 23139, ctx = "main", "Something does not end: stopping without a checkpoint, so that the next start recovers");
         log.flush();

@@ -5,7 +5,10 @@ use crate::failpoint::{self, Failpoint};
 use crate::followers;
 use crate::journal::{Appended, Journal};
 use crate::store::Applying;
-use crate::{Batch, Effect, Effects, Location, Lsn, Result, SEGMENT_BYTES, StorageError, Store};
+use crate::{Batch, Effect, Effects, Location, Lsn, Result, SEGMENT_BYTES, STALL, StorageError, Store};
+use parking_lot::MutexGuard;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// Effects of a few documents that are put, with the index keys that change, as most statements and transactions have them. They
 /// are walked four times.
@@ -20,6 +23,8 @@ const BYTES_AT_ONCE_MAX: usize = SEGMENT_BYTES as usize / 8;
 /// for each of its effects.
 const AHEAD_BYTES_PER_EFFECT: u64 = 32;
 const AHEAD_BYTES_MIN: u64 = 64 << 10;
+/// How long a chain waits at most for engines to flush what they hold.
+const FLUSH_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Whether other writers would wait long for a batch, were it one record with its place in their order.
 pub(crate) fn holds_others_up(batch: &Batch<'_>) -> bool {
@@ -69,7 +74,7 @@ impl Store {
     ///
     /// It does not hold the gate: a checkpoint that waits for the gate keeps all other writers out.
     pub(crate) fn append_and_apply_chain(&self, parts: &[Batch<'_>]) -> Result<Appended> {
-        let _chain = self.chain.lock();
+        let _chain = self.chain_in_turn()?;
         // Keeps reclaim away from the chain's records, whose documents no engine knows of yet.
         let (_, _pin) = self.snapshots.pin(|| self.watermark.visible());
         for part in parts.iter().filter(|part| part.changes_keyspaces()) {
@@ -103,6 +108,28 @@ impl Store {
         drop(telling);
         let last = links.pop().expect("as many as batches");
         Ok(Appended { lsn, ..last })
+    }
+
+    /// The right to append a chain, once engines hold so little in memory that others would not be held back either. A chain may be
+    /// as long as all that engines may hold: of many that waited for each other alone, memory would hold all of them. It holds
+    /// nothing while it waits that a checkpoint needs, and goes on after a while: the flush may fail, on a full disk for one.
+    ///
+    /// # Errors
+    /// [`StorageError::Closing`] where it would have to wait, and the store is about to be closed.
+    fn chain_in_turn(&self) -> Result<MutexGuard<'_, ()>> {
+        let ends = Instant::now() + FLUSH_WAIT_MAX;
+        loop {
+            let turn = self.chain.lock();
+            if self.keeps_up_with_chains() || Instant::now() >= ends {
+                return Ok(turn);
+            }
+            drop(turn);
+            if self.is_closing.load(Ordering::Relaxed) {
+                return Err(StorageError::Closing);
+            }
+            self.checkpointer.ask();
+            std::thread::sleep(STALL);
+        }
     }
 
     /// Lets the engines apply a batch as of a place that no view sees yet, a part of it at a time.

@@ -86,6 +86,8 @@ pub enum StorageError {
     HistoryLost,
     /// The log failed before; nothing is acknowledged any more.
     LogFailed,
+    /// The store is about to be closed, and the write would have had to wait; nothing of it was kept.
+    Closing,
     /// A thread in the background panicked: what it was changing may be half changed.
     Panicked {
         /// What it said.
@@ -154,6 +156,7 @@ impl fmt::Display for StorageError {
                 write!(f, "the log was given up before it was read back; keep more of it (oplogSizeMB)")
             }
             Self::Panicked { message } => write!(f, "a panic, which is a bug of this program: {message}"),
+            Self::Closing => f.write_str("the server is shutting down"),
             Self::LogFailed => write!(f, "the log failed earlier; the server must be restarted"),
         }
     }

@@ -10,6 +10,8 @@ const STALL_FACTOR: u64 = 4;
 const FAR_STALL_FACTOR: u64 = 2 * STALL_FACTOR;
 /// And before background work is held back, so that it never makes writers wait.
 const LEISURE_FACTOR: u64 = STALL_FACTOR / 2;
+/// What engines may hold in memory in any case when a chain begins.
+const CHAIN_LEISURE_BYTES_MIN: u64 = 8 << 20;
 /// How long a write is then held back at a time, and how many times at most.
 pub const STALL: Duration = Duration::from_millis(1);
 /// See [`STALL`].
@@ -50,6 +52,11 @@ impl Store {
         self.engines.sum(|engine| engine.unflushed_bytes() + engine.flushing_bytes())
     }
 
+    /// Whether engines hold so little that a chain may begin.
+    pub(crate) fn keeps_up_with_chains(&self) -> bool {
+        self.unwritten_bytes() <= (LEISURE_FACTOR * self.options.unflushed_bytes_max).max(CHAIN_LEISURE_BYTES_MIN)
+    }
+
     /// Waits until engines are far from holding writers back, as [`Store::catch_up`] does. For work in the background.
     pub fn wait_for_leisure(&self) {
         for _ in 0..STALLS_MAX {
@@ -58,6 +65,11 @@ impl Store {
             }
             std::thread::sleep(STALL);
         }
+    }
+
+    /// Has no chain wait for engines any longer: the store will be closed soon.
+    pub fn end_waiting(&self) {
+        self.is_closing.store(true, Ordering::Relaxed);
     }
 
     /// Counts a write that is held back.

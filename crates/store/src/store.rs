@@ -93,6 +93,8 @@ pub struct Store {
     pub(crate) followed: Followed,
     background: Mutex<Vec<std::thread::JoinHandle<()>>>,
     pub(crate) stalled_writes: AtomicU64,
+    /// Whether chains that wait for engines are refused, because the store will be closed soon.
+    pub(crate) is_closing: AtomicBool,
     /// Whether a sync was asked for by who waits for the history.
     pub(crate) is_hurried: Arc<AtomicBool>,
     /// `None` for a store that keeps nothing. Locked until all else is gone, so it is dropped last.
@@ -216,6 +218,7 @@ impl Store {
             followed: Followed::default(),
             background: Mutex::default(),
             stalled_writes: AtomicU64::new(0),
+            is_closing: AtomicBool::new(false),
             is_hurried: Arc::default(),
         });
         let threads = vec![Reclaimer::start(&store), Merger::start(&store), Checkpointer::start(&store)];
