@@ -104,6 +104,33 @@ pub fn assert_nowhere(directory: &std::path::Path, words: &str) {
     }
 }
 
+/// However the value is written, as a flag or in a file.
+#[test]
+fn without_the_localhost_exception_no_client_makes_the_first_user() {
+    let create = shell::parse_document("{createUser: 'first', pwd: 'p', roles: ['root']}").expect("a command");
+    let outcome_with = |arguments: &[&str]| {
+        let dbpath = temporary_dbpath();
+        let arguments = [&["--auth"], arguments].concat();
+        let server = Server::start(&binary(), dbpath.path(), &arguments).expect("started");
+        let uri: Uri = format!("mongodb://{}/", server.address()).parse().expect("valid");
+        let created = Connection::connect(&uri).expect("connected").run_command("admin", create.as_ref());
+        created.map(drop).map_err(|error| error.to_string())
+    };
+    for value in ["true", "1"] {
+        assert_eq!(outcome_with(&["--setParameter", &format!("enableLocalhostAuthBypass={value}")]), Ok(()), "{value}");
+    }
+    for value in ["false", "0"] {
+        let refused = outcome_with(&["--setParameter", &format!("enableLocalhostAuthBypass={value}")]);
+        assert!(refused.expect_err(value).contains("requires authentication"), "{value}");
+    }
+    for value in ["false", "'false'", "0"] {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(&file, format!("setParameter: {{enableLocalhostAuthBypass: {value}}}\n")).expect("written");
+        let refused = outcome_with(&["--config", file.path().to_str().expect("UTF-8")]);
+        assert!(refused.expect_err(value).contains("requires authentication"), "{value}");
+    }
+}
+
 #[test]
 fn conversations_cannot_be_forged() {
     let running = Running::start();

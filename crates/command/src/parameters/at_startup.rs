@@ -52,7 +52,7 @@ impl Service {
         let parameter = PARAMETERS.iter().find(|parameter| parameter.name == name).ok_or_else(|| not_settable(name))?;
         let write = parameter.write.or(parameter.begin).ok_or_else(|| not_settable(name))?;
         match value {
-            ValueRef::String(text) if parameter.begin.is_none() => {
+            ValueRef::String(text) => {
                 let read = of_text(name, text, &(parameter.read)(self)?)?;
                 write(self, ValueRef::from(&read))
             }
