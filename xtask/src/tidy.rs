@@ -2,6 +2,7 @@
 
 mod dependency_arrows;
 mod file_length;
+mod log_ids;
 mod paths_in_docs;
 mod registries;
 mod room_names;
@@ -16,6 +17,7 @@ type Check = fn(&Path, &mut Findings) -> Result<(), String>;
 const CHECKS: &[Check] = &[
     dependency_arrows::check,
     file_length::check,
+    log_ids::check,
     registries::check,
     paths_in_docs::check,
     room_names::check,

@@ -82,15 +82,15 @@ impl Ended {
                 "too much held before a login"
             }
             Self::Unread => {
-                tracing::warn!(target: "NETWORK", id = 135, ctx = format!("conn{id}"), remote = %peer, "Closing a connection whose client does not read its replies: they take memory that others wait for");
+                tracing::warn!(target: "NETWORK", id = 139, ctx = format!("conn{id}"), remote = %peer, "Closing a connection whose client does not read its replies: they take memory that others wait for");
                 "unread replies"
             }
             Self::Stalled => {
-                tracing::warn!(target: "NETWORK", id = 136, ctx = format!("conn{id}"), remote = %peer, "Closing a connection that stopped amid a large message: what came of it takes memory that others wait for");
+                tracing::warn!(target: "NETWORK", id = 140, ctx = format!("conn{id}"), remote = %peer, "Closing a connection that stopped amid a large message: what came of it takes memory that others wait for");
                 "stopped amid a message"
             }
             Self::NoRoom => {
-                tracing::warn!(target: "NETWORK", id = 137, ctx = format!("conn{id}"), remote = %peer, "Closing a connection that sent a large message for which memory had no room in time");
+                tracing::warn!(target: "NETWORK", id = 141, ctx = format!("conn{id}"), remote = %peer, "Closing a connection that sent a large message for which memory had no room in time");
                 "no room for a message"
             }
             Self::FailPoint => "a failpoint",
