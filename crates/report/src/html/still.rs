@@ -42,13 +42,17 @@ struct Panel {
     lines: Vec<Line>,
 }
 
-/// Draws a phase's first run on a target: throughput, latency, memory and disk. `None` where it has no figures.
+/// Draws a phase's first run on a target: throughput, latency, memory and disk. `None` where it has no figures, or is too
+/// short for a line.
 pub(super) fn render(report: &Report, target: usize, phase: &str) -> Option<String> {
     let is_it = |step: &&Step| step.target == target && step.phase == phase && step.measurements().next().is_some();
     let step = report.steps.iter().find(is_it)?;
     let run = step.measurements().next()?;
     let panels: Vec<Panel> =
         panels(run).into_iter().filter(|panel| panel.lines.iter().any(|line| line.points.len() > 1)).collect();
+    if panels.is_empty() {
+        return None;
+    }
     let height = TOP + panels.len() as f64 * (PANEL + BELOW_PANEL);
     let mut svg = Markup::new();
     let view = format!("0 0 {WIDTH} {height}");
@@ -227,6 +231,11 @@ mod tests {
         assert!(!svg.contains("<script"));
         assert_eq!(render(&fixture::plain(), 0, "nothing"), None);
         assert_eq!(render(&fixture::plain(), 1, "insert"), None);
+        let mut brief = fixture::plain();
+        let run = fixture::measurement(&mut brief.steps[0]);
+        run.intervals.truncate(1);
+        run.server.clear();
+        assert_eq!(render(&brief, 0, "insert"), None, "a single second makes no line");
     }
 
     #[test]
