@@ -1,5 +1,6 @@
 //! Reasons not to trust figures, and the badges that show them.
 
+use crate::number::duration;
 use bunko_statistics::{LatencySummary, SAMPLES_MIN};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -256,7 +257,9 @@ impl fmt::Display for LoopDeviceUse {
         match (self.cpu_seconds, self.shared_cpu_seconds) {
             (Some(own), Some(shared)) => write!(
                 f,
-                "{own:.2} s of CPU, and {shared:.2} s more went to kernel threads that may have worked for it, too"
+                "{} of CPU, and {} more went to kernel threads that may have worked for it, too",
+                duration(own),
+                duration(shared)
             ),
             _ => f.write_str("CPU that cannot be seen from here"),
         }
