@@ -4,7 +4,7 @@ mod lab;
 
 use bunko_report::Report;
 use bunko_report::result::{Completion, Finding, Measurement, WorkerShare};
-use lab::{Done, Lab, Measured, only_measurement};
+use lab::{Done, Lab, Measured, REPORT, only_measurement};
 use std::process::Child;
 
 const SHORT: &str = "\

@@ -56,7 +56,7 @@ macro_rules! settings {
 
         impl LoadSettings {
             /// The names of the settings that are set.
-            pub(crate) fn names(&self) -> Vec<String> {
+            pub fn names(&self) -> Vec<String> {
                 let all = [$((stringify!($name), self.$name.is_some())),*];
                 all.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name.replace('_', "-")).collect()
             }
