@@ -6,7 +6,7 @@ use crate::run::{RunOptions, run};
 use crate::scenario::{Override, ScenarioSource};
 use crate::target::Target;
 use bunko_report::Report;
-use bunko_report::result::{Finding, Measurement};
+use bunko_report::result::{Finding, Measurement, Step};
 use bunko_statistics::{RateSearch, RateSearchOptions, Trial};
 use serde::Serialize;
 use std::sync::atomic::Ordering;
@@ -100,7 +100,7 @@ pub fn find_max(
         let Some(measurement) = measured.and_then(|step| step.measurements().last()) else {
             return Err(BenchError::Option { name: "phase", detail: format!("'{phase}' gave no figures") });
         };
-        step = measured.map_or(step, |step| step.label());
+        step = measured.map_or(step, Step::label);
         let trial = judge(measurement, rate, search);
         rates.record(rate, if trial.met { Trial::Met } else { Trial::Missed });
         // A rate that is the best now may turn out not to be, and a lower one take its place.

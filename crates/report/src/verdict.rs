@@ -76,7 +76,9 @@ impl Report {
         }
         let steps = self.steps.iter().filter(|step| step.measurements().next().is_some()).count();
         let rows = steps + self.allocations.iter().filter(|record| !record.seconds.is_empty()).count();
-        flaws.iter_mut().for_each(|flaw| flaw.is_everywhere &= flaw.places.len() == rows);
+        for flaw in &mut flaws {
+            flaw.is_everywhere &= flaw.places.len() == rows;
+        }
         flaws.sort_by_key(|flaw| std::cmp::Reverse(flaw.finding.severity()));
         flaws
     }

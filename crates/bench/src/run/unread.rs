@@ -85,18 +85,24 @@ fn note_scenario(scenario: &Scenario, variants: usize, read: &ReadSettings) {
         phase: phases,
         allocation,
     } = scenario;
-    ["name", "about", "prose", "experiment", "sweep"].into_iter().for_each(|path| read.note(path.to_owned()));
+    for path in ["name", "about", "prose", "experiment", "sweep"] {
+        read.note(path.to_owned());
+    }
     if allocation.is_some() {
         read.note("allocation".to_owned());
     }
     if phases.is_empty() {
         return;
     }
-    ["seed", "repetitions", "servers", "server"].into_iter().for_each(|path| read.note(path.to_owned()));
+    for path in ["seed", "repetitions", "servers", "server"] {
+        read.note(path.to_owned());
+    }
     if variants > 1 {
         read.note("order".to_owned());
     }
-    phases.iter().for_each(|phase| note_phase(phase, read));
+    for phase in phases {
+        note_phase(phase, read);
+    }
     note_dataset(dataset, read);
 }
 

@@ -113,7 +113,7 @@ impl ScenarioSource {
         };
         for axis in self.table.get_mut("sweep").and_then(Value::as_array_mut).into_iter().flatten() {
             let settings = axis.as_table_mut().into_iter().flatten();
-            settings.for_each(|(key, values)| keep(key.to_string(), values, true));
+            settings.for_each(|(key, values)| keep(key.clone(), values, true));
         }
         if let Some(connections) = self.table.get_mut("load").and_then(|load| load.get_mut("connections")) {
             keep("load.connections".to_owned(), connections, false);

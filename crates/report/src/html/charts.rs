@@ -62,7 +62,7 @@ pub(super) fn seconds(report: &Report) -> Markup {
                         }
                     };
                     if is_flat {
-                        fill(select)
+                        fill(select);
                     } else {
                         select.within("optgroup", &[("label", &name)], fill);
                     }

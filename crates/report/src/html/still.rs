@@ -1,7 +1,7 @@
 //! A run, second by second, as a picture for places where no script runs: one SVG file that loads nothing.
 
 use super::markup::Markup;
-use crate::number::{bytes, figure};
+use crate::number::{bytes, duration, figure};
 use crate::result::{Interval, Measurement, Report, ServerSample, Step};
 use crate::step_label;
 use crate::tail_trend::merged;
@@ -42,18 +42,17 @@ struct Panel {
     lines: Vec<Line>,
 }
 
-/// Draws a phase's first run on a target: throughput, latency, memory and disk. `None` where it has no figures, or is too
-/// short for a line.
+/// Draws a phase's first run on a target: throughput, latency, memory and disk. `None` where it has no figures;
+/// a run that is too short for a line has a note instead.
 pub(super) fn render(report: &Report, target: usize, phase: &str) -> Option<String> {
     let is_it = |step: &&Step| step.target == target && step.phase == phase && step.measurements().next().is_some();
     let step = report.steps.iter().find(is_it)?;
     let run = step.measurements().next()?;
     let panels: Vec<Panel> =
         panels(run).into_iter().filter(|panel| panel.lines.iter().any(|line| line.points.len() > 1)).collect();
-    if panels.is_empty() {
-        return None;
-    }
-    let height = TOP + panels.len() as f64 * (PANEL + BELOW_PANEL);
+    // Axes without a line would look like a chart of nothing.
+    let note = panels.is_empty().then(|| format!("no chart: {} make no line", duration(run.elapsed_seconds)));
+    let height = TOP + panels.len() as f64 * (PANEL + BELOW_PANEL) + if note.is_some() { BELOW_PANEL } else { 0.0 };
     let mut svg = Markup::new();
     let view = format!("0 0 {WIDTH} {height}");
     let attributes = [
@@ -68,6 +67,9 @@ pub(super) fn render(report: &Report, target: usize, phase: &str) -> Option<Stri
         svg.element("title", &[], &title);
         svg.element("rect", &[("width", "100%"), ("height", "100%"), ("fill", "#ffffff")], "");
         text(svg, (8.0, 20.0), "start", &title);
+        if let Some(note) = &note {
+            text(svg, (8.0, 20.0 + BELOW_PANEL), "start", note);
+        }
         for (place, panel) in panels.iter().enumerate() {
             draw(svg, panel, TOP + place as f64 * (PANEL + BELOW_PANEL), run.elapsed_seconds);
         }
@@ -235,7 +237,8 @@ mod tests {
         let run = fixture::measurement(&mut brief.steps[0]);
         run.intervals.truncate(1);
         run.server.clear();
-        assert_eq!(render(&brief, 0, "insert"), None, "a single second makes no line");
+        let svg = render(&brief, 0, "insert").expect("it has figures");
+        assert!(svg.contains(">no chart: 20.0 s make no line</text>") && !svg.contains("<polyline"), "{svg}");
     }
 
     #[test]
