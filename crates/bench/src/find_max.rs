@@ -6,7 +6,7 @@ use crate::run::{RunOptions, run};
 use crate::scenario::{Override, ScenarioSource};
 use crate::target::Target;
 use bunko_report::Report;
-use bunko_report::result::{Finding, Measurement};
+use bunko_report::result::{Finding, Measurement, Step};
 use bunko_statistics::{RateSearch, RateSearchOptions, Trial};
 use serde::Serialize;
 use std::sync::atomic::Ordering;
@@ -43,11 +43,15 @@ pub struct RateTrial {
     pub met: bool,
     /// Why not.
     pub reason: Option<String>,
+    /// The badges of its run.
+    pub badges: Vec<String>,
 }
 
 /// What the search found.
 #[derive(Debug)]
 pub struct FoundRate {
+    /// The row that was searched: the phase with its concurrency, and the variant where the scenario has several.
+    pub step: String,
     /// The highest rate that met the objective, in most of its trials; `None` where none did.
     pub rate: Option<f64>,
     /// Whether more than one trial speaks for it; the trials may have been used up before.
@@ -58,9 +62,10 @@ pub struct FoundRate {
     pub report: Option<Report>,
 }
 
-/// Runs the scenario at one rate after the other.
+/// Runs the scenario at one rate after the other, up to the phase whose rate it is. A trial is one row: it runs the last
+/// value of each swept setting and of each list of connections.
 /// # Errors
-/// As [`run`]; a phase that does not exist.
+/// As [`run`]; a phase that does not exist, a setting that has no part in the search.
 pub fn find_max(
     source: &ScenarioSource,
     search: &FindMaxOptions,
@@ -73,6 +78,8 @@ pub fn find_max(
         Some(phase) => phase.clone(),
         None => scenario.phase.last().map(|phase| phase.name.clone()).unwrap_or_default(),
     };
+    let source = searched(source, &phase, observer)?;
+    let mut step = phase.clone();
     let mut rates = RateSearch::new(RateSearchOptions {
         start: search.start,
         resolution: search.resolution,
@@ -93,6 +100,7 @@ pub fn find_max(
         let Some(measurement) = measured.and_then(|step| step.measurements().last()) else {
             return Err(BenchError::Option { name: "phase", detail: format!("'{phase}' gave no figures") });
         };
+        step = measured.map_or(step, Step::label);
         let trial = judge(measurement, rate, search);
         rates.record(rate, if trial.met { Trial::Met } else { Trial::Missed });
         // A rate that is the best now may turn out not to be, and a lower one take its place.
@@ -104,7 +112,27 @@ pub fn find_max(
     let best = rates.best();
     let report = reports.iter().rposition(|(met, _)| met.is_some() && *met == best).unwrap_or_default();
     let report = (!reports.is_empty()).then(|| reports.swap_remove(report).1);
-    Ok(FoundRate { rate: best, confirmed: rates.is_confirmed(), trials, report })
+    Ok(FoundRate { step, rate: best, confirmed: rates.is_confirmed(), trials, report })
+}
+
+/// The scenario without the parts that a trial would run and throw away.
+fn searched(source: &ScenarioSource, phase: &str, observer: &mut dyn Observer) -> Result<ScenarioSource, BenchError> {
+    let mut source = source.clone();
+    source.without_allocation("find-max")?;
+    let is = |key: &str, change: &&Override| change.key == key;
+    let rate = format!("phase.{phase}.load.rate");
+    if let Some(change) = source.changes().iter().find(|change| is(&rate, change)) {
+        return Err(source.failed(format!("--set {change}: find-max varies it, from --start on")).into());
+    }
+    let once = Value::Integer(1);
+    if let Some(change) = source.changes().iter().find(|change| is("repetitions", change) && change.value != once) {
+        return Err(source.failed(format!("--set {change}: find-max runs each rate once")).into());
+    }
+    source.end_behind(phase)?;
+    for choice in source.keep_last_values() {
+        observer.note(&format!("searching with {choice}; --set chooses another"));
+    }
+    Ok(source)
 }
 
 fn judge(measurement: &Measurement, offered: f64, search: &FindMaxOptions) -> RateTrial {
@@ -127,5 +155,6 @@ fn judge(measurement: &Measurement, offered: f64, search: &FindMaxOptions) -> Ra
         (None, Some(latency)) if latency > objective_us => Some(format!("{latency:.0} us")),
         (None, Some(_)) => None,
     };
-    RateTrial { offered, achieved: measurement.achieved_rate, latency_us, met: reason.is_none(), reason }
+    let badges = measurement.findings.iter().map(|finding| finding.badge().text).collect();
+    RateTrial { offered, achieved: measurement.achieved_rate, latency_us, met: reason.is_none(), reason, badges }
 }

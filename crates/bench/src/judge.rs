@@ -1,7 +1,7 @@
 //! Whether a run's figures mean anything.
 
 use bunko_host::MachineCpu;
-use bunko_report::result::{Finding, Interval, MachinePauses};
+use bunko_report::result::{Ended, Finding, Interval, MachinePauses};
 use bunko_statistics::{LatencySummary, Steadiness};
 use std::time::Duration;
 
@@ -15,8 +15,6 @@ const BUSY_SECONDS_MIN: f64 = 0.2;
 const CPU_SECONDS_MIN: f64 = 0.2;
 /// A quota or a debugger that held the generator back for this share of the run.
 const HELD_BACK_MAX: f64 = 0.05;
-/// A run that is cut off by the clock must last as long, or journal and compaction have no part in it.
-const SECONDS_MIN: f64 = 5.0;
 
 /// What a run left behind for the judge.
 pub(crate) struct Evidence<'a> {
@@ -50,7 +48,7 @@ pub(crate) struct Evidence<'a> {
     pub latency: &'a LatencySummary,
     /// What sleepers saw of this machine; `None` where nobody could watch.
     pub pauses: Option<&'a MachinePauses>,
-    /// Whether the work had an end of its own: one that is short then is just quickly done.
+    /// Whether the work had an end of its own, and the clock did not cut it off.
     pub has_natural_end: bool,
 }
 
@@ -113,11 +111,11 @@ fn not_steady(evidence: &Evidence<'_>) -> Option<Finding> {
         Steadiness::Drifting { from, to } => {
             Some(Finding::NotSteady { detail: format!("{what} went from {from:.0} to {to:.0}") })
         }
-        Steadiness::TooShort if !evidence.has_natural_end => {
-            let seconds = evidence.elapsed.as_secs_f64();
-            (seconds < SECONDS_MIN).then_some(Finding::Short { seconds })
+        Steadiness::TooShort => {
+            let ended = if evidence.has_natural_end { Ended::ByItself } else { Ended::ByClock };
+            Finding::of_length(evidence.elapsed.as_secs_f64(), ended)
         }
-        Steadiness::Steady | Steadiness::TooShort => None,
+        Steadiness::Steady => None,
     }
 }
 
@@ -231,5 +229,9 @@ mod tests {
         assert!(judge(&evidence).iter().any(|finding| matches!(finding, Finding::Short { .. })));
         evidence.has_natural_end = true;
         assert!(judge(&evidence).is_empty());
+        // Work that is done in less than a second shows no steady state either.
+        evidence.elapsed = Duration::from_millis(900);
+        (evidence.generator_cpu, evidence.generator_waited) = (Duration::ZERO, Duration::from_millis(900));
+        assert_eq!(judge(&evidence), [Finding::Short { seconds: 0.9 }]);
     }
 }

@@ -4,7 +4,7 @@ mod lab;
 
 use bunko_report::Report;
 use bunko_report::result::{Completion, Finding, Measurement, WorkerShare};
-use lab::{Done, Lab, Measured, only_measurement};
+use lab::{Done, Lab, Measured, REPORT, only_measurement};
 use std::process::Child;
 
 const SHORT: &str = "\
@@ -157,4 +157,76 @@ fn the_highest_rate_is_searched() {
     let wrong =
         lab.bench(&["find-max", "mine.toml", "--uri", &server.uri(), "--p99", "1s", "--phase", "nothing", "--quiet"]);
     assert!(wrong.refusal().contains("'nothing'"), "{}", wrong.stderr);
+}
+
+/// Each trial ends with the phase that is searched, and is one row of it.
+#[test]
+fn a_search_runs_nothing_that_it_throws_away() {
+    let server = Measured::start();
+    let lab = Lab::with_phases(
+        "[[phase]]\nname = 'load'\noperation.load = {}\n\
+         [[phase]]\nname = 'find'\noperation.find = {}\nload = { duration = '1200ms', connections = [1, 2] }\n\
+         [[phase]]\nname = 'insert'\noperation.insert = {}\nload = { requests = 10 }\n\
+         [[sweep]]\n'dataset.document-bytes' = [400, 500]\n'phase.insert.operation.insert.batch' = [1, 2]\n",
+    );
+    let search = |more: &[&str]| {
+        let arguments = ["find-max", "mine.toml", "--uri", &server.uri(), "--output", "max", "--phase", "find"];
+        let limits = ["--p99", "2s", "--start", "1000", "--trials", "1"];
+        lab.bench(&[&arguments[..], &limits, more].concat())
+    };
+    let done = search(&[]);
+    assert_eq!(done.code, Some(0), "{}{}", done.stderr, done.stdout);
+    assert!(done.stdout.contains("\nsearched: dataset.document-bytes 500, find, 2 x 1\n"), "{}", done.stdout);
+    assert!(done.stdout.contains("met (short)"), "{}", done.stdout);
+    assert!(
+        done.stderr.contains("searching with phase.find.load.connections=2 of 1, 2; --set chooses"),
+        "{}",
+        done.stderr
+    );
+    assert!(done.stderr.contains("[2/2]") && !done.stderr.contains("insert"), "{}", done.stderr);
+    let steps: Vec<_> = lab.report("max").steps.iter().map(|step| step.phase.clone()).collect();
+    assert_eq!(steps, ["load", "find"]);
+    for (change, expected) in [
+        ("phase.insert.load.requests=5", "the run ends behind phase 'find'"),
+        ("phase.find.load.rate=5", "find-max varies it, from --start on"),
+        ("repetitions=2", "find-max runs each rate once"),
+        ("servers=each-engine", "the command line says which servers are measured"),
+    ] {
+        let refusal = search(&["--set", change]);
+        assert!(refusal.refusal().ends_with(&format!("--set {change}: {expected}")), "{}", refusal.stderr);
+    }
+}
+
+/// Nothing is recommended from one run of each setting, or from runs of a moment; not on the terminal, not in a file.
+#[test]
+fn single_and_short_runs_are_named_and_recommend_nothing() {
+    let server = Measured::start();
+    let lab = Lab::with_phases(
+        "[[phase]]\nname = 'load'\noperation.load = {}\n[[phase]]\nname = 'dump'\noperation.dump = {}\n\
+         [[phase]]\nname = 'restore'\noperation.restore = {}\n\
+         [[sweep]]\n'phase.restore.operation.restore.workers' = [1, 2]\n",
+    );
+    let expected =
+        "nothing is recommended for restore: of 2 settings, 2 with a single run, 2 with runs shorter than a second";
+    let done = lab.run(&server.uri(), &[]);
+    assert!(done.stdout.starts_with("verdict: valid with cautions: "), "{}", done.stdout);
+    assert!(done.stdout.contains(&format!("\n{expected}\n")), "{}", done.stdout);
+    assert!(!done.stdout.contains("noise") && !done.stdout.contains("fastest"), "{}", done.stdout);
+    let read = |file: &str| std::fs::read_to_string(lab.path(REPORT).join(file)).expect("written");
+    let json: serde_json::Value = serde_json::from_str(&read("report.json")).expect("JSON");
+    assert_eq!(json["conclusions"]["recommendations"], serde_json::json!([expected]));
+    for step in json["conclusions"]["steps"].as_array().expect("a list") {
+        let badges: Vec<_> = step["badges"].as_array().expect("a list").iter().map(|badge| &badge["text"]).collect();
+        assert_eq!(badges, ["short", "single run"], "{step}");
+    }
+    let page = read("report.html");
+    assert!(page.contains(expected) && !page.contains("fastest restore"), "the page says it, too");
+    assert!(!page.contains("id=\"percentiles\""), "500 documents in one batch, and dumps: no curve");
+
+    let arguments = ["--repetitions", "3", "--uri", &server.uri(), "--output"];
+    for folder in ["a", "b"] {
+        lab.bench(&[&["run", "mine.toml"][..], &arguments, &[folder]].concat()).assert_ended();
+    }
+    let compared = lab.bench(&["compare", "a/report.json", "b/report.json"]);
+    assert!(compared.stdout.starts_with("too short to compare 4 steps: "), "{}", compared.stdout);
 }

@@ -4,7 +4,7 @@
 mod lab;
 
 use bunko_bench::Report;
-use bunko_bench::scenario::{BUILTIN, Limits, Role, Scenario, ScenarioSource};
+use bunko_bench::scenario::{BUILTIN, Limits, LoadSettings, Role, Scenario, ScenarioSource};
 use bunko_report::result::{Completion, Finding, Measurement, Outcome};
 use lab::{Lab, REPORT};
 
@@ -23,14 +23,14 @@ fn small(scenario: &Scenario) -> Vec<String> {
             set(format!("{setting}={last}"));
         }
     }
-    if scenario.load.duration.is_some() {
+    if sets(&scenario.load, "duration") {
         set("load.duration=300ms".to_owned());
     }
-    if scenario.load.warm_up.is_some() {
+    if sets(&scenario.load, "warm-up") {
         set("load.warm-up=30ms".to_owned());
     }
     for phase in &scenario.phase {
-        if phase.load.duration.is_some() {
+        if sets(&phase.load, "duration") {
             set(format!("phase.{}.load.duration=300ms", phase.name));
         }
         // Limits speak of sizes and times that this is far from.
@@ -41,8 +41,15 @@ fn small(scenario: &Scenario) -> Vec<String> {
     if scenario.allocation.is_some() {
         set("allocation.sizes=[4096, '1MiB']".to_owned());
     }
-    arguments.extend(["--scale".to_owned(), "500KB".to_owned()]);
+    // Where nothing loads the documents their number says nothing, and is refused.
+    if scenario.phase.iter().any(|phase| phase.operation.name() == "load") {
+        arguments.extend(["--scale".to_owned(), "500KB".to_owned()]);
+    }
     arguments
+}
+
+fn sets(load: &LoadSettings, setting: &str) -> bool {
+    load.names().iter().any(|name| name == setting)
 }
 
 /// What a busy machine and a run of 300 ms may well be told.
@@ -54,6 +61,7 @@ fn is_about_time(finding: &Finding) -> bool {
             | Finding::GeneratorBound { .. }
             | Finding::RateNotKept { .. }
             | Finding::NotSettled { .. }
+            | Finding::LoopDevice(_)
     )
 }
 

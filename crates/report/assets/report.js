@@ -10,15 +10,35 @@ const nines = (x) => {
   const share = 100 - 100 / x;
   return `${share.toFixed(Math.max(0, Math.round(Math.log10(x)) - 2))} %`;
 };
-const CURVES_AT_FIRST = 6;
-const shownCurves = new Set(curves.map((_, index) => index).slice(0, CURVES_AT_FIRST));
+// Curves that are shown at a time at most; more are turned like pages, phase by phase.
+const CURVES_MAX = 8;
+const curvePages = () => {
+  const indexes = curves.map((_, index) => index);
+  if (curves.length <= CURVES_MAX) return [{ label: "all steps", indexes }];
+  return [...new Set(curves.map(({ group }) => group))].flatMap((group) => {
+    const ofGroup = indexes.filter((index) => curves[index].group === group);
+    const count = ofGroup.length;
+    const pages = [];
+    for (let from = 0; from < count; from += CURVES_MAX) {
+      const place = count > CURVES_MAX ? ` (${from + 1} to ${Math.min(from + CURVES_MAX, count)} of ${count})` : "";
+      pages.push({ label: `${group}${place}`, indexes: ofGroup.slice(from, from + CURVES_MAX) });
+    }
+    return pages;
+  });
+};
+const pages = curvePages();
+const pageChoice = document.getElementById("curves-page");
+let page = pages[0];
+let shownCurves = new Set(page.indexes);
 
+// As everywhere, a percentile needs ten requests beyond it.
+const BEYOND_MIN = 10;
 const curveData = (curve) => {
   const xs = [];
   const ys = [];
   for (const [quantile, latency] of curve.points) {
-    // Beyond one request in as many as there were, nothing is known.
-    const x = Math.min(curve.samples, quantile < 1 ? 1 / (1 - quantile) : curve.samples);
+    const x = quantile < 1 ? 1 / (1 - quantile) : Infinity;
+    if (x > curve.samples / BEYOND_MIN) break;
     if (xs.length > 0 && x <= xs.at(-1)) ys[ys.length - 1] = latency;
     else {
       xs.push(x);
@@ -38,13 +58,14 @@ const drawCurves = () => {
   const holder = document.getElementById("curves-chart");
   clear(holder);
   const shown = [...shownCurves].sort((a, b) => a - b);
-  const lines = shown.map((index) => ({ label: curves[index].label, width: 2, points: { show: false }, ...lineStyle(index) }));
+  const lines = shown.map((index) => ({ label: curves[index].label, width: 2, points: { show: false }, ...lineStyle(page.indexes.indexOf(index)) }));
   const data = shown.length > 0 ? uPlot.join(shown.map((index) => tables[index])) : [[1, 100], []];
   const end = Math.max(100, ...shown.map((index) => tables[index][0].at(-1)));
   const outputs = [...document.querySelectorAll("#curves-lines output")];
   const showValues = (chart) => {
     const x = chart.cursor.left >= 0 ? chart.posToVal(chart.cursor.left, "x") : undefined;
-    outputs.forEach((output, index) => {
+    outputs.forEach((output, place) => {
+      const index = page.indexes[place];
       const value = x === undefined || !shownCurves.has(index) ? undefined : valueAt(x, tables[index]);
       output.value = value === undefined ? "" : micros(value);
     });
@@ -71,10 +92,10 @@ const drawCurves = () => {
 const listCurves = () => {
   const list = document.getElementById("curves-lines");
   list.replaceChildren(
-    ...curves.map((curve, index) => {
+    ...page.indexes.map((index, place) => {
       const box = element("input", { type: "checkbox", checked: shownCurves.has(index) });
       const swatch = element("span", { className: "swatch" });
-      const { stroke, dash } = lineStyle(index);
+      const { stroke, dash } = lineStyle(place);
       swatch.style.borderTopColor = stroke;
       swatch.style.borderTopStyle = ["solid", "dashed", "dotted"][Math.min(2, DASHES.indexOf(dash))];
       box.addEventListener("change", () => {
@@ -82,10 +103,18 @@ const listCurves = () => {
         else shownCurves.delete(index);
         drawCurves();
       });
-      const name = element("span", { className: "name" }, curve.label);
-      return element("li", {}, element("label", {}, box, swatch, name, element("output", {})));
+      const name = element("span", { className: "name" }, curves[index].label);
+      // One curve is not chosen from anything.
+      const choice = page.indexes.length > 1 ? [box] : [];
+      return element("li", {}, element("label", {}, ...choice, swatch, name, element("output", {})));
     }),
   );
+};
+const turnPage = () => {
+  page = pages[pageChoice.value];
+  shownCurves = new Set(page.indexes);
+  listCurves();
+  drawCurves();
 };
 
 // ---- one run, second by second --------------------------------------------------------------------------------------
@@ -157,8 +186,12 @@ const PANELS = [
 // Lines that are left out where they are 0 throughout.
 const QUIET = new Set(["errors/s", "read/s", "faults/s"]);
 
-const worthShowing = ([name, points]) =>
-  points.some(([, value]) => value !== null && value !== undefined && (value !== 0 || !QUIET.has(name)));
+// A line needs two points.
+const POINTS_MIN = 2;
+const worthShowing = ([name, points]) => {
+  const known = points.filter(([, value]) => value !== null && value !== undefined);
+  return known.length >= POINTS_MIN && (!QUIET.has(name) || known.some(([, value]) => value !== 0));
+};
 
 const drawPanel = (holder, panel, run) => {
   let lines = panel.lines.map(([name, points]) => [name, points(run)]).filter(worthShowing);
@@ -193,20 +226,32 @@ const counterChoice = document.getElementById("series-counter");
 
 const chosenRun = () => report.steps[stepChoice.value].runs[runChoice.value].outcome;
 const option = (value, text) => element("option", { value, textContent: text });
+// Hides a choice among nothing.
+const hideIdle = (choice) => (choice.parentElement.hidden = choice.options.length < 2);
+// Dozens of names are found by the part of the server that they belong to.
+const grouped = (names) => {
+  const groups = [...new Set(names.map((name) => name.split(".")[0]))];
+  return groups.map((group) => {
+    const ofGroup = names.filter((name) => name.split(".")[0] === group);
+    return element("optgroup", { label: group }, ...ofGroup.map((name) => option(name, name)));
+  });
+};
 
 const chooseStep = () => {
   const measured = report.steps[stepChoice.value].runs.map((run, index) => [run, index]).filter(([run]) => run.outcome.outcome === "measured");
   runChoice.replaceChildren(...measured.map(([run, index]) => option(index, run.repetition)));
-  runChoice.parentElement.hidden = measured.length < 2;
+  hideIdle(runChoice);
   chooseRun();
 };
 const chooseRun = () => {
-  const names = new Set(chosenRun().server.flatMap((entry) => Object.keys(entry.status)));
+  // A counter that stood at 0 throughout has nothing to show.
+  const counted = chosenRun().server.flatMap((entry) => Object.entries(entry.status)).filter(([, value]) => value !== 0);
+  const names = new Set(counted.map(([name]) => name));
   // Operations tell most; connections, which come first in the alphabet, least.
   const before = counterChoice.value || [...names].sort().find((name) => name.startsWith("opcounters."));
-  counterChoice.replaceChildren(...[...names].sort().map((name) => option(name, name)));
+  counterChoice.replaceChildren(...grouped([...names].sort()));
   if (names.has(before)) counterChoice.value = before;
-  counterChoice.parentElement.hidden = names.size === 0;
+  hideIdle(counterChoice);
   drawRun();
 };
 const drawRun = () => {
@@ -242,6 +287,7 @@ const begin = () => {
     stepChoice.addEventListener("change", chooseStep);
     runChoice.addEventListener("change", chooseRun);
     counterChoice.addEventListener("change", drawRun);
+    hideIdle(stepChoice);
     document.querySelectorAll("a[data-step]").forEach((link) =>
       link.addEventListener("click", () => {
         stepChoice.value = link.dataset.step;
@@ -251,6 +297,8 @@ const begin = () => {
     chooseStep();
   }
   if (curves.length > 0) {
+    pageChoice?.replaceChildren(...pages.map(({ label }, index) => option(index, label)));
+    pageChoice?.addEventListener("change", turnPage);
     listCurves();
     drawCurves();
   }

@@ -122,6 +122,8 @@ pub enum Verdict {
     WithinDrift,
     /// A side has fewer repetitions than an interval needs.
     TooFewRepetitions,
+    /// A side has runs shorter than a second, which say nothing of longer ones.
+    TooShort,
 }
 
 impl fmt::Display for Verdict {
@@ -133,6 +135,7 @@ impl fmt::Display for Verdict {
             Self::NoDifference => "no significant difference",
             Self::WithinDrift => "within the machine's drift",
             Self::TooFewRepetitions => "too few repetitions",
+            Self::TooShort => "too short",
         })
     }
 }

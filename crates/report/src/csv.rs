@@ -59,6 +59,8 @@ const FIGURES: &[RunColumn] = &[
     ("server_cpu_s", |row| row.figure(|run| run.server_cpu_seconds)),
     ("server_resident_bytes", |row| row.figure(|run| run.server_resident_bytes.map(|bytes| bytes as f64))),
     ("server_resident_max_bytes", |row| row.figure(|run| run.server_resident_max_bytes().map(|bytes| bytes as f64))),
+    ("loop_cpu_s", |row| row.figure(|run| run.loop_device()?.cpu_seconds)),
+    ("loop_shared_cpu_s", |row| row.figure(|run| run.loop_device()?.shared_cpu_seconds)),
     ("settled_after_s", |row| row.figure(|run| run.settling.map(|settling| settling.seconds))),
     ("settled_server_cpu_s", |row| row.figure(Measurement::settled_cpu_seconds)),
     ("latency_p999_change", |row| row.figure(|run| run.p999_trend.map(|trend| trend.change()))),

@@ -59,7 +59,7 @@ pub fn render(report: &Report) -> String {
 }
 
 /// Draws a phase's first run on a target as an SVG file: throughput, latency, disk and memory over time. `None` where that
-/// phase has no figures on that target.
+/// phase has no figures on that target; a run that is too short for a line has a note instead.
 pub fn render_chart(report: &Report, target: usize, phase: &str) -> Option<String> {
     still::render(report, target, phase)
 }

@@ -1,5 +1,6 @@
 //! A report's file.
 
+use crate::conclusions::Concluded;
 use crate::error::ReportError;
 use crate::result::{FORMAT, Report};
 use serde::Deserialize;
@@ -29,14 +30,22 @@ impl Report {
         serde_json::from_str(&text).map_err(not_a_report)
     }
 
-    /// Writes the report as JSON on one line.
+    /// Writes the report and its conclusions as JSON on one line.
     /// # Errors
     /// What the file system said.
     pub fn write_json(&self, path: &Path) -> io::Result<()> {
         let mut file = BufWriter::new(fs::File::create(path)?);
-        serde_json::to_writer(&mut file, self)?;
+        serde_json::to_writer(&mut file, &Concluded::of(self))?;
         file.write_all(b"\n")?;
         file.flush()
+    }
+
+    /// The report and its conclusions as JSON on one line.
+    ///
+    /// # Panics
+    /// Never: the model has string keys only.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(&Concluded::of(self)).expect("the model has string keys only")
     }
 }
 
@@ -44,6 +53,22 @@ impl Report {
 mod tests {
     use super::*;
     use crate::fixture;
+
+    /// A program that reads the file sees what the terminal says.
+    #[test]
+    fn conclusions_stand_beside_the_figures() {
+        let mut report = fixture::restores();
+        report.steps.iter_mut().for_each(|step| step.runs.truncate(1));
+        let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
+        let conclusions = &json["conclusions"];
+        assert_eq!(conclusions["verdict"], report.verdict());
+        assert_eq!(conclusions["badges"][0]["text"], "single run");
+        assert_eq!(conclusions["steps"][3]["badges"][0]["text"], "single run");
+        let recommendation = conclusions["recommendations"][0].as_str().unwrap();
+        assert!(recommendation.starts_with("nothing is recommended for restore"), "{recommendation}");
+        let findings = conclusions["findings"].as_array().unwrap();
+        assert!(findings.iter().any(|finding| finding.as_str().unwrap().starts_with("single run: ")), "{findings:?}");
+    }
 
     #[test]
     fn what_is_written_is_read_back() {

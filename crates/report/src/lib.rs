@@ -11,6 +11,7 @@
 extern crate self as bunko_report;
 
 pub mod compare;
+mod conclusions;
 pub mod csv;
 mod error;
 #[cfg(test)]

@@ -1,14 +1,13 @@
-//! Which settings a matrix of dumps and restores speaks for.
+//! Which settings a matrix of dumps and restores speaks for, and whether it speaks for any.
 
+use crate::compare::benjamini_hochberg;
 use crate::number::figure;
 use crate::result::{Report, Severity, Step};
 use crate::step_label;
-use bunko_statistics::{Estimate, Ratio, Significance};
+use bunko_statistics::{Estimate, Ratio, SAMPLES_MIN, Significance};
 
-/// Where there are too few repetitions to tell, differences up to this share of the fastest count as noise.
-const NOISE: f64 = 0.05;
 /// Settings that are named as being as fast, at most.
-const NAMED_MAX: usize = 4;
+const NAMED_MAX: usize = 5;
 
 /// One line for each phase that dumps or restores in several ways, on each target.
 pub(crate) fn of_report(report: &Report) -> Vec<String> {
@@ -27,7 +26,8 @@ pub(crate) fn of_report(report: &Report) -> Vec<String> {
     lines
 }
 
-/// `fastest restore: workers 8: 312,000 docs/s; within noise of it: workers 4 (0.98 x)`.
+/// `fastest restore: workers 8: 312,000 docs/s; every other setting is slower by more than chance explains`, or the
+/// settings that cannot be told apart, or why nothing is recommended.
 fn of_steps(report: &Report, phase: &str, steps: &[&Step]) -> Option<String> {
     let mut ranked: Vec<(&Step, f64)> =
         steps.iter().filter_map(|step| Some((*step, Estimate::of(&rates(step))?.median))).collect();
@@ -36,20 +36,58 @@ fn of_steps(report: &Report, phase: &str, steps: &[&Step]) -> Option<String> {
     if others.is_empty() {
         return None;
     }
-    let equals: Vec<String> = others
-        .iter()
-        .filter(|(step, rate)| is_within_noise(fastest, step, rate / highest))
-        .map(|(step, rate)| format!("{} ({:.2} x)", settings(step), rate / highest))
-        .collect();
-    let named = equals.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join("; ");
-    let equals = match equals.len() {
-        0 => "nothing else is within noise of it".to_owned(),
-        1..=NAMED_MAX => format!("within noise of it: {named}"),
-        count => format!("within noise of it: {named}; and {} more", count - NAMED_MAX),
-    };
     let target = step_label::target(report, fastest).map_or(String::new(), |target| format!(" on {target}"));
-    let basis = if has_intervals(fastest) { "" } else { " (too few repetitions for an interval: 5 % count as noise)" };
-    Some(format!("fastest {phase}{target}: {}: {} docs/s; {equals}{basis}", settings(fastest), figure(highest)))
+    if let Some(reason) = inconclusive(&ranked) {
+        return Some(format!("nothing is recommended for {phase}{target}: {reason}"));
+    }
+    let named = |(step, rate): &(&Step, f64)| format!("{} ({} docs/s)", settings(step), figure(*rate));
+    let equals = equals(fastest, others);
+    if equals.is_empty() {
+        return Some(format!(
+            "fastest {phase}{target}: {}: {} docs/s; every other setting is slower by more than chance explains",
+            settings(fastest),
+            figure(highest)
+        ));
+    }
+    let together: Vec<String> = std::iter::once(named(&ranked[0])).chain(equals.into_iter().map(named)).collect();
+    let more = match together.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    Some(format!(
+        "fastest {phase}{target}: not one setting but {} that the repetitions cannot tell apart: {}{more}",
+        together.len(),
+        together.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join("; ")
+    ))
+}
+
+/// Why these figures allow no recommendation: a setting that was tried too seldom or too briefly may be the fastest, or
+/// may only seem so.
+fn inconclusive(ranked: &[(&Step, f64)]) -> Option<String> {
+    let count = |is_it: &dyn Fn(&Step) -> bool| ranked.iter().filter(|(step, _)| is_it(step)).count();
+    let reasons = [
+        (count(&|step| step.measurements().count() == 1), "with a single run"),
+        (count(&|step| (2..SAMPLES_MIN).contains(&step.measurements().count())), "with two runs"),
+        (count(&Step::is_brief), "with runs shorter than a second"),
+    ];
+    let found: Vec<String> =
+        reasons.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    (!found.is_empty()).then(|| format!("of {} settings, {}", ranked.len(), found.join(", ")))
+}
+
+/// The settings whose difference from the fastest chance may explain. Among many settings some differ by chance, so the
+/// differences are judged together, as those of a comparison are.
+fn equals<'r, 's>(fastest: &Step, others: &'r [(&'s Step, f64)]) -> Vec<&'r (&'s Step, f64)> {
+    let ratios: Vec<Option<Ratio>> = others.iter().map(|(step, _)| Ratio::of(&rates(fastest), &rates(step))).collect();
+    let chance = |ratio: &Ratio| match ratio.significance {
+        Significance::Lower => ratio.p_value.unwrap_or(1.0),
+        Significance::Higher | Significance::NoDifference | Significance::TooFewSamples => 1.0,
+    };
+    let limit = benjamini_hochberg(ratios.iter().flatten().map(chance).collect());
+    let is_slower = |ratio: &Ratio| limit.is_some_and(|limit| chance(ratio) <= limit);
+    // A rate of 0 has no ratio, and is slower than any other.
+    let is_equal = |ratio: &Option<Ratio>| ratio.as_ref().is_some_and(|ratio| !is_slower(ratio));
+    others.iter().zip(&ratios).filter(|(_, ratio)| is_equal(ratio)).map(|(other, _)| other).collect()
 }
 
 /// `compression zstd, workers 8`.
@@ -57,18 +95,6 @@ fn settings(step: &Step) -> String {
     let last = |setting: &str| setting.rsplit('.').next().unwrap_or_default().to_owned();
     let named: Vec<_> = step.variant.iter().map(|(setting, value)| format!("{} {value}", last(setting))).collect();
     named.join(", ")
-}
-
-fn is_within_noise(fastest: &Step, step: &Step, share: f64) -> bool {
-    match Ratio::of(&rates(fastest), &rates(step)).map(|ratio| ratio.significance) {
-        Some(Significance::Lower) => false,
-        Some(Significance::Higher | Significance::NoDifference) => true,
-        Some(Significance::TooFewSamples) | None => share >= 1.0 - NOISE,
-    }
-}
-
-fn has_intervals(step: &Step) -> bool {
-    Estimate::of(&rates(step)).is_some_and(|estimate| estimate.interval.is_some())
 }
 
 /// A restore that lost documents is not fast.
@@ -87,12 +113,29 @@ mod tests {
     use crate::result::{Finding, Outcome};
 
     #[test]
-    fn the_fastest_is_named_with_what_cannot_be_told_from_it() {
+    fn settings_that_cannot_be_told_apart_are_named_together() {
         let lines = of_report(&fixture::restores());
-        assert_eq!(lines.len(), 1, "{lines:?}");
-        assert!(lines[0].starts_with("fastest restore: compression zstd, workers 8: "), "{lines:?}");
-        assert!(lines[0].contains("within noise of it: compression zstd, workers 4"), "{lines:?}");
-        assert!(!lines[0].contains("workers 1 ") && !lines[0].contains("gzip"), "{lines:?}");
+        assert_eq!(
+            lines,
+            [
+                "fastest restore: not one setting but 2 that the repetitions cannot tell apart: compression zstd, workers 8 \
+              (200,000 docs/s); compression zstd, workers 4 (198,000 docs/s)"
+            ]
+        );
+    }
+
+    #[test]
+    fn one_that_is_faster_than_all_others_is_the_fastest() {
+        let mut report = fixture::restores();
+        for run in &mut report.steps[2].runs {
+            if let Outcome::Measured(measurement) = &mut run.outcome {
+                measurement.documents_per_second *= 0.5;
+            }
+        }
+        let lines = of_report(&report);
+        let expected = "fastest restore: compression zstd, workers 8: 200,000 docs/s; every other setting is slower by more \
+                        than chance explains";
+        assert_eq!(lines, [expected]);
     }
 
     #[test]
@@ -108,10 +151,29 @@ mod tests {
         assert!(of_report(&report)[0].starts_with("fastest restore: compression zstd, workers 4: "));
     }
 
+    /// Whatever the figures are: nothing is the fastest, and nothing within noise of anything.
     #[test]
-    fn single_runs_are_within_noise_of_each_other_by_a_share() {
+    fn few_or_brief_runs_recommend_nothing() {
+        for (runs, seconds, expected) in [
+            (1, 2.0, "of 4 settings, 4 with a single run"),
+            (2, 2.0, "of 4 settings, 4 with two runs"),
+            (3, 0.9, "of 4 settings, 4 with runs shorter than a second"),
+            (1, 0.1, "of 4 settings, 4 with a single run, 4 with runs shorter than a second"),
+        ] {
+            let mut report = fixture::restores();
+            for step in &mut report.steps {
+                step.runs.truncate(runs);
+                for run in &mut step.runs {
+                    if let Outcome::Measured(measurement) = &mut run.outcome {
+                        measurement.elapsed_seconds = seconds;
+                    }
+                }
+            }
+            assert_eq!(of_report(&report), [format!("nothing is recommended for restore: {expected}")]);
+        }
+        // One setting that was tried once may be the fastest.
         let mut report = fixture::restores();
-        report.steps.iter_mut().for_each(|step| step.runs.truncate(1));
-        assert!(of_report(&report)[0].ends_with("(too few repetitions for an interval: 5 % count as noise)"));
+        report.steps[1].runs.truncate(1);
+        assert_eq!(of_report(&report), ["nothing is recommended for restore: of 4 settings, 1 with a single run"]);
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Column {
 pub(crate) const THROUGHPUT: &[Column] = &[
     Column {
         heading: "docs/s",
-        about: "documents per second; the median where the step was repeated",
+        about: "documents per second; with three repetitions and more their median, with two the middle between them",
         cell: |summary| summary.documents_per_second.as_ref().map(|rate| figure(rate.median)),
     },
     Column {
@@ -182,6 +182,24 @@ pub(crate) const FIGURES: &[Column] = &[
         about: "processor time of the server, 100 = one processor",
         cell: |summary| {
             let busy = |run: &Measurement| rate(run.server_cpu_seconds? * 100.0, run.elapsed_seconds);
+            summary.median(busy).map(figure)
+        },
+    },
+    Column {
+        heading: "loop CPU %",
+        about: "processor time of kernel threads while they worked for the loop device alone that the server's files lie \
+                on, 100 = one processor",
+        cell: |summary| {
+            let busy = |run: &Measurement| rate(run.loop_device()?.cpu_seconds? * 100.0, run.elapsed_seconds);
+            summary.median(busy).map(figure)
+        },
+    },
+    Column {
+        heading: "shared CPU %",
+        about: "processor time of kernel threads that worked for that loop device and for others: how much of it is the \
+                loop device's cannot be told",
+        cell: |summary| {
+            let busy = |run: &Measurement| rate(run.loop_device()?.shared_cpu_seconds? * 100.0, run.elapsed_seconds);
             summary.median(busy).map(figure)
         },
     },

@@ -18,6 +18,11 @@ pub(crate) fn without_target(step: &Step) -> String {
     parts.join(", ")
 }
 
+/// The group of a step in long lists: `lsm: insert`.
+pub(crate) fn group(report: &Report, step: &Step) -> String {
+    target(report, step).map_or_else(|| step.phase.clone(), |target| format!("{target}: {}", step.phase))
+}
+
 /// Connections x requests in flight on each.
 pub(crate) fn concurrency(step: &Step) -> String {
     format!("{} x {}", step.connections, step.in_flight)

@@ -81,6 +81,16 @@ pub(crate) fn of_report(report: &Report) -> (Vec<StepSummary<'_>>, Option<Baseli
     (summaries.collect(), baseline)
 }
 
+/// Fewer requests have no percentile at all, and so no curve.
+pub(crate) const REQUESTS_MIN: u64 = 20;
+
+/// Whether a curve can be drawn of a step's latencies: it has requests enough, and is no dump or restore, which is one
+/// request.
+pub(crate) fn has_curve(step: &Step) -> bool {
+    let requests = step.measurements().filter(|run| run.transfer.is_none()).map(|run| run.latency.samples);
+    requests.sum::<u64>() >= REQUESTS_MIN
+}
+
 /// Latencies of all repetitions in one histogram.
 pub(crate) fn pooled_histogram(step: &Step) -> Option<LatencyHistogram> {
     pool(step.measurements().map(|measurement| measurement.histogram.as_str()))

@@ -4,7 +4,7 @@ mod grid;
 mod transfers;
 
 use crate::number::{self, bytes, duration, figure, utc};
-use crate::result::{AllocationRecord, Report, TargetRecord, Transport};
+use crate::result::{AllocationRecord, LoopDeviceUse, Report, TargetRecord, Transport};
 use crate::step_columns::{self, Column};
 use crate::step_summary::{self, StepSummary};
 use crate::{machine_pauses, step_label, storage_rows};
@@ -204,7 +204,9 @@ fn ratio(summary: &StepSummary<'_>) -> Option<String> {
         Some((low, high)) => {
             format!("{} ({}..{})", number::ratio(relative.ratio), number::ratio(low), number::ratio(high))
         }
-        None => number::ratio(relative.ratio),
+        None if relative.is_baseline => number::ratio(relative.ratio),
+        // It has no interval, and two digits behind the point would promise one.
+        None => format!("~{}", number::ratio(relative.ratio)),
     })
 }
 
@@ -240,6 +242,16 @@ fn allocations(report: &Report, width: usize) -> Vec<String> {
     grid.add("median s", Side::Right, records.iter().map(|record| of(&record.seconds)));
     grid.add("max s", Side::Right, records.iter().map(slowest));
     grid.add("sync s", Side::Right, records.iter().map(|record| of(&record.sync_seconds)));
+    let badges = |record: &AllocationRecord| {
+        let texts: Vec<_> = record.badges().into_iter().map(|badge| badge.text).collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
+    };
+    grid.add("badges", Side::Left, records.iter().map(badges));
+    let cpu = |figure_of: fn(&LoopDeviceUse) -> Option<f64>| {
+        records.iter().map(move |record| record.loop_device.as_ref().and_then(figure_of).map(figure))
+    };
+    grid.add("loop CPU s", Side::Right, cpu(|device| device.cpu_seconds));
+    grid.add("shared CPU s", Side::Right, cpu(|device| device.shared_cpu_seconds));
     grid.add("refused", Side::Left, records.iter().map(|record| record.refused.clone()));
     grid.lines(2, width)
 }

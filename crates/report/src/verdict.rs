@@ -1,17 +1,23 @@
 //! What to think of a report's figures.
 
-use crate::result::{Badge, Completion, Finding, Measurement, Outcome, Report, Severity, Step};
+use crate::number::bytes;
+use crate::result::{AllocationRecord, Badge, Completion, Finding, Measurement, Outcome, Report, Severity, Step};
 use crate::step_label;
 use std::fmt;
 
+/// Rows that a flaw names; the others are counted.
+const PLACES_MAX: usize = 6;
+
 /// A kind of finding and all the rows that it was made in.
-pub(crate) struct Flaw<'a> {
+pub(crate) struct Flaw {
     /// The first of its kind.
-    pub(crate) finding: &'a Finding,
+    pub(crate) finding: Finding,
     /// The row of that one, and the other rows: the step and, where it was repeated, the repetitions.
     pub(crate) places: Vec<String>,
     /// Whether the finding says the same of all of them.
     pub(crate) says_the_same: bool,
+    /// Whether all runs of all rows have it.
+    is_everywhere: bool,
 }
 
 impl Report {
@@ -36,6 +42,8 @@ impl Report {
             Completion::Failed { .. } => vec![badge("failed", Severity::Invalid)],
         };
         self.steps.iter().for_each(|step| add_distinct(&mut badges, step.all_badges()));
+        let of_allocations = self.allocations.iter().flat_map(AllocationRecord::findings);
+        add_distinct(&mut badges, of_allocations.map(|finding| finding.badge()));
         finish(badges)
     }
 
@@ -47,22 +55,29 @@ impl Report {
     }
 
     /// Everything that was found, the worst first, otherwise in the order of running. What was found in many rows is one.
-    pub(crate) fn flaws(&self) -> Vec<Flaw<'_>> {
-        let mut flaws: Vec<Flaw<'_>> = Vec::new();
+    pub(crate) fn flaws(&self) -> Vec<Flaw> {
+        let mut flaws: Vec<Flaw> = Vec::new();
         for step in &self.steps {
             let label = step_label::full(self, step);
             for (repetitions, finding) in findings_of(step) {
-                let known = flaws.iter_mut().find(|flaw| flaw.finding.badge() == finding.badge());
-                let flaw = match known {
-                    Some(flaw) => flaw,
-                    None => {
-                        flaws.push(Flaw { finding, places: Vec::new(), says_the_same: true });
-                        flaws.last_mut().expect("just pushed")
-                    }
+                let is_whole = repetitions.len() == step.measurements().count();
+                let place = match finding {
+                    // It is a finding on the step, not on a run.
+                    Finding::FewRuns { .. } => label.clone(),
+                    _ => place(&label, step, &repetitions),
                 };
-                flaw.says_the_same &= flaw.finding.to_string() == finding.to_string();
-                flaw.places.push(place(&label, step, &repetitions));
+                add(&mut flaws, finding, place, is_whole);
             }
+        }
+        for record in &self.allocations {
+            for finding in record.findings() {
+                add(&mut flaws, finding, format!("allocation on {}", record.label()), true);
+            }
+        }
+        let steps = self.steps.iter().filter(|step| step.measurements().next().is_some()).count();
+        let rows = steps + self.allocations.iter().filter(|record| !record.seconds.is_empty()).count();
+        for flaw in &mut flaws {
+            flaw.is_everywhere &= flaw.places.len() == rows;
         }
         flaws.sort_by_key(|flaw| std::cmp::Reverse(flaw.finding.severity()));
         flaws
@@ -97,7 +112,8 @@ impl Report {
         };
         let others = match flaws.len() - 1 {
             0 => None,
-            others => Some(format!("{others} more")),
+            1 => Some("1 more finding".to_owned()),
+            others => Some(format!("{others} more findings")),
         };
         let more: Vec<_> = rows.into_iter().chain(others).collect();
         let more = if more.is_empty() { String::new() } else { format!(" (and {}, below)", more.join(" and ")) };
@@ -131,17 +147,33 @@ impl Report {
     }
 }
 
-/// The findings of a step's runs, each with its repetitions: of one kind the first.
-fn findings_of(step: &Step) -> Vec<(Vec<u32>, &Finding)> {
-    let mut found: Vec<(Vec<u32>, &Finding)> = Vec::new();
+/// Notes a finding and the row that it was made in. `is_whole` where all runs of that row have it.
+fn add(flaws: &mut Vec<Flaw>, finding: Finding, place: String, is_whole: bool) {
+    match flaws.iter_mut().find(|flaw| flaw.finding.badge() == finding.badge()) {
+        Some(flaw) => {
+            flaw.says_the_same &= flaw.finding.to_string() == finding.to_string();
+            flaw.is_everywhere &= is_whole;
+            flaw.places.push(place);
+        }
+        None => flaws.push(Flaw { finding, places: vec![place], says_the_same: true, is_everywhere: is_whole }),
+    }
+}
+
+/// The findings of a step's runs, each with its repetitions: of one kind the first. Behind them stands the finding on
+/// their number.
+fn findings_of(step: &Step) -> Vec<(Vec<u32>, Finding)> {
+    let mut found: Vec<(Vec<u32>, Finding)> = Vec::new();
     for run in &step.runs {
         for finding in run.measurement().into_iter().flat_map(|measurement| &measurement.findings) {
             match found.iter_mut().find(|(_, known)| known.badge() == finding.badge()) {
                 Some((repetitions, _)) => repetitions.push(run.repetition),
-                None => found.push((vec![run.repetition], finding)),
+                None => found.push((vec![run.repetition], finding.clone())),
             }
         }
     }
+    let measured = step.runs.iter().filter(|run| run.measurement().is_some());
+    let repetitions: Vec<u32> = measured.map(|run| run.repetition).collect();
+    found.extend(Finding::of_runs(repetitions.len()).map(|finding| (repetitions, finding)));
     found
 }
 
@@ -156,15 +188,43 @@ fn place(label: &str, step: &Step, repetitions: &[u32]) -> String {
     }
 }
 
-impl fmt::Display for Flaw<'_> {
+impl Flaw {
+    /// The rows, the first one left out where `skipped` is 1; of many only how many they are.
+    pub(crate) fn rows(&self, skipped: usize) -> String {
+        let places = &self.places[skipped..];
+        if self.is_everywhere && places.len() > PLACES_MAX {
+            return if skipped == 0 { format!("all {} rows", places.len()) } else { "all other rows".to_owned() };
+        }
+        let named = places.iter().take(PLACES_MAX).map(String::as_str).collect::<Vec<_>>().join("; ");
+        match places.len().saturating_sub(PLACES_MAX) {
+            0 => named,
+            1 => format!("{named}; and 1 more row"),
+            more => format!("{named}; and {more} more rows"),
+        }
+    }
+}
+
+impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.places.as_slice() {
             [place] => write!(f, "{place}: {}", self.finding),
-            [first, others @ ..] if !self.says_the_same => {
-                write!(f, "{first}: {}; likewise with other figures {}", self.finding, others.join("; "))
+            [first, ..] if !self.says_the_same => {
+                write!(f, "{first}: {}; likewise with other figures {}", self.finding, self.rows(1))
             }
-            places => write!(f, "{}: {}", self.finding, places.join("; ")),
+            _ => write!(f, "{}: {}", self.finding, self.rows(0)),
         }
+    }
+}
+
+impl AllocationRecord {
+    /// `ext3, zero-fill, 2.15 GB`
+    pub(crate) fn label(&self) -> String {
+        format!("{}, {}, {}", self.filesystem, self.method, bytes(self.bytes as f64))
+    }
+
+    /// The badges that stand beside its figures; none where there are no figures.
+    pub(crate) fn badges(&self) -> Vec<Badge> {
+        if self.seconds.is_empty() { Vec::new() } else { finish(self.findings().iter().map(Finding::badge).collect()) }
     }
 }
 
@@ -195,8 +255,7 @@ impl Step {
         if self.runs.is_empty() {
             badges.push(badge("not run", Severity::Caution));
         }
-        let findings = self.measurements().flat_map(|measurement| &measurement.findings);
-        add_distinct(&mut badges, findings.map(Finding::badge));
+        add_distinct(&mut badges, findings_of(self).iter().map(|(_, finding)| finding.badge()));
         badges
     }
 }
@@ -231,18 +290,21 @@ mod tests {
         let mut report = fixture::plain();
         assert_eq!(
             report.verdict(),
-            "valid: no errors, counts verified, contents of 1,000 verified, the generator had time to spare"
+            "valid: no errors, counts verified, contents of 3,000 verified, the generator had time to spare"
         );
         assert_eq!(report.badges(), [badge("valid", Severity::Good)]);
 
         fixture::measurement(&mut report.steps[0]).findings = vec![Finding::Short { seconds: 2.4 }];
-        assert_eq!(report.verdict(), "valid with cautions: insert, 1 x 1: short: 2.4 s do not show a steady state");
+        assert_eq!(
+            report.verdict(),
+            "valid with cautions: insert, 1 x 1, repetition 1: short: 2.4 s do not show a steady state"
+        );
         fixture::measurement(&mut report.steps[0])
             .findings
             .push(Finding::Errors { count: 3, first: "E11000 duplicate key".into() });
         assert_eq!(
             report.verdict(),
-            "not valid: insert, 1 x 1: 3 errors, the first: E11000 duplicate key (and 1 more, below)"
+            "not valid: insert, 1 x 1, repetition 1: 3 errors, the first: E11000 duplicate key (and 1 more finding, below)"
         );
         assert_eq!(report.badges(), [badge("errors", Severity::Invalid), badge("short", Severity::Caution)]);
         assert_eq!(report.severity(), Severity::Invalid);
@@ -270,6 +332,46 @@ mod tests {
         assert!(said(&report)[0].contains("steady state; likewise with other figures lsm: insert, 1 x 100, all"));
     }
 
+    /// One run, or two, show nothing of how far another would differ: no such step is `valid` without a word.
+    #[test]
+    fn a_step_with_fewer_than_three_runs_says_so() {
+        let mut report = fixture::plain();
+        report.steps[0].runs.truncate(2);
+        assert_eq!(report.verdict(), "valid with cautions: insert, 1 x 1: two runs: an interval needs three");
+        report.steps[0].runs.truncate(1);
+        let expected =
+            "valid with cautions: insert, 1 x 1: single run: it does not show how far a second one would differ";
+        assert_eq!(report.verdict(), expected);
+        assert_eq!(report.badges(), [badge("single run", Severity::Caution)]);
+        // A repetition that was left out is none.
+        let mut report = fixture::plain();
+        report.steps[0].runs[1].outcome = Outcome::Skipped { reason: "interrupted".into() };
+        assert_eq!(report.steps[0].badges(), ["skipped", "two runs"].map(|text| badge(text, Severity::Caution)));
+    }
+
+    #[test]
+    fn what_all_rows_share_names_none_of_them() {
+        let mut report = fixture::sizes();
+        let said = |report: &Report| report.flaws().iter().map(ToString::to_string).collect::<Vec<_>>();
+        let single = "single run: it does not show how far a second one would differ";
+        assert!(said(&report).contains(&format!("{single}: all 24 rows")), "{:?}", said(&report));
+        let more = report.steps[0].runs[0].clone();
+        report.steps[0].runs.extend([more.clone(), more]);
+        let named = said(&report).into_iter().find(|flaw| flaw.starts_with(single)).unwrap();
+        assert!(named.ends_with("; and 17 more rows"), "{named}");
+    }
+
+    #[test]
+    fn allocation_is_judged_too() {
+        let mut report = fixture::allocation();
+        report.steps.clear();
+        let badges: Vec<_> = report.badges().into_iter().map(|badge| badge.text).collect();
+        assert_eq!(badges, ["loop device", "single run"]);
+        assert!(
+            report.verdict().starts_with("valid with cautions: allocation on ext3, zero-fill, 2.15 GB: loop device: ")
+        );
+    }
+
     #[test]
     fn an_end_before_its_time_is_said_first() {
         let mut report = fixture::plain();
@@ -286,7 +388,9 @@ mod tests {
     fn skipped_steps_are_counted_and_shown() {
         let mut report = fixture::plain();
         let mut skipped = report.steps[0].clone();
-        skipped.runs[0].outcome = Outcome::Skipped { reason: "the server has no majority".into() };
+        for run in &mut skipped.runs {
+            run.outcome = Outcome::Skipped { reason: "the server has no majority".into() };
+        }
         report.steps.push(skipped);
         assert!(report.verdict().ends_with("to spare; 1 of 2 steps were skipped"), "{}", report.verdict());
         assert_eq!(report.steps[1].badges(), [badge("skipped", Severity::Caution)]);

@@ -24,6 +24,7 @@ type Sample = (u32, Duration);
 /// What a generator reports that measured these samples in runs of `seconds`.
 fn measure(samples: &[Sample], seconds: u32) -> Measurement {
     let mut report = fixture::plain();
+    report.steps[0].runs.truncate(1);
     let template = fixture::measurement(&mut report.steps[0]).clone();
     let histogram_of = |samples: &mut dyn Iterator<Item = &Sample>| {
         let mut histogram = LatencyHistogram::default();
@@ -63,6 +64,7 @@ fn measure(samples: &[Sample], seconds: u32) -> Measurement {
 /// A report of one step with one run.
 fn report(measurement: Measurement) -> Report {
     let mut report = fixture::plain();
+    report.steps[0].runs.truncate(1);
     let outcome = Outcome::Measured(Box::new(measurement));
     report.steps[0].runs = vec![Run { repetition: 1, started_at_ms: START_MS, outcome }];
     report

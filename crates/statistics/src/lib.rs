@@ -16,7 +16,7 @@ mod student;
 mod trend;
 
 pub use change_point::ChangePoint;
-pub use estimate::Estimate;
+pub use estimate::{Estimate, SAMPLES_MIN};
 pub use histogram::{CurvePoint, HistogramError, LatencyHistogram, LatencySummary};
 pub use interval_log::IntervalLogWriter;
 pub use rate_search::{RateSearch, RateSearchOptions, Trial};

@@ -31,6 +31,8 @@ const TRIAL: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(50);
 /// What a setting must bring over the best one so far, as a factor, to take its place.
 const GAIN_MIN: f64 = 1.05;
+/// A trial below it shows nothing of a restore that takes longer.
+const BRIEF: Duration = Duration::from_secs(1);
 /// How often the best settings and the defaults are tried in turns at the end.
 const CONFIRMATIONS: usize = 3;
 /// Numbers of insertion workers that are tried; `None` is what the restore finds by itself.
@@ -132,10 +134,24 @@ impl fmt::Display for Trial {
 
 impl fmt::Display for Tuning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.best == self.defaults {
-            return write!(f, "best as it is: {}: nothing that was tried is faster by 5 %", self.defaults);
+        let shortest = self.trials.iter().map(|trial| trial.elapsed).min().unwrap_or_default();
+        if shortest < BRIEF {
+            let seconds = shortest.as_secs_f64();
+            let defaults = self.defaults;
+            return write!(
+                f,
+                "best unknown: trials took only {seconds:.3} s, the dump is too small to tell; stay with {defaults}"
+            );
         }
-        write!(f, "best: {}: {:.2} times as fast as {}", self.best, self.gain, self.defaults)
+        if self.best == self.defaults {
+            return write!(f, "best as it is: {}: nothing that was tried is faster by 5 % beyond doubt", self.defaults);
+        }
+        write!(
+            f,
+            "best: {}: {:.2} times as fast as {} (medians of {CONFIRMATIONS}, the slowest of these trials faster than the \
+             fastest of those)",
+            self.best, self.gain, self.defaults
+        )
     }
 }
 
@@ -199,7 +215,8 @@ fn search(
     Ok(best)
 }
 
-/// The settings that were found against the defaults, in turns; the defaults where they are as good.
+/// The settings that were found against the defaults, in turns; the defaults unless each trial of the others is faster
+/// than all of theirs, and by enough.
 fn confirm(
     defaults: Settings,
     found: Settings,
@@ -213,8 +230,10 @@ fn confirm(
         before.push(attempt(defaults)?);
         after.push(attempt(found)?);
     }
+    let fastest_before = before.iter().copied().fold(0.0, f64::max);
+    let is_apart = after.iter().all(|rate| *rate > fastest_before);
     let gain = median(after) / median(before).max(f64::MIN_POSITIVE);
-    Ok(if gain >= GAIN_MIN { (found, gain) } else { (defaults, 1.0) })
+    Ok(if is_apart && gain >= GAIN_MIN { (found, gain) } else { (defaults, 1.0) })
 }
 
 /// Of an odd number of rates.
@@ -360,6 +379,32 @@ mod tests {
         let found = search(defaults(), &mut attempt).expect("no trial fails");
         assert_ne!(found, defaults());
         assert_eq!(confirm(defaults(), found, &mut attempt).expect("no trial fails"), (defaults(), 1.0));
+    }
+
+    /// Medians that differ by half are no gain where the trials of both overlap.
+    #[test]
+    fn a_gain_within_the_spread_is_none() {
+        let mut rates = [100.0, 150.0, 160.0, 90.0, 90.0, 150.0].into_iter();
+        let found = Settings { parallel_collections: NonZeroUsize::MIN, ..defaults() };
+        let mut attempt = |_| Ok(rates.next().expect("six trials"));
+        assert_eq!(confirm(defaults(), found, &mut attempt).expect("no trial fails"), (defaults(), 1.0));
+    }
+
+    #[test]
+    fn trials_of_a_moment_recommend_nothing() {
+        let trial = |milliseconds| Trial {
+            settings: defaults(),
+            documents: 100,
+            bytes: 100_000,
+            elapsed: Duration::from_millis(milliseconds),
+            bottleneck: None,
+        };
+        let best = Settings { parallel_collections: NonZeroUsize::MIN, ..defaults() };
+        let tuning = |milliseconds: [u64; 2]| {
+            Tuning { trials: milliseconds.map(trial).to_vec(), defaults: defaults(), best, gain: 1.5 }.to_string()
+        };
+        assert!(tuning([3_000, 12]).starts_with("best unknown: trials took only 0.012 s"), "{}", tuning([3_000, 12]));
+        assert!(tuning([3_000, 2_000]).starts_with("best: --numParallelCollections=1: 1.50 times as fast as "));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! One load, measured: generator, seconds, the server's side, judgement.
 
 mod collector;
+mod loop_use;
 mod pauses;
 mod recorder;
 mod sampler;
 mod transfer;
 
+pub(crate) use loop_use::LoopUse;
 pub(crate) use transfer::{MeasuredTransfer, measure_transfer};
 
 use crate::BenchError;
@@ -15,7 +17,7 @@ use crate::operation::{Assignment, Budget, Effect, Moves, OperationSettings, Ses
 use crate::server::Probe;
 use bunko_client::load::{Load, LoadFigures};
 use bunko_host::{CpuQuota, MachineCpu};
-use bunko_report::result::{Measurement, OperationPart, ServerSample};
+use bunko_report::result::{Finding, Measurement, OperationPart, ServerSample};
 use bunko_statistics::LatencyHistogram;
 use collector::Collector;
 use pauses::PauseWatch;
@@ -172,11 +174,18 @@ struct Before {
     status: Option<crate::server::StatusReading>,
     quota: Option<CpuQuota>,
     machine: Option<MachineCpu>,
+    loop_use: Option<LoopUse>,
 }
 
 impl Before {
     fn read(probe: &mut Probe) -> Self {
-        Self { status: probe.status(), process: probe.process(), quota: CpuQuota::read(), machine: MachineCpu::read() }
+        Self {
+            status: probe.status(),
+            process: probe.process(),
+            quota: CpuQuota::read(),
+            machine: MachineCpu::read(),
+            loop_use: probe.loop_device().cloned().map(LoopUse::begin),
+        }
     }
 
     fn finish(
@@ -206,7 +215,7 @@ impl Before {
         let intervals = collector.intervals(elapsed_seconds);
         let p999_trend = bunko_report::p999_trend(&intervals);
         let threads = figures.threads;
-        let findings = judge::judge(&Evidence {
+        let mut findings = judge::judge(&Evidence {
             errors: sums.errors,
             first_error,
             elapsed: figures.elapsed,
@@ -224,6 +233,7 @@ impl Before {
             pauses: pauses.as_ref(),
             has_natural_end: task.requests.is_some(),
         });
+        findings.extend(self.loop_use.map(|loop_use| Finding::LoopDevice(loop_use.end())));
         let moves_documents = task.operation.operation().moves() == Moves::WholeDocuments;
         let document_bytes = sums.documents * task.assignment.dataset.document_bytes() as u64;
         let measurement = Measurement {

@@ -3,7 +3,7 @@
 use super::{Before, PauseWatch, TICK, sampler};
 use crate::observer::{Observer, Pace, Tick};
 use crate::server::Probe;
-use bunko_report::result::{ActivityTime, Interval, Measurement, TransferRecord};
+use bunko_report::result::{ActivityTime, Ended, Finding, Interval, Measurement, TransferRecord};
 use bunko_statistics::LatencyHistogram;
 use bunko_tools::progress::{Activity, Progress, Snapshot};
 use rustix::time::{ClockId, clock_gettime};
@@ -62,6 +62,8 @@ pub(crate) fn measure_transfer<T: Send>(
     close(&mut intervals, &counted, elapsed);
     let elapsed_seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
     let latency = one_request(elapsed);
+    let on_loop = before.loop_use.map(|loop_use| Finding::LoopDevice(loop_use.end()));
+    let findings = Finding::of_length(elapsed_seconds, Ended::ByItself).into_iter().chain(on_loop).collect();
     let measurement = Measurement {
         requests: 1,
         documents: 0,
@@ -88,7 +90,7 @@ pub(crate) fn measure_transfer<T: Send>(
         transfer: Some(TransferRecord { archive_bytes: 0, spent: spent(&counted) }),
         cache: String::new(),
         verified_documents: 0,
-        findings: Vec::new(),
+        findings,
     };
     MeasuredTransfer { measurement, returned, counted }
 }

@@ -2,8 +2,10 @@
 
 use super::{AllocationPlace, RunOptions};
 use crate::BenchError;
+use crate::measure::LoopUse;
 use crate::observer::Observer;
 use crate::scenario::AllocationSettings;
+use bunko_host::LoopDevice;
 use bunko_host::allocation::{Method, trial};
 use bunko_report::result::AllocationRecord;
 use std::sync::atomic::Ordering;
@@ -40,7 +42,9 @@ fn measure(place: &AllocationPlace, bytes: u64, method: Method, repetitions: u32
         seconds: Vec::new(),
         sync_seconds: Vec::new(),
         refused: None,
+        loop_device: None,
     };
+    let loop_use = LoopDevice::below(&place.directory).map(LoopUse::begin);
     for _ in 0..repetitions {
         match trial(&place.directory, bytes, method) {
             Ok(trial) => {
@@ -53,5 +57,6 @@ fn measure(place: &AllocationPlace, bytes: u64, method: Method, repetitions: u32
             }
         }
     }
+    record.loop_device = loop_use.map(LoopUse::end);
     record
 }

@@ -10,6 +10,7 @@ mod phase;
 mod settle;
 mod settled;
 mod transfer;
+mod unread;
 mod variant;
 mod workers;
 
@@ -18,9 +19,10 @@ pub use workers::WorkerPosition;
 use crate::BenchError;
 use crate::database::Existing;
 use crate::observer::Observer;
-use crate::scenario::{Scenario, ScenarioSource, Variant, VariantOrder};
+use crate::scenario::{ReadSettings, Scenario, ScenarioSource, Variant, VariantOrder};
 use crate::target::{OpenTarget, Target, TargetServer};
 use bunko_bson::hexadecimal;
+use bunko_client::WriteConcern;
 use bunko_report::Report;
 use bunko_report::result::{
     Completion, FORMAT, Finding, Machine, Outcome, Run, ScenarioRecord, Step, StorageRecord, WorkerShare,
@@ -64,14 +66,25 @@ pub struct AllocationPlace {
 /// One variant's phases, settled.
 struct Plan {
     variant: Vec<(String, String)>,
+    /// The changes that the sweep makes for this variant.
+    swept: Variant,
     scenario: Scenario,
     phases: Vec<SettledPhase>,
+    /// The settings of loads that the phases read.
+    read: ReadSettings,
 }
 
 /// Swept settings that a step has columns for already.
 const SHOWN_BY_STEPS: [&str; 2] = ["load.connections", "load.in-flight"];
 
 impl Plan {
+    /// The write concern of phases that have none of their own.
+    fn common_write_concern(&self) -> Option<WriteConcern> {
+        let has_own = |phase: &SettledPhase| phase.phase.load.names().iter().any(|name| name == "write-concern");
+        let common = self.phases.iter().filter(|phase| !has_own(phase)).find_map(|phase| phase.write_concern.as_ref());
+        common.and_then(|text| text.parse().ok())
+    }
+
     /// What sets this variant's step of a phase apart, beyond what it says of itself: a later phase's settings do not.
     fn step_variant(&self, phase: &SettledPhase) -> Vec<(String, String)> {
         let place = |name: &str| self.scenario.phase.iter().position(|other| other.name == name);
@@ -289,11 +302,19 @@ fn make_step<'r>(report: &'r mut Report, target: usize, plan: &Plan, phase: &Set
     &mut report.steps[place]
 }
 
+/// Every variant with everything decided.
+/// # Errors
+/// A contradiction, or a setting that nothing reads.
 fn plans(source: &ScenarioSource) -> Result<Vec<Plan>, BenchError> {
+    let plans = settle_all(source)?;
+    unread::check(source, &plans)?;
+    Ok(plans)
+}
+
+fn settle_all(source: &ScenarioSource) -> Result<Vec<Plan>, BenchError> {
     let plan = |(variant, scenario): (Variant, Scenario)| {
         let phases = settled::settle(&scenario).map_err(|message| source.failed(message))?;
-        let variant = variant.iter().map(|set| (set.key.clone(), crate::scenario::shown(&set.value))).collect();
-        Ok(Plan { variant, scenario, phases })
+        Ok(Plan::of(variant, scenario, phases))
     };
     source.variants()?.into_iter().map(plan).collect()
 }

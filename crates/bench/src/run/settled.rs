@@ -4,7 +4,9 @@ use super::Plan;
 use crate::observer::StepName;
 use crate::operation::{Effect, SessionUse, Transfer, check_keys};
 use crate::reference::{StepKey, TransferKey, figure};
-use crate::scenario::{ArrivalKind, LoadSettings, OneOrMany, Phase, PlacementSetting, Rate, Role, Scenario, Span};
+use crate::scenario::{
+    ArrivalKind, EndSettings, OneOrMany, Phase, PhaseLoad, PlacementSetting, Rate, ReadSettings, Role, Scenario,
+};
 use bunko_client::load::Placement;
 use bunko_dataset::{Dataset, DatasetOptions};
 use bunko_report::result::Step;
@@ -95,6 +97,13 @@ impl SettledPhase {
 /// # Errors
 /// Settings that contradict each other or the shape.
 pub(super) fn dataset(scenario: &Scenario) -> Result<Arc<Dataset>, String> {
+    let dataset = Dataset::new(&dataset_options(scenario)?).map_err(|error| format!("dataset: {error}"))?;
+    Ok(Arc::new(dataset))
+}
+
+/// # Errors
+/// As [`dataset`].
+pub(super) fn dataset_options(scenario: &Scenario) -> Result<DatasetOptions, String> {
     let settings = &scenario.dataset;
     let options = |documents| DatasetOptions {
         seed: scenario.seed,
@@ -123,23 +132,31 @@ pub(super) fn dataset(scenario: &Scenario) -> Result<Arc<Dataset>, String> {
         let max = COLLECTIONS_MAX.min(documents);
         return Err(format!("dataset: collections: {collections} is not in 1..{max}"));
     }
-    Ok(Arc::new(build(documents)?))
+    Ok(options(documents))
+}
+
+/// The phases of a variant, and what they read of its loads.
+pub(super) struct Settled {
+    pub phases: Vec<SettledPhase>,
+    pub read: ReadSettings,
 }
 
 /// Decides every phase.
 /// # Errors
 /// The first contradiction, with the phase's name.
-pub(super) fn settle(scenario: &Scenario) -> Result<Vec<SettledPhase>, String> {
+pub(super) fn settle(scenario: &Scenario) -> Result<Settled, String> {
     if scenario.repetitions == 0 {
         return Err("repetitions: at least 1 is needed".into());
     }
     let dataset = dataset(scenario)?;
+    scenario.load.check_end()?;
     for keys in &scenario.dataset.indexes {
         check_keys(&dataset, keys).map_err(|error| format!("dataset: indexes: {error}"))?;
     }
     if let Some(settings) = &scenario.allocation {
         settings.methods().map_err(|error| format!("allocation: methods: {error}"))?;
     }
+    let read = ReadSettings::default();
     let mut names = HashSet::new();
     let mut settled = Vec::new();
     for phase in &scenario.phase {
@@ -155,16 +172,18 @@ pub(super) fn settle(scenario: &Scenario) -> Result<Vec<SettledPhase>, String> {
                 format!("{}: it knows one collection, and dataset.collections says more", phase.operation.name());
             return Err(failed(message));
         }
-        let load = match operation.transfer() {
-            Some(transfer) => transfer_load(phase, scenario, transfer).map_err(failed)?,
-            None => phase.load.or(&scenario.load),
-        };
-        if let Some(Rate::ShareOf { phase: other, .. }) = &load.rate
-            && (other == &phase.name || !names.contains(other.as_str()))
+        let load = PhaseLoad::new(&phase.name, &phase.load, &scenario.load, &read);
+        if let Some(transfer) = operation.transfer() {
+            check_transfer(phase, scenario, &transfer).map_err(failed)?;
+            settled.push(settle_transfer(phase, &transfer, &load, &dataset).map_err(failed)?);
+            continue;
+        }
+        if let Some(Rate::ShareOf { phase: other, .. }) = load.rate()
+            && (other == phase.name || !names.contains(other.as_str()))
         {
             return Err(failed(format!("rate: there is no phase '{other}' before it")));
         }
-        let connections = load.connections.as_ref().map_or(vec![1], OneOrMany::values);
+        let connections = load.connections().as_ref().map_or(vec![1], OneOrMany::values);
         if connections.is_empty() {
             return Err(failed("connections: the list is empty".into()));
         }
@@ -172,39 +191,71 @@ pub(super) fn settle(scenario: &Scenario) -> Result<Vec<SettledPhase>, String> {
             settled.push(settle_one(phase, &load, connections, &dataset).map_err(failed)?);
         }
     }
-    Ok(settled)
+    Ok(Settled { phases: settled, read })
 }
 
 /// Of all that can be said of a load, dumping and restoring take no more than when a restored document counts.
-fn transfer_load(phase: &Phase, scenario: &Scenario, transfer: Transfer<'_>) -> Result<LoadSettings, String> {
-    let write_concern = match transfer {
-        Transfer::Restore(_) => {
-            let is_dump = |other: &&Phase| matches!(other.operation.operation().transfer(), Some(Transfer::Dump(_)));
-            if !scenario.phase.iter().take_while(|other| other.name != phase.name).any(|other| is_dump(&other)) {
-                return Err("restore: there is no phase before it that dumps".into());
-            }
-            phase.load.write_concern.clone()
+fn check_transfer(phase: &Phase, scenario: &Scenario, transfer: &Transfer<'_>) -> Result<(), String> {
+    let is_dump = |other: &&Phase| matches!(other.operation.operation().transfer(), Some(Transfer::Dump(_)));
+    let before = || scenario.phase.iter().take_while(|other| other.name != phase.name);
+    let name = phase.operation.name();
+    match transfer {
+        Transfer::Restore(_) if !before().any(|other| is_dump(&other)) => {
+            Err("restore: there is no phase before it that dumps".into())
         }
+        Transfer::Restore(_) if !phase.load.is_at_most_a_write_concern() => {
+            Err(format!("load: of its settings, {name} takes 'write-concern' alone"))
+        }
+        Transfer::Dump(_) if !phase.load.names().is_empty() => Err(format!("load: of its settings, {name} takes none")),
+        _ => Ok(()),
+    }
+}
+
+fn settle_transfer(
+    phase: &Phase,
+    transfer: &Transfer<'_>,
+    load: &PhaseLoad<'_>,
+    dataset: &Dataset,
+) -> Result<SettledPhase, String> {
+    let write_concern = match transfer {
+        Transfer::Restore(_) => write_concern(phase, load)?,
         Transfer::Dump(_) => None,
     };
-    let taken = LoadSettings { write_concern, ..LoadSettings::default() };
-    if phase.load != taken {
-        let name = phase.operation.name();
-        return Err(format!(
-            "load: of its settings, {name} takes {}",
-            match transfer {
-                Transfer::Restore(_) => "'write-concern' alone",
-                Transfer::Dump(_) => "none",
-            }
-        ));
+    Ok(SettledPhase {
+        phase: phase.clone(),
+        connections: 1,
+        in_flight: 1,
+        threads: 1,
+        placement: Placement::Free,
+        rate: None,
+        arrival: ArrivalKind::default(),
+        warm_up: Duration::ZERO,
+        end: End::Natural,
+        write_concern,
+        sessions: SessionUse::None,
+        document_bytes: dataset.document_bytes(),
+        stall_timeout: STALL_TIMEOUT,
+    })
+}
+
+/// The write concern of a phase that writes; `None` where none is set, and of one that writes nothing.
+fn write_concern(phase: &Phase, load: &PhaseLoad<'_>) -> Result<Option<String>, String> {
+    let effects = phase.operation.operation().effects();
+    if !effects.iter().any(Effect::obeys_write_concern) {
+        return Ok(None);
     }
-    let write_concern = taken.write_concern.or_else(|| scenario.load.write_concern.clone());
-    Ok(LoadSettings { write_concern, ..LoadSettings::default() })
+    let Some(write_concern) = load.write_concern() else { return Ok(None) };
+    let concern: bunko_client::WriteConcern =
+        write_concern.parse().map_err(|error| format!("write-concern: {error}"))?;
+    if !concern.expects_reply() && effects.len() != 1 {
+        return Err("write-concern: a mix of operations needs acknowledged writes".into());
+    }
+    Ok(Some(write_concern))
 }
 
 fn settle_one(
     phase: &Phase,
-    load: &LoadSettings,
+    load: &PhaseLoad<'_>,
     connections: usize,
     dataset: &Dataset,
 ) -> Result<SettledPhase, String> {
@@ -212,56 +263,51 @@ fn settle_one(
         if (1..=max).contains(&value) { Ok(value) } else { Err(format!("{name}: {value} is not in 1..{max}")) }
     };
     let connections = within("connections", connections, CONNECTIONS_MAX)?;
-    let in_flight = within("in-flight", load.in_flight.unwrap_or(1), IN_FLIGHT_MAX)?;
-    let threads = within("threads", load.threads.unwrap_or(1), THREADS_MAX)?;
+    let in_flight = within("in-flight", load.in_flight().unwrap_or(1), IN_FLIGHT_MAX)?;
+    let threads = within("threads", load.threads().unwrap_or(1), THREADS_MAX)?;
     let operation = phase.operation.operation();
-    if let Some(write_concern) = &load.write_concern {
-        let concern: bunko_client::WriteConcern =
-            write_concern.parse().map_err(|error| format!("write-concern: {error}"))?;
-        if !concern.expects_reply() && operation.effects().len() != 1 {
-            return Err("write-concern: a mix of operations needs acknowledged writes".into());
-        }
-    }
-    let sessions = load.sessions.unwrap_or_default();
+    let write_concern = write_concern(phase, load)?;
+    let sessions = load.sessions().unwrap_or_default();
     if sessions != SessionUse::None && operation.has_sessions() {
         return Err(format!("sessions: {} has sessions of its own", phase.operation.name()));
     }
+    let rate = load.rate();
+    let fills = operation.effects().contains(&Effect::Fills);
     Ok(SettledPhase {
         phase: phase.clone(),
         connections,
         in_flight,
         threads,
-        placement: match load.placement.unwrap_or_default() {
+        placement: match load.placement().unwrap_or_default() {
             PlacementSetting::Free => Placement::Free,
             PlacementSetting::Pinned => Placement::Pinned,
         },
-        rate: load.rate.clone(),
-        arrival: load.arrival.unwrap_or_default(),
-        warm_up: load.warm_up.map_or(Duration::ZERO, |span| span.0),
+        arrival: rate.as_ref().and_then(|_| load.arrival()).unwrap_or_default(),
+        rate,
+        warm_up: if fills { Duration::ZERO } else { load.warm_up().map_or(Duration::ZERO, |span| span.0) },
         end: end(phase, load, (connections * in_flight) as u64, dataset)?,
-        write_concern: load.write_concern.clone(),
+        write_concern,
         sessions,
         document_bytes: dataset.document_bytes(),
-        stall_timeout: load.stall_timeout.map_or(STALL_TIMEOUT, |span| span.0),
+        stall_timeout: load.stall_timeout().map_or(STALL_TIMEOUT, |span| span.0),
     })
 }
 
 /// A phase's own `duration` or `requests`, else the operation's end, else the scenario's.
-fn end(phase: &Phase, load: &LoadSettings, slots: u64, dataset: &Dataset) -> Result<End, String> {
+fn end(phase: &Phase, load: &PhaseLoad<'_>, slots: u64, dataset: &Dataset) -> Result<End, String> {
     let operation = phase.operation.operation();
     let fills = operation.effects().contains(&Effect::Fills);
-    let own = (phase.load.duration, phase.load.requests);
     let has_natural_end = operation.natural_requests(dataset.documents(), slots).is_some();
-    match (own, (load.duration, load.requests)) {
-        (_, (Some(_), Some(_))) => Err("load: 'duration' and 'requests' exclude each other".into()),
-        (_, (Some(Span(Duration::ZERO)), _)) => Err("load: duration: it is no time at all".into()),
-        (_, (_, Some(0))) => Err("load: requests: at least 1 is needed".into()),
-        ((Some(_), _) | (_, Some(_)), _) if fills => Err("load: it ends when the dataset is there".into()),
-        ((Some(duration), None), _) => Ok(End::After(duration.0)),
-        ((None, Some(requests)), _) => Ok(End::Requests(requests)),
-        _ if has_natural_end => Ok(End::Natural),
-        (_, (Some(duration), _)) => Ok(End::After(duration.0)),
-        (_, (None, Some(requests))) => Ok(End::Requests(requests)),
-        (_, (None, None)) => Err("load: 'duration' or 'requests' is needed".into()),
+    phase.load.check_end()?;
+    let end_of = |end: EndSettings| match end {
+        EndSettings { duration: Some(duration), .. } => Some(End::After(duration.0)),
+        EndSettings { requests, .. } => requests.map(End::Requests),
+    };
+    let own = load.own_end();
+    match end_of(own) {
+        Some(_) if fills => Err("load: it ends when the dataset is there".into()),
+        Some(end) => Ok(end),
+        None if has_natural_end => Ok(End::Natural),
+        None => end_of(load.common_end()).ok_or_else(|| "load: 'duration' or 'requests' is needed".into()),
     }
 }

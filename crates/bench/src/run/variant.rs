@@ -113,7 +113,7 @@ impl<'t> Session<'t> {
         };
         let data_directory = data_directory(&target, &server, pid);
         let probe = Probe::new(control.open_another()?, pid, data_directory);
-        let of_scenario = plan.scenario.load.write_concern.as_ref().and_then(|text| text.parse().ok());
+        let of_scenario = plan.common_write_concern();
         let write_concern = of_scenario.or_else(|| uri.write_concern.clone()).unwrap_or_default();
         let worker = options.worker.unwrap_or(WorkerPosition { index: 0, count: 1 });
         let dataset = super::settled::dataset(&plan.scenario);

@@ -5,37 +5,38 @@ use crate::operation::SessionUse;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// How load is offered. What is not set is taken from the scenario's own `load`, then from the defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LoadSettings {
     /// Sockets; `1` if not set; with a list the phase is run once for each number.
-    pub connections: Option<OneOrMany<usize>>,
+    pub(super) connections: Option<OneOrMany<usize>>,
     /// Requests in flight on each socket; `1` if not set.
-    pub in_flight: Option<usize>,
+    pub(super) in_flight: Option<usize>,
     /// Generator threads; `1` if not set.
-    pub threads: Option<usize>,
+    pub(super) threads: Option<usize>,
     /// Whether they stay on their processors; `free` if not set.
-    pub placement: Option<PlacementSetting>,
+    pub(super) placement: Option<PlacementSetting>,
     /// An open loop: requests per second, or a share of what a closed phase before reached. Without it the loop is
     /// closed.
-    pub rate: Option<Rate>,
+    pub(super) rate: Option<Rate>,
     /// How the requests of an open loop are distributed in time; `constant` if not set.
-    pub arrival: Option<ArrivalKind>,
+    pub(super) arrival: Option<ArrivalKind>,
     /// How long the same load runs unmeasured before; its last reply is in before measuring begins; `0s` if not set.
-    pub warm_up: Option<Span>,
+    pub(super) warm_up: Option<Span>,
     /// How long requests are made; this, or `requests`, or what the operation calls complete.
-    pub duration: Option<Span>,
+    pub(super) duration: Option<Span>,
     /// How many requests are made.
-    pub requests: Option<u64>,
+    pub(super) requests: Option<u64>,
     /// `0`, `1`, a larger number, `majority` or `j`; if not set what the connection string says, else 1.
     #[serde(default, deserialize_with = "number_or_text")]
-    pub write_concern: Option<String>,
+    pub(super) write_concern: Option<String>,
     /// In what sessions requests are made; `none` if not set.
-    pub sessions: Option<SessionUse>,
+    pub(super) sessions: Option<SessionUse>,
     /// Without any reply for this long a phase fails; `60s` if not set.
-    pub stall_timeout: Option<Span>,
+    pub(super) stall_timeout: Option<Span>,
 }
 
 /// Whether generator threads may be moved between processors.
@@ -75,23 +76,20 @@ pub enum Rate {
 }
 
 impl LoadSettings {
-    /// `self` where set, otherwise `defaults`.
-    #[must_use]
-    pub fn or(&self, defaults: &Self) -> Self {
-        Self {
-            connections: self.connections.clone().or_else(|| defaults.connections.clone()),
-            in_flight: self.in_flight.or(defaults.in_flight),
-            threads: self.threads.or(defaults.threads),
-            placement: self.placement.or(defaults.placement),
-            rate: self.rate.clone().or_else(|| defaults.rate.clone()),
-            arrival: self.arrival.or(defaults.arrival),
-            warm_up: self.warm_up.or(defaults.warm_up),
-            // A phase that counts its requests is not cut off by the scenario's duration, and the other way round.
-            duration: self.duration.or_else(|| defaults.duration.filter(|_| self.requests.is_none())),
-            requests: self.requests.or_else(|| defaults.requests.filter(|_| self.duration.is_none())),
-            write_concern: self.write_concern.clone().or_else(|| defaults.write_concern.clone()),
-            sessions: self.sessions.or(defaults.sessions),
-            stall_timeout: self.stall_timeout.or(defaults.stall_timeout),
+    /// Whether nothing but perhaps the write concern is set.
+    pub(crate) fn is_at_most_a_write_concern(&self) -> bool {
+        Self { write_concern: None, ..self.clone() } == Self::default()
+    }
+
+    /// Refuses an end that contradicts itself, whether or not anything reads it.
+    /// # Errors
+    /// In words, with the name of the setting.
+    pub(crate) fn check_end(&self) -> Result<(), String> {
+        match (self.duration, self.requests) {
+            (Some(_), Some(_)) => Err("load: 'duration' and 'requests' exclude each other".into()),
+            (Some(Span(Duration::ZERO)), _) => Err("load: duration: it is no time at all".into()),
+            (_, Some(0)) => Err("load: requests: at least 1 is needed".into()),
+            _ => Ok(()),
         }
     }
 }
@@ -171,14 +169,5 @@ mod tests {
         for wrong in ["0", "-3", "50%", "x% of y", "0% of y", "inf", ""] {
             assert!(wrong.parse::<Rate>().is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn a_phases_own_end_replaces_the_scenarios() {
-        let seconds = |seconds| Some(Span(std::time::Duration::from_secs(seconds)));
-        let defaults = LoadSettings { duration: seconds(10), in_flight: Some(4), ..LoadSettings::default() };
-        let phase = LoadSettings { requests: Some(5), ..LoadSettings::default() };
-        let settled = phase.or(&defaults);
-        assert_eq!((settled.duration, settled.requests, settled.in_flight), (None, Some(5), Some(4)));
     }
 }

@@ -3,7 +3,7 @@
 use super::{BUILTIN, Override, Scenario, Variant, sweep};
 use std::fmt;
 use std::path::Path;
-use toml::Table;
+use toml::{Table, Value};
 
 /// A scenario that cannot be run as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ impl std::error::Error for ScenarioError {}
 pub struct ScenarioSource {
     name: String,
     table: Table,
+    /// The changes of `--set`, in that order.
+    changes: Vec<Override>,
 }
 
 impl ScenarioSource {
@@ -67,7 +69,7 @@ impl ScenarioSource {
         };
         toml::from_str::<Scenario>(text).map_err(located)?;
         let table = toml::from_str(text).map_err(located)?;
-        Ok(Self { name: name.to_owned(), table })
+        Ok(Self { name: name.to_owned(), table, changes: Vec::new() })
     }
 
     /// Applies `--set`.
@@ -79,6 +81,77 @@ impl ScenarioSource {
         change.apply_to_sweep_or_table(&mut table).map_err(failed)?;
         table.clone().try_into::<Scenario>().map_err(|error| failed(error.message().to_owned()))?;
         self.table = table;
+        self.changes.push(change.clone());
+        Ok(())
+    }
+
+    /// The changes of [`Self::set`], in that order.
+    pub fn changes(&self) -> &[Override] {
+        &self.changes
+    }
+
+    /// Leaves out file allocation, where nothing times it.
+    /// # Errors
+    /// A setting of it was changed.
+    pub fn without_allocation(&mut self, command: &str) -> Result<(), ScenarioError> {
+        if let Some(change) = self.changes.iter().find(|change| change.key.split('.').next() == Some("allocation")) {
+            return Err(self.failed(format!("--set {change}: {command} times no file allocation")));
+        }
+        self.table.remove("allocation");
+        Ok(())
+    }
+
+    /// Keeps the last value of each swept setting and of each list of connections, and tells which.
+    pub(crate) fn keep_last_values(&mut self) -> Vec<String> {
+        let mut kept = Vec::new();
+        let mut keep = |name: String, value: &mut Value, is_swept: bool| {
+            let Some(values) = value.as_array().filter(|values| values.len() > 1) else { return };
+            let all: Vec<String> = values.iter().map(super::shown).collect();
+            let last = values[values.len() - 1].clone();
+            kept.push(format!("{name}={} of {}", super::shown(&last), all.join(", ")));
+            *value = if is_swept { Value::Array(vec![last]) } else { last };
+        };
+        for axis in self.table.get_mut("sweep").and_then(Value::as_array_mut).into_iter().flatten() {
+            let settings = axis.as_table_mut().into_iter().flatten();
+            settings.for_each(|(key, values)| keep(key.clone(), values, true));
+        }
+        if let Some(connections) = self.table.get_mut("load").and_then(|load| load.get_mut("connections")) {
+            keep("load.connections".to_owned(), connections, false);
+        }
+        for phase in self.table.get_mut("phase").and_then(Value::as_array_mut).into_iter().flatten() {
+            let name = phase.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            if let Some(connections) = phase.get_mut("load").and_then(|load| load.get_mut("connections")) {
+                keep(format!("phase.{name}.load.connections"), connections, false);
+            }
+        }
+        kept
+    }
+
+    /// Leaves out the phases behind one, and their swept settings.
+    /// # Errors
+    /// There is no such phase; a setting of a phase behind it was changed.
+    pub(crate) fn end_behind(&mut self, phase: &str) -> Result<(), ScenarioError> {
+        let phases = self.scenario()?.phase;
+        let place = phases.iter().position(|other| other.name == phase);
+        let place = place.ok_or_else(|| self.failed(format!("there is no phase '{phase}'")))?;
+        let is_behind = |key: &str| {
+            let of_phase = key.strip_prefix("phase.").and_then(|rest| rest.split('.').next());
+            of_phase.is_some_and(|name| phases[place + 1..].iter().any(|other| other.name == name))
+        };
+        if let Some(change) = self.changes.iter().find(|change| is_behind(&change.key)) {
+            return Err(self.failed(format!("--set {change}: the run ends behind phase '{phase}'")));
+        }
+        if let Some(phases) = self.table.get_mut("phase").and_then(Value::as_array_mut) {
+            phases.truncate(place + 1);
+        }
+        if let Some(axes) = self.table.get_mut("sweep").and_then(Value::as_array_mut) {
+            let axes_left = axes.drain(..).filter_map(|axis| {
+                let mut axis = axis.as_table().cloned()?;
+                axis.retain(|key, _| !is_behind(key));
+                (!axis.is_empty()).then_some(Value::Table(axis))
+            });
+            *axes = axes_left.collect::<Vec<_>>();
+        }
         Ok(())
     }
 

@@ -175,9 +175,9 @@ pub struct CommonArguments {
     /// Show no progress
     #[arg(long)]
     pub quiet: bool,
-    /// Give up on a server that runs already and answers nothing for so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
-    pub server_timeout: u32,
+    /// Give up on a server that runs already and answers nothing for so many seconds [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub server_timeout: Option<u32>,
 }
 
 /// What `find-max` searches.

@@ -17,6 +17,7 @@ pub fn run(
 ) -> Result<ExitCode, String> {
     let mut source = source.clone();
     runs::apply(&mut source, common)?;
+    runs::refuse_idle(&source, common, uri.is_some(), &["servers"])?;
     let (quantile, objective) = match (search.p99, search.p999) {
         (Some(objective), None) => (0.99, objective),
         (None, Some(objective)) => (0.999, objective),
@@ -54,7 +55,7 @@ pub fn run(
 fn print(found: &FoundRate, quantile: f64, objective_ms: f64, json: bool) -> Result<(), String> {
     if json {
         let answer = serde_json::json!({
-            "requests_per_second": found.rate, "confirmed": found.confirmed, "trials": found.trials
+            "step": found.step, "requests_per_second": found.rate, "confirmed": found.confirmed, "trials": found.trials
         });
         print_line(format_args!("{}", serde_json::to_string_pretty(&answer).map_err(|error| error.to_string())?))?;
         return Ok(());
@@ -67,11 +68,13 @@ fn print(found: &FoundRate, quantile: f64, objective_ms: f64, json: bool) -> Res
         }
         None => print_line(format_args!("no rate that was tried keeps {percentile} under {objective_ms} ms"))?,
     }
+    print_line(format_args!("searched: {}", found.step))?;
     print_line(format_args!("{:>14} {:>14} {:>12}  objective", "offered /s", "achieved /s", "latency us"))?;
-    for RateTrial { offered, achieved, latency_us, reason, .. } in &found.trials {
+    for RateTrial { offered, achieved, latency_us, reason, badges, .. } in &found.trials {
         let latency = latency_us.map_or("-".to_owned(), |us| format!("{us:.0}"));
         let met = reason.as_deref().map_or("met".to_owned(), |reason| format!("missed: {reason}"));
-        print_line(format_args!("{offered:>14.0} {achieved:>14.0} {latency:>12}  {met}"))?;
+        let badges = if badges.is_empty() { String::new() } else { format!(" ({})", badges.join(", ")) };
+        print_line(format_args!("{offered:>14.0} {achieved:>14.0} {latency:>12}  {met}{badges}"))?;
     }
     Ok(())
 }

@@ -31,7 +31,7 @@ pub fn finish(report: &Report, folder: Option<PathBuf>, shown: Shown) -> Result<
     match shown {
         Shown::Table => print(format_args!("{}", text::table(report, terminal::width())))?,
         Shown::Json => {
-            print_line(format_args!("{}", serde_json::to_string(report).map_err(|error| error.to_string())?))?;
+            print_line(format_args!("{}", report.to_json()))?;
         }
     }
     write(report, folder)?;

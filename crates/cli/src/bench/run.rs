@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// A server that runs already and says nothing for so long is given up.
+const SERVER_TIMEOUT_SECONDS: u32 = 60;
 /// Room in an image: the largest file twice, while one is recycled, and what a server writes.
 const IMAGE_BYTES: u64 = 12 << 30;
 
@@ -23,6 +25,10 @@ const IMAGE_BYTES: u64 = 12 << 30;
 pub fn run(mut source: ScenarioSource, arguments: RunArguments) -> Result<ExitCode, String> {
     let RunArguments { uris, worker, directory, archive_directory, loop_filesystems, embedded, common } = arguments;
     apply(&mut source, &common)?;
+    let has_uris = !uris.is_empty();
+    let others: &[&str] = if has_uris || !embedded.engines.is_empty() { &["servers"] } else { &[] };
+    refuse_idle(&source, &common, has_uris, others)?;
+    refuse_idle_directories(&source, has_uris, directory.is_some(), archive_directory.is_some())?;
     watch_all(&uris, &common)?;
     let scratch = directory.unwrap_or_else(std::env::temp_dir);
     let images = make_images(&loop_filesystems, &scratch)?;
@@ -44,6 +50,8 @@ pub fn run(mut source: ScenarioSource, arguments: RunArguments) -> Result<ExitCo
 /// Runs a scenario against two servers in turn and compares them.
 pub fn ab(mut source: ScenarioSource, uris: [String; 2], common: CommonArguments) -> Result<ExitCode, String> {
     apply(&mut source, &common)?;
+    refuse_idle(&source, &common, true, &["servers"])?;
+    source.without_allocation("ab").map_err(|error| error.to_string())?;
     watch_all(&uris, &common)?;
     let labelled = ["A", "B"].into_iter().zip(uris);
     let mut targets: Vec<Target> =
@@ -74,6 +82,45 @@ pub fn apply(source: &mut ScenarioSource, common: &CommonArguments) -> Result<()
         source.set(&change).map_err(|error| error.to_string())?;
     }
     bunko_bench::check(source).map_err(|error| error.to_string())
+}
+
+/// # Errors
+/// The command line changes one of these settings of the scenario, which it overrules itself, or says how long a server
+/// that runs already may be silent, but names none.
+pub fn refuse_idle(
+    source: &ScenarioSource,
+    common: &CommonArguments,
+    has_uris: bool,
+    overruled: &[&str],
+) -> Result<(), String> {
+    if let Some(change) = source.changes().iter().find(|change| overruled.contains(&change.key.as_str())) {
+        return Err(format!("--set {change}: the command line says which servers are measured"));
+    }
+    if common.server_timeout.is_some() && !has_uris {
+        return Err("--server-timeout is for servers that run already: --uri names one".to_owned());
+    }
+    Ok(())
+}
+
+/// # Errors
+/// The command line names a directory for files that this run does not make.
+fn refuse_idle_directories(
+    source: &ScenarioSource,
+    has_uris: bool,
+    has_directory: bool,
+    has_archive_directory: bool,
+) -> Result<(), String> {
+    let scenario = source.scenario().map_err(|error| error.to_string())?;
+    let dumps = scenario.phase.iter().any(|phase| phase.operation.name() == "dump");
+    if has_archive_directory && !dumps {
+        return Err("--archive-directory: no phase of this scenario dumps".to_owned());
+    }
+    if has_directory && has_uris && !dumps && scenario.allocation.is_none() {
+        return Err(
+            "--directory: --uri names a server that has its data elsewhere, and nothing else is written".to_owned()
+        );
+    }
+    Ok(())
 }
 
 /// What a run needs besides its scenario.
@@ -189,7 +236,7 @@ pub fn embedded(label: String, directory: &Path, choice: ServerChoice) -> Target
 pub fn watch_all(uris: &[String], common: &CommonArguments) -> Result<(), String> {
     for uri in uris {
         let uri: Uri = uri.parse().map_err(|error| format!("{}: {error}", Uri::redact(uri)))?;
-        watch::start(uri, Duration::from_secs(common.server_timeout.into()), "")?;
+        watch::start(uri, Duration::from_secs(common.server_timeout.unwrap_or(SERVER_TIMEOUT_SECONDS).into()), "")?;
     }
     Ok(())
 }

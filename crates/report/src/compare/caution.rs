@@ -32,6 +32,8 @@ pub(super) fn of_steps(pairs: &[(&Step, &Step)], (label_a, label_b): (&str, &str
         cautions.extend(with_others(label, "was skipped", &steps, skipped));
         cautions.extend(with_others(label, "is not valid", &steps, invalid));
         cautions.extend(with_others(label, "is slowed by its machine", &steps, paused));
+        cautions.extend(with_others(label, "is short", &steps, short));
+        cautions.extend(with_others(label, "is on a loop device", &steps, on_loop_device));
     }
     cautions
 }
@@ -59,13 +61,24 @@ fn skipped(step: &Step) -> Option<String> {
 }
 
 fn invalid(step: &Step) -> Option<String> {
-    let mut findings = step.measurements().flat_map(|measurement| &measurement.findings);
-    findings.find(|finding| finding.severity() == Severity::Invalid).map(ToString::to_string)
+    first(step, |finding| finding.severity() == Severity::Invalid)
 }
 
 fn paused(step: &Step) -> Option<String> {
+    first(step, |finding| matches!(finding, Finding::MachinePauses { .. }))
+}
+
+fn short(step: &Step) -> Option<String> {
+    first(step, |finding| matches!(finding, Finding::Short { .. }))
+}
+
+fn on_loop_device(step: &Step) -> Option<String> {
+    first(step, |finding| matches!(finding, Finding::LoopDevice(_)))
+}
+
+fn first(step: &Step, is_it: impl Fn(&Finding) -> bool) -> Option<String> {
     let mut findings = step.measurements().flat_map(|measurement| &measurement.findings);
-    findings.find(|finding| matches!(finding, Finding::MachinePauses { .. })).map(ToString::to_string)
+    findings.find(|finding| is_it(finding)).map(ToString::to_string)
 }
 
 fn incomplete(label: &str, completion: &Completion) -> Option<String> {

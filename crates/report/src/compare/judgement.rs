@@ -35,10 +35,11 @@ pub(super) fn judge(steps: &mut [StepComparison], drift: Option<f64>) {
     }
 }
 
-/// The probability of such a difference by chance; `None` with too few samples to tell. Certain for one that is too
+/// The probability of such a difference by chance; `None` with too few samples to tell, or too short ones. Certain for one that is too
 /// small to matter: standing, it would only help larger ones that chance made to stand.
 fn chance(metric: &MetricComparison) -> Option<f64> {
     match metric.ratio.significance {
+        _ if metric.verdict == Verdict::TooShort => None,
         Significance::TooFewSamples => None,
         Significance::NoDifference => Some(1.0),
         Significance::Higher | Significance::Lower => metric.ratio.p_value,
@@ -55,7 +56,12 @@ pub(crate) fn benjamini_hochberg(mut probabilities: Vec<f64>) -> Option<f64> {
 }
 
 fn verdict(metric: &MetricComparison, limit: Option<f64>, drift: Option<f64>) -> Verdict {
-    let Some(probability) = chance(metric) else { return Verdict::TooFewRepetitions };
+    let Some(probability) = chance(metric) else {
+        return match metric.ratio.significance {
+            Significance::TooFewSamples => Verdict::TooFewRepetitions,
+            _ => Verdict::TooShort,
+        };
+    };
     let stands = limit.is_some_and(|limit| probability <= limit);
     let higher = metric.ratio.ratio > 1.0;
     match (metric.role, metric.direction) {

@@ -86,22 +86,23 @@ pub(super) fn compare_all(a: &Step, b: &Step, pairing: Pairing) -> Vec<MetricCom
 }
 
 fn compare_one(metric: &Metric, a: &Step, b: &Step, pairing: Pairing) -> Option<MetricComparison> {
-    let (a, b) = match pairing {
+    let (of_a, of_b) = match pairing {
         Pairing::Independent => (samples(metric, a), samples(metric, b)),
         Pairing::ByRepetition => pairs(metric, a, b),
     };
+    let verdict = if a.is_brief() || b.is_brief() { Verdict::TooShort } else { Verdict::NoDifference };
     let ratio = match pairing {
-        Pairing::Independent => Ratio::of(&a, &b)?,
-        Pairing::ByRepetition => Ratio::paired(&a, &b)?,
+        Pairing::Independent => Ratio::of(&of_a, &of_b)?,
+        Pairing::ByRepetition => Ratio::paired(&of_a, &of_b)?,
     };
     Some(MetricComparison {
         metric: metric.name,
         role: metric.role,
         direction: metric.direction,
-        a: Estimate::of(&a)?,
-        b: Estimate::of(&b)?,
+        a: Estimate::of(&of_a)?,
+        b: Estimate::of(&of_b)?,
         ratio,
-        verdict: Verdict::NoDifference,
+        verdict,
     })
 }
 

@@ -11,9 +11,13 @@ pub(super) fn sentence(comparison: &Comparison) -> String {
     if steps.is_empty() {
         return "nothing to compare: no step has figures on both sides".to_owned();
     }
-    let too_few = steps.iter().filter(|step| headlines(step).all(|m| m.verdict == Verdict::TooFewRepetitions)).count();
-    if too_few == steps.len() {
-        return format!("too few repetitions to compare {}; an interval needs 3 on each side", count(too_few));
+    let all_are = |verdict| steps.iter().filter(|step| headlines(step).all(|metric| metric.verdict == verdict)).count();
+    let (too_few, too_short) = (all_are(Verdict::TooFewRepetitions), all_are(Verdict::TooShort));
+    if too_few + too_short == steps.len() {
+        let few = format!("too few repetitions to compare {}; an interval needs 3 on each side", count(too_few));
+        let brief = format!("too short to compare {}: runs took less than a second", count(too_short));
+        let parts = [(too_few, few), (too_short, brief)].into_iter().filter(|(steps, _)| *steps > 0);
+        return parts.map(|(_, part)| part).collect::<Vec<_>>().join("; ");
     }
     let (faster, slower) = (outstanding(steps, Verdict::Better), outstanding(steps, Verdict::Worse));
     let mut clauses = Vec::new();
@@ -29,7 +33,7 @@ pub(super) fn sentence(comparison: &Comparison) -> String {
     let mut parts = Vec::new();
     if clauses.is_empty() {
         let beyond = if within_drift > 0 { "beyond the machine's drift " } else { "" };
-        parts.push(format!("no significant difference {beyond}in {}", count(steps.len() - too_few)));
+        parts.push(format!("no significant difference {beyond}in {}", count(steps.len() - too_few - too_short)));
     } else {
         parts.push(clauses.join(", "));
         if within_drift > 0 {
@@ -38,6 +42,9 @@ pub(super) fn sentence(comparison: &Comparison) -> String {
     }
     if too_few > 0 {
         parts.push(format!("{} with too few repetitions", count(too_few)));
+    }
+    if too_short > 0 {
+        parts.push(format!("{} too short to compare", count(too_short)));
     }
     parts.join("; ")
 }

@@ -1,9 +1,10 @@
 //! How long file allocation took.
 
+use super::badge;
 use super::markup::Markup;
 use super::steps::{heading, line, micro, scrolling};
 use crate::number::{bytes, duration};
-use crate::result::{AllocationRecord, Report};
+use crate::result::{AllocationRecord, Report, Severity};
 use bunko_statistics::Estimate;
 
 /// Width and height of a row of dots, in CSS pixels.
@@ -47,6 +48,10 @@ fn trial(row: &mut Markup, record: &AllocationRecord, scale: &Scale) {
     row.within("th", &[("scope", "row")], |cell| {
         cell.text(&format!("{}, {}", record.filesystem, record.method));
         cell.classed("span", "settings", &record.directory);
+        let badges = record.badges();
+        if badges.iter().any(|badge| badge.severity != Severity::Good) {
+            badge::list(cell, &badges);
+        }
     });
     row.classed("td", "number", &bytes(record.bytes as f64));
     let median = |seconds: &[f64]| Estimate::of(seconds).map(|estimate| micro(&duration(estimate.median)));

@@ -108,7 +108,7 @@ fn rows(body: &mut Markup, step: &StepComparison, axis: &RatioAxis) {
 fn ratio(row: &mut Markup, metric: &MetricComparison) {
     row.within("td", &[("class", "number")], |cell| {
         cell.text(&number::ratio(metric.ratio.ratio));
-        if metric.verdict != Verdict::TooFewRepetitions {
+        if !matches!(metric.verdict, Verdict::TooFewRepetitions | Verdict::TooShort) {
             cell.classed(
                 "span",
                 "interval",

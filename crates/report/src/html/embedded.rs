@@ -1,9 +1,10 @@
 //! The data that a page carries for its script, and for whoever finds it without the JSON file.
 
-use super::charts::measured;
+use super::charts::with_curves;
+use crate::conclusions::Concluded;
 use crate::result::{Interval, Outcome, Report, ServerSample, Step};
 use crate::step_label;
-use crate::step_summary;
+use crate::step_summary::{self, REQUESTS_MIN};
 use bunko_statistics::LatencySummary;
 use serde::Serialize;
 
@@ -11,6 +12,8 @@ use serde::Serialize;
 #[derive(Serialize)]
 struct Curve {
     label: String,
+    /// What curves are grouped by where there are many.
+    group: String,
     samples: u64,
     /// Quantile and microseconds.
     points: Vec<(f64, f64)>,
@@ -18,10 +21,10 @@ struct Curve {
 
 /// The report and the curves, each with the id of its element.
 pub(super) fn documents(report: &Report) -> Vec<(&'static str, String)> {
-    let curves: Vec<_> = measured(report).flat_map(|(_, step)| curves_of(report, step)).collect();
+    let curves: Vec<_> = with_curves(report).flat_map(|step| curves_of(report, step)).collect();
     let json = |serialized: serde_json::Result<String>| serialized.expect("the model has string keys only");
     vec![
-        ("report-json", json(serde_json::to_string(&slim(report)))),
+        ("report-json", json(serde_json::to_string(&Concluded::of(&slim(report))))),
         ("report-curves", json(serde_json::to_string(&curves))),
     ]
 }
@@ -29,13 +32,14 @@ pub(super) fn documents(report: &Report) -> Vec<(&'static str, String)> {
 /// The step's, then those of the operations that it mixes.
 fn curves_of(report: &Report, step: &Step) -> Vec<Curve> {
     let label = step_label::full(report, step);
+    let group = step_label::group(report, step);
     let parts = step_summary::parts(step).into_iter();
     let parts = parts.map(|part| (format!("{label}: {}", part.operation), part.histogram));
     let all = [(label.clone(), step_summary::pooled_histogram(step))].into_iter().chain(parts);
     all.filter_map(|(label, histogram)| {
-        let histogram = histogram?;
+        let histogram = histogram.filter(|histogram| histogram.len() >= REQUESTS_MIN)?;
         let points = histogram.curve().iter().map(|point| (point.quantile, six_digits(point.us))).collect();
-        Some(Curve { label, samples: histogram.len(), points })
+        Some(Curve { label, group: group.clone(), samples: histogram.len(), points })
     })
     .collect()
 }

@@ -1,7 +1,7 @@
 //! The table of steps.
 
-use super::badge;
 use super::markup::Markup;
+use super::{badge, charts};
 use crate::number::{figure, ratio};
 use crate::recommendation;
 use crate::result::{Badge, Report, Severity, Step};
@@ -75,7 +75,7 @@ fn note(report: &Report, baseline: Option<Baseline>) -> String {
     let repetitions: BTreeSet<_> = report.steps.iter().map(|step| step.measurements().count()).collect();
     let repeated = match (repetitions.first(), repetitions.last()) {
         (_, Some(1) | None) => "One run of each step: without repetitions there are no intervals.".to_owned(),
-        (_, Some(2)) => "Medians of two repetitions, with both ends of their range: two are too few for a confidence \
+        (_, Some(2)) => "Two repetitions: the middle between them and both figures; two are too few for a confidence \
                          interval. Latencies of all requests together."
             .to_owned(),
         (Some(least), Some(most)) if least == most => {
@@ -84,7 +84,9 @@ fn note(report: &Report, baseline: Option<Baseline>) -> String {
             )
         }
         _ => {
-            "Medians of the repetitions, with 95 % confidence intervals; latencies of all requests together.".to_owned()
+            "Medians of the repetitions, with 95 % confidence intervals where there are three; latencies of all requests \
+             together."
+                .to_owned()
         }
     };
     let baseline = baseline.map(|baseline| format!("Baseline: {}.", baseline.about()));
@@ -110,7 +112,7 @@ fn row_heading(row: &mut Markup, index: usize, summary: &StepSummary<'_>) {
     let step = summary.step;
     row.within("th", &[("scope", "row")], |cell| {
         let name = format!("{} {} × {}", step.phase, step.connections, step.in_flight);
-        if summary.latency.is_some() {
+        if charts::has_seconds(step) {
             cell.element("a", &[("href", "#seconds"), ("data-step", &index.to_string())], &name);
         } else {
             cell.text(&name);
@@ -188,7 +190,8 @@ fn relative(row: &mut Markup, summary: &StepSummary<'_>) {
             cell.classed("span", "unit", "baseline");
             return;
         }
-        cell.text(&ratio(relative.ratio));
+        let about = if relative.interval.is_some() { "" } else { "~" };
+        cell.text(&format!("{about}{}", ratio(relative.ratio)));
         if let Some((low, high)) = relative.interval {
             cell.classed("span", "interval", &format!("{} – {}", ratio(low), ratio(high)));
         }
@@ -210,7 +213,8 @@ fn explanations(
             explain("Step", "phase, connections × requests in flight on each");
             explain("docs/s", THROUGHPUT[0].about);
             if let Some(baseline) = baseline {
-                explain(&times(&baseline.heading(report)), baseline.about());
+                let about = format!("{}; with ~ in front where there is no interval", baseline.about());
+                explain(&times(&baseline.heading(report)), &about);
             }
             for column in filled {
                 explain(&micro(column.heading), column.about);

@@ -1,7 +1,7 @@
 //! A run, second by second, as a picture for places where no script runs: one SVG file that loads nothing.
 
 use super::markup::Markup;
-use crate::number::{bytes, figure};
+use crate::number::{bytes, duration, figure};
 use crate::result::{Interval, Measurement, Report, ServerSample, Step};
 use crate::step_label;
 use crate::tail_trend::merged;
@@ -42,14 +42,17 @@ struct Panel {
     lines: Vec<Line>,
 }
 
-/// Draws a phase's first run on a target: throughput, latency, memory and disk. `None` where it has no figures.
+/// Draws a phase's first run on a target: throughput, latency, memory and disk. `None` where it has no figures;
+/// a run that is too short for a line has a note instead.
 pub(super) fn render(report: &Report, target: usize, phase: &str) -> Option<String> {
     let is_it = |step: &&Step| step.target == target && step.phase == phase && step.measurements().next().is_some();
     let step = report.steps.iter().find(is_it)?;
     let run = step.measurements().next()?;
     let panels: Vec<Panel> =
         panels(run).into_iter().filter(|panel| panel.lines.iter().any(|line| line.points.len() > 1)).collect();
-    let height = TOP + panels.len() as f64 * (PANEL + BELOW_PANEL);
+    // Axes without a line would look like a chart of nothing.
+    let note = panels.is_empty().then(|| format!("no chart: {} make no line", duration(run.elapsed_seconds)));
+    let height = TOP + panels.len() as f64 * (PANEL + BELOW_PANEL) + if note.is_some() { BELOW_PANEL } else { 0.0 };
     let mut svg = Markup::new();
     let view = format!("0 0 {WIDTH} {height}");
     let attributes = [
@@ -64,6 +67,9 @@ pub(super) fn render(report: &Report, target: usize, phase: &str) -> Option<Stri
         svg.element("title", &[], &title);
         svg.element("rect", &[("width", "100%"), ("height", "100%"), ("fill", "#ffffff")], "");
         text(svg, (8.0, 20.0), "start", &title);
+        if let Some(note) = &note {
+            text(svg, (8.0, 20.0 + BELOW_PANEL), "start", note);
+        }
         for (place, panel) in panels.iter().enumerate() {
             draw(svg, panel, TOP + place as f64 * (PANEL + BELOW_PANEL), run.elapsed_seconds);
         }
@@ -227,6 +233,12 @@ mod tests {
         assert!(!svg.contains("<script"));
         assert_eq!(render(&fixture::plain(), 0, "nothing"), None);
         assert_eq!(render(&fixture::plain(), 1, "insert"), None);
+        let mut brief = fixture::plain();
+        let run = fixture::measurement(&mut brief.steps[0]);
+        run.intervals.truncate(1);
+        run.server.clear();
+        let svg = render(&brief, 0, "insert").expect("it has figures");
+        assert!(svg.contains(">no chart: 20.0 s make no line</text>") && !svg.contains("<polyline"), "{svg}");
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub(super) fn findings(report: &Report) -> Markup {
             let rest = finding.strip_prefix(&format!("{}: ", found.text)).unwrap_or(&finding);
             let of_first = if flaw.says_the_same { "" } else { " (the first; the others with other figures)" };
             let rest = format!("{rest}{of_first}");
-            item(badge::class(found.severity), &found.text, &flaw.places.join("; "), &rest);
+            item(badge::class(found.severity), &found.text, &flaw.rows(0), &rest);
         }
         for (step, reason) in &skipped {
             item("caution", "skipped", &step_label::full(report, step), reason);

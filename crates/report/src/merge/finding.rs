@@ -58,6 +58,8 @@ fn attribute(finding: &Finding, worker: u32) -> Finding {
         Finding::LimitExceeded { detail } => Finding::LimitExceeded { detail: of_worker(detail) },
         Finding::LimitUnchecked { detail } => Finding::LimitUnchecked { detail: of_worker(detail) },
         Finding::Errors { .. }
+        | Finding::FewRuns { .. }
+        | Finding::LoopDevice(_)
         | Finding::RateNotKept { .. }
         | Finding::MachinePauses { .. }
         | Finding::Short { .. }

@@ -1,6 +1,7 @@
 //! Reasons not to trust figures, and the badges that show them.
 
-use bunko_statistics::LatencySummary;
+use crate::number::duration;
+use bunko_statistics::{LatencySummary, SAMPLES_MIN};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -58,6 +59,13 @@ pub enum Finding {
         /// Its length.
         seconds: f64,
     },
+    /// The step has fewer runs than an interval needs. No run has this finding: it follows from their number.
+    FewRuns {
+        /// How many have figures.
+        runs: usize,
+    },
+    /// The files lie on a filesystem in an image file, so the loop device has a part in every latency.
+    LoopDevice(LoopDeviceUse),
     /// The server's background work did not end while the lab waited for it.
     NotSettled {
         /// How long that was.
@@ -80,11 +88,40 @@ pub enum Finding {
     },
 }
 
+/// A loop device below the files that were written, and the processor time of its kernel threads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoopDeviceUse {
+    /// `loop0`
+    pub device: String,
+    /// Processor time of kernel threads while they worked for this device alone, in seconds; `None` where this process
+    /// sees no kernel threads, as in a container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_seconds: Option<f64>,
+    /// Processor time of kernel threads that worked for this device and for others, and of those that write pages back
+    /// to the device below the image: how much of it this device caused is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_cpu_seconds: Option<f64>,
+}
+
+/// A run below it shows nothing of a steady state, whatever ended it.
+pub const BRIEF_SECONDS: f64 = 1.0;
+/// A run that is cut off by the clock must last as long, or journal and compaction have no part in it.
+const CUT_OFF_SECONDS_MIN: f64 = 5.0;
+
 /// An open loop must reach this share of the offered rate.
 pub const RATE_KEPT_MIN: f64 = 0.97;
 /// From this share of the latency on, the machine's pauses may be all that there is to see at that percentile: a request
 /// needs two wake-ups at least, the server's and the generator's.
 const PAUSES_SHARE_MAX: f64 = 0.5;
+
+/// The end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Its time was over.
+    ByClock,
+    /// Its work was done.
+    ByItself,
+}
 
 /// How much a finding weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -115,6 +152,20 @@ impl Finding {
         (achieved < offered * RATE_KEPT_MIN).then_some(Self::RateNotKept { offered, achieved })
     }
 
+    /// The finding on a run's length. A run that the clock ended must be longer than a run that had done its work.
+    pub fn of_length(seconds: f64, ended: Ended) -> Option<Self> {
+        let least = match ended {
+            Ended::ByClock => CUT_OFF_SECONDS_MIN,
+            Ended::ByItself => BRIEF_SECONDS,
+        };
+        (seconds < least).then_some(Self::Short { seconds })
+    }
+
+    /// The finding on the number of a step's runs that have figures, if it is too small for an interval.
+    pub fn of_runs(runs: usize) -> Option<Self> {
+        (1..SAMPLES_MIN).contains(&runs).then_some(Self::FewRuns { runs })
+    }
+
     /// The finding on the machine's pauses, if p99.9 of requests is hardly more than they are.
     pub fn of_pauses(lateness: &LatencySummary, latency: &LatencySummary) -> Option<Self> {
         let (pause_us, latency_us) = (lateness.p999_us?, latency.p999_us?);
@@ -125,6 +176,8 @@ impl Finding {
     pub fn severity(&self) -> Severity {
         match self {
             Self::Short { .. }
+            | Self::FewRuns { .. }
+            | Self::LoopDevice(_)
             | Self::NotSteady { .. }
             | Self::MachinePauses { .. }
             | Self::NotSettled { .. }
@@ -146,6 +199,9 @@ impl Finding {
             Self::NotSteady { .. } => "not steady",
             Self::MachinePauses { .. } => "machine pauses",
             Self::Short { .. } => "short",
+            Self::FewRuns { runs: 1 } => "single run",
+            Self::FewRuns { .. } => "two runs",
+            Self::LoopDevice(_) => "loop device",
             Self::NotSettled { .. } => "not settled",
             Self::LimitExceeded { .. } => "limit exceeded",
             Self::LimitUnchecked { .. } => "limit unchecked",
@@ -173,13 +229,39 @@ impl fmt::Display for Finding {
                 "machine pauses: the machine woke threads that only slept {pause_us:.0} us late (p99.9), requests took \
                  {latency_us:.0} us (p99.9): latencies from there on are the machine's and not the server's"
             ),
+            Self::Short { seconds } if *seconds < 0.1 => {
+                write!(f, "short: {:.1} ms do not show a steady state", seconds * 1e3)
+            }
             Self::Short { seconds } => write!(f, "short: {seconds:.1} s do not show a steady state"),
+            Self::FewRuns { runs: 1 } => f.write_str("single run: it does not show how far a second one would differ"),
+            Self::FewRuns { .. } => f.write_str("two runs: an interval needs three"),
+            Self::LoopDevice(device) => device.fmt(f),
             Self::NotSettled { seconds } => {
                 write!(f, "not settled: the server still worked {seconds:.0} s after the last reply")
             }
             Self::LimitExceeded { detail } => write!(f, "limit exceeded: {detail}"),
             Self::LimitUnchecked { detail } => write!(f, "limit unchecked: {detail}"),
             Self::CacheNotAsDeclared { detail } => write!(f, "cache not as declared: {detail}"),
+        }
+    }
+}
+
+impl fmt::Display for LoopDeviceUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "loop device: the files lie in an image file ({}), so latencies and stalls are the loop device's as much as \
+             the filesystem's; its kernel threads took ",
+            self.device
+        )?;
+        match (self.cpu_seconds, self.shared_cpu_seconds) {
+            (Some(own), Some(shared)) => write!(
+                f,
+                "{} of CPU, and {} more went to kernel threads that may have worked for it, too",
+                duration(own),
+                duration(shared)
+            ),
+            _ => f.write_str("CPU that cannot be seen from here"),
         }
     }
 }
@@ -202,5 +284,21 @@ mod tests {
         assert_eq!(finding.badge(), Badge { text: "machine pauses".into(), severity: Severity::Caution });
         // Percentiles that have too few samples say nothing.
         assert_eq!((found(None, Some(1.0)), found(Some(1e6), None)), (None, None));
+    }
+
+    #[test]
+    fn a_run_below_a_second_is_short_whatever_ended_it() {
+        let found = |seconds, ended| Finding::of_length(seconds, ended).map(|finding| finding.badge().text);
+        assert_eq!(found(0.9, Ended::ByItself).as_deref(), Some("short"));
+        assert_eq!(found(0.9, Ended::ByClock).as_deref(), Some("short"));
+        assert_eq!((found(1.0, Ended::ByItself), found(5.0, Ended::ByClock)), (None, None));
+        assert_eq!(found(4.9, Ended::ByClock).as_deref(), Some("short"));
+        assert_eq!(Finding::Short { seconds: 0.02 }.to_string(), "short: 20.0 ms do not show a steady state");
+    }
+
+    #[test]
+    fn fewer_runs_than_an_interval_needs_are_named() {
+        let badges = [0, 1, 2, 3].map(|runs| Finding::of_runs(runs).map(|finding| finding.badge().text));
+        assert_eq!(badges, [None, Some("single run".to_owned()), Some("two runs".to_owned()), None]);
     }
 }

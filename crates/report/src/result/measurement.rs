@@ -1,6 +1,6 @@
 //! What was measured in one step.
 
-use super::{Finding, MachinePauses, TransferRecord};
+use super::{BRIEF_SECONDS, Finding, LoopDeviceUse, MachinePauses, TransferRecord};
 use bunko_statistics::{LatencySummary, Trend};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -200,6 +200,14 @@ impl Measurement {
         (self.begun_anew > 0).then(|| self.begun_anew as f64 / (self.begun_anew + self.requests) as f64)
     }
 
+    /// The use of the loop device that the server's files lie on; `None` elsewhere.
+    pub fn loop_device(&self) -> Option<&LoopDeviceUse> {
+        self.findings.iter().find_map(|finding| match finding {
+            Finding::LoopDevice(device) => Some(device),
+            _ => None,
+        })
+    }
+
     /// The server's resident memory when it had most, as far as single seconds tell.
     pub fn server_resident_max_bytes(&self) -> Option<u64> {
         let seconds = self.server.iter().filter_map(|sample| sample.resident_bytes);
@@ -226,5 +234,15 @@ impl Step {
     /// The figures of all repetitions that have some.
     pub fn measurements(&self) -> impl Iterator<Item = &Measurement> {
         self.runs.iter().filter_map(Run::measurement)
+    }
+
+    /// Its name where the target is known: `bytes 400, insert, 100 x 1`.
+    pub fn label(&self) -> String {
+        crate::step_label::without_target(self)
+    }
+
+    /// Whether one of its runs is too short to conclude anything from, however often it is repeated.
+    pub fn is_brief(&self) -> bool {
+        self.measurements().any(|run| run.elapsed_seconds < BRIEF_SECONDS)
     }
 }

@@ -7,7 +7,7 @@ mod provenance;
 mod side_results;
 mod transfer;
 
-pub use finding::{Badge, Finding, RATE_KEPT_MIN, Severity};
+pub use finding::{BRIEF_SECONDS, Badge, Ended, Finding, LoopDeviceUse, RATE_KEPT_MIN, Severity};
 pub use measurement::{
     Interval, Measurement, OperationPart, Outcome, ReferenceFigure, Run, ServerSample, Settling, Step,
 };

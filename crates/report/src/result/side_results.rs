@@ -1,5 +1,6 @@
 //! Results that are not a load's.
 
+use super::{Finding, LoopDeviceUse};
 use serde::{Deserialize, Serialize};
 
 /// `dbStats` of the scenario's database at the end of a variant; bytes. `None` where the server did not say.
@@ -65,4 +66,16 @@ pub struct AllocationRecord {
     pub sync_seconds: Vec<f64>,
     /// Why there are no figures, such as "fallocate: Operation not supported".
     pub refused: Option<String>,
+    /// The loop device that the files lay on, and its use over all repetitions; `None` elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loop_device: Option<LoopDeviceUse>,
+}
+
+impl AllocationRecord {
+    /// The findings on its figures; none where it has no figures.
+    pub fn findings(&self) -> Vec<Finding> {
+        let few = Finding::of_runs(self.seconds.len());
+        let on_loop = self.loop_device.clone().filter(|_| !self.seconds.is_empty()).map(Finding::LoopDevice);
+        few.into_iter().chain(on_loop).collect()
+    }
 }
