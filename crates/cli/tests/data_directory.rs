@@ -106,6 +106,19 @@ fn a_second_server_is_refused_and_the_first_goes_on() {
 }
 
 #[test]
+fn directories_above_the_data_directory_are_not_made() {
+    let parent = temporary_dbpath();
+    let missing = parent.path().join("a/b");
+    let flags = ["--port", "0", "--dbpath", missing.to_str().expect("UTF-8")];
+    let message = refusal::message(&binary(), &flags, 100);
+    assert!(message.contains(&format!("data directory {} not found", missing.display())), "{message}");
+    assert_eq!(files(parent.path()), BTreeMap::new());
+    let made = parent.path().join("a");
+    drop(start(&made));
+    assert!(made.is_dir());
+}
+
+#[test]
 fn other_users_of_the_machine_read_nothing() {
     let modes = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o7777;
     for engine in ["lsm", "mmap"] {
