@@ -150,6 +150,7 @@ fn serve(
     let service = new_service(settings, facts, &catalog, log_lines, process)?;
     service.audit_start(settings.in_force.as_ref());
     access.begin(&service, &catalog, settings.addresses.first().map_or(0, std::net::SocketAddr::port))?;
+    service.note_start();
     // Before the first line that says that it listens: whoever reads that may stop the server at once.
     let stops = signals::Stops::register().map_err(cannot_handle)?;
     let admission = AdmissionOptions { connections_max, ..settings.admission.clone() };

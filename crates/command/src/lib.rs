@@ -78,6 +78,7 @@ mod slow_operation;
 mod source_stages;
 mod spooled_cursor;
 mod stable_api;
+mod start_note;
 mod statement_note;
 mod statistics_scale;
 mod storage_engine_option;

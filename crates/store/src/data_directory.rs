@@ -48,7 +48,7 @@ impl DataDirectory {
 /// [`StorageError::MissingParent`].
 pub fn check_place(path: &Path) -> Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    if path.exists() || parent.is_none_or(Path::is_dir) {
+    if path.exists() || parent.is_none_or(Path::exists) {
         return Ok(());
     }
     Err(StorageError::MissingParent { path: path.to_owned() })
