@@ -37,7 +37,6 @@ mod each_stage;
 mod encrypted_fields;
 mod error_labels;
 mod expiry_option;
-mod explain_room;
 mod fail_points;
 mod feature_compatibility;
 mod field_kinds;
