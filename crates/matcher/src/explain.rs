@@ -43,8 +43,9 @@ pub(crate) fn document_within(
 }
 
 fn document(expression: &Expression, left: &mut Left) -> Option<DocumentBuf> {
-    let of_field = |left: &mut Left| match (expression.path(), operator(expression, left)?) {
-        (Some(path), Some(operator)) => left.taken(DocumentBuf::new().with(path.as_str(), &operator)),
+    let of_field = |left: &mut Left| match (expression.path(), operator(expression, left)) {
+        (_, Err(Lack::Room)) => None,
+        (Some(path), Ok(operator)) => left.taken(DocumentBuf::new().with(path.as_str(), &operator)),
         _ => Some(DocumentBuf::new()),
     };
     match expression {
@@ -52,8 +53,9 @@ fn document(expression: &Expression, left: &mut Left) -> Option<DocumentBuf> {
         Expression::And(children) => list("$and", children, left),
         Expression::Or(children) => list("$or", children, left),
         Expression::Nor(children) => list("$nor", children, left),
-        Expression::Not(child) => match (child.path(), operator(child, left)?) {
-            (Some(path), Some(operator)) => {
+        Expression::Not(child) => match (child.path(), operator(child, left)) {
+            (_, Err(Lack::Room)) => None,
+            (Some(path), Ok(operator)) => {
                 left.taken(DocumentBuf::new().with(path.as_str(), &DocumentBuf::new().with("$not", &operator)))
             }
             // Negations of more than one operator have no `$not` of their own.
@@ -81,10 +83,17 @@ fn list<'e>(name: &str, children: impl IntoIterator<Item = &'e Expression>, left
     Some(DocumentBuf::new().with(name, &list))
 }
 
-/// What stands behind the path of a node that has one: `{$gt: 5}`; `None` where there is no room for it.
-fn operator(expression: &Expression, left: &mut Left) -> Option<Option<DocumentBuf>> {
+/// Why there is no document of an operator.
+enum Lack {
+    Room,
+    /// The node is none of one path.
+    Operator,
+}
+
+/// The operator behind the path of a node that has one: `{$gt: 5}`.
+fn operator(expression: &Expression, left: &mut Left) -> Result<DocumentBuf, Lack> {
     let empty = DocumentBuf::new();
-    Some(Some(match expression {
+    Ok(match expression {
         Expression::Compare { op, value, .. } => empty.with(op.name(), value),
         Expression::In { values, regexes, .. } => {
             let mut list = ArrayBuf::new();
@@ -93,7 +102,7 @@ fn operator(expression: &Expression, left: &mut Left) -> Option<Option<DocumentB
             for value in values.iter().map(|value| value.as_ref()).chain(regexes) {
                 list.push(value);
                 if list.len_bytes() > left.0 {
-                    return None;
+                    return Err(Lack::Room);
                 }
             }
             empty.with("$in", &list)
@@ -114,12 +123,16 @@ fn operator(expression: &Expression, left: &mut Left) -> Option<Option<DocumentB
             Ok(size) => empty.with("$size", size),
             Err(_) => empty.with("$size", *size as i64),
         },
-        Expression::ElemMatchObject { filter, .. } => empty.with("$elemMatch", &document(filter, left)?),
-        Expression::ElemMatchValue { condition, .. } => empty.with("$elemMatch", &operators(condition, left)?),
+        Expression::ElemMatchObject { filter, .. } => {
+            empty.with("$elemMatch", &document(filter, left).ok_or(Lack::Room)?)
+        }
+        Expression::ElemMatchValue { condition, .. } => {
+            empty.with("$elemMatch", &operators(condition, left).ok_or(Lack::Room)?)
+        }
         Expression::Bits { test, mask, .. } => {
             let positions = mask.positions();
             if positions.len().saturating_mul(POSITION_BYTES) > left.0 {
-                return None;
+                return Err(Lack::Room);
             }
             empty.with(test.name(), &positions.iter().map(|&position| position as i32).collect::<ArrayBuf>())
         }
@@ -134,8 +147,8 @@ fn operator(expression: &Expression, left: &mut Left) -> Option<Option<DocumentB
         | Expression::Expr(_)
         | Expression::Text(_)
         | Expression::AlwaysTrue
-        | Expression::AlwaysFalse => return Some(None),
-    }))
+        | Expression::AlwaysFalse => return Err(Lack::Operator),
+    })
 }
 
 /// The operators of a condition on a value itself: `{$gt: 1, $lt: 5}`.
@@ -149,6 +162,10 @@ fn operators(condition: &Expression, left: &mut Left) -> Option<DocumentBuf> {
             all
         }
         Expression::Not(child) => DocumentBuf::new().with("$not", &operators(child, left)?),
-        leaf => operator(leaf, left)?.unwrap_or_default(),
+        leaf => match operator(leaf, left) {
+            Ok(operator) => operator,
+            Err(Lack::Operator) => DocumentBuf::new(),
+            Err(Lack::Room) => return None,
+        },
     })
 }

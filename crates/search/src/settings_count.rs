@@ -27,7 +27,7 @@ const PLAIN: &str = "{mappings: {dynamic: true}}";
 /// search with exact counts. MongoDB finds the same with them too.
 const OF_SEARCH_NODES: &str = "concurrent tracking searchTerms searchNodePreference key threshold index";
 
-/// What only names a part of another setting.
+/// Names of parts of other settings.
 const STRUCTURE: &str = "type value path mappings fields coordinates name source collection";
 
 /// Searches that differ in a setting each.
@@ -69,7 +69,7 @@ impl Documents for Scanned {
     }
 }
 
-/// What a search finds, with all that it tells of it.
+/// The documents that a search finds, with their metadata and its own.
 fn found((definition, query): (&str, &str)) -> Result<String> {
     let parse = |text: &str| parse_document(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let mut documents = Scanned(DOCUMENTS.iter().map(|document| parse(document)).collect());

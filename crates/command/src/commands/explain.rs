@@ -470,16 +470,14 @@ fn only_statement<'a>(fields: &Fields<'a>, name: &str) -> Result<DocumentRef<'a>
     only.as_document().ok_or_else(|| fields.mismatch(&format!("{name}.0"), only, "type 'object'"))
 }
 
-/// Where the command must end that is told at the end.
-const COMMAND_ENDS_MAX: usize = MAX_USER_DOCUMENT_BYTES - (64 << 10);
-
 /// What was explained, by whom, and under which limits.
 fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, fields: &Fields<'_>) {
     if COMMANDS.contains(&fields.command) {
         let shape = shape_of(fields.command, invocation.request.database, fields.body);
         reply.append("queryShapeHash", ShapeHash::of(&shape).to_string().as_str());
     }
-    if reply.len_bytes() + fields.body.len_bytes() <= COMMAND_ENDS_MAX {
+    // The fields behind the command need room too.
+    if reply.len_bytes() + fields.body.len_bytes() <= MAX_USER_DOCUMENT_BYTES - (64 << 10) {
         reply.begin_document("command").extend(fields.body);
         if fields.body.get("$db").is_none() {
             reply.append("$db", invocation.request.database);

@@ -67,9 +67,9 @@ impl<'r> Facts<'r> {
     /// Adds a document, or a warning in its place.
     pub fn append_large(&mut self, name: &str, part: &DocumentBuf) {
         if part.as_ref().len_bytes() <= self.room.left() {
-            self.append_counted(name, part)
+            self.append_counted(name, part);
         } else {
-            self.leave_out(name)
+            self.leave_out(name);
         }
     }
 
