@@ -19,6 +19,7 @@ pub fn from_storage(error: StorageError) -> Failure {
         | StorageError::Locked { .. }
         | StorageError::OtherFormat { .. }
         | StorageError::ForeignDirectory { .. }
+        | StorageError::MissingParent { .. }
         | StorageError::OtherEngine { .. } => ErrorCode::INTERNAL_ERROR,
     };
     Failure::new(code, error.to_string())

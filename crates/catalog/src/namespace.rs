@@ -19,6 +19,8 @@ impl Namespace {
     pub const BYTES_MAX: usize = 255;
     /// The database that has the oplog.
     pub const OPLOG_DATABASE: &str = "local";
+    /// The collection of the versions that a server's own formats have.
+    pub const VERSIONS: &str = "admin.system.version";
     /// The oplog's name in it.
     pub const OPLOG_COLLECTION: &str = "oplog.rs";
     /// The name of the collection that a database's profiler writes.
@@ -80,9 +82,11 @@ impl Namespace {
     }
 
     /// Whether the oplog tells of it. The oplog leaves out what a server keeps for itself alone: the database `local`,
-    /// and the profiler's entries.
+    /// the profiler's entries, and the versions of its own formats.
     pub fn is_replicated(&self) -> bool {
-        self.database() != Self::OPLOG_DATABASE && self.collection() != Self::PROFILE_COLLECTION
+        self.database() != Self::OPLOG_DATABASE
+            && self.collection() != Self::PROFILE_COLLECTION
+            && self.full != Self::VERSIONS
     }
 
     /// The database's name.

@@ -1,7 +1,7 @@
 //! The first user of an empty data directory, from environment variables, as images of MongoDB take it.
 //! Source: the documentation of Docker's official image `mongo`, "MONGO_INITDB_ROOT_USERNAME, MONGO_INITDB_ROOT_PASSWORD".
 
-use bunko_catalog::Catalog;
+use bunko_catalog::{Catalog, Collection};
 use bunko_command::Service;
 use std::env::VarError;
 
@@ -28,12 +28,13 @@ impl FirstUser {
         }
     }
 
-    /// Makes the user where no client has written anything; what a set keeps of itself in `local` is the server's own. In any
+    /// Makes the user where no client has written anything; what a server keeps for itself alone does not count. In any
     /// other data directory nothing is done: who is there already stays.
     /// # Errors
     /// A sentence that says why there is no user now.
     pub fn make(&self, service: &Service, catalog: &Catalog) -> Result<(), String> {
-        if catalog.databases().iter().any(|database| database != "local") {
+        let is_own = |collection: &Collection| !collection.namespace().is_replicated();
+        if !catalog.databases().iter().flat_map(|database| catalog.collections(database)).all(|kept| is_own(&kept)) {
             tracing::info!(target: "ACCESS", id = 112, ctx = "main", "The data directory is not empty: {NAME} makes no user");
             return Ok(());
         }

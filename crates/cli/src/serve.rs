@@ -26,7 +26,7 @@ use bunko_host::usable_memory_bytes;
 use bunko_operation::{Helpers, MemoryLimits, ScratchSpace, ServerMemory, StageLimits};
 use bunko_scratch::ScratchDirectory;
 use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped, Tls};
-use bunko_store::{LogOptions, Store, StoreOptions, Survival};
+use bunko_store::{LogOptions, Store, StoreOptions, Survival, check_place};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -35,6 +35,8 @@ use tracing_subscriber::layer::SubscriberExt;
 
 /// Exit status where the configuration is wrong, as mongod's, and as for flags.
 const CONFIGURATION_WRONG_STATUS: u8 = 2;
+/// Exit status where there is no place for the data directory, as mongod's (`NonExistentPath`).
+const MISSING_PATH_STATUS: u8 = 100;
 /// The most that one operation may hold of the memory, in bytes.
 const OPERATION_BYTES_MAX: u64 = 512 << 20;
 /// Exit status after a failed write or sync of the log, as mongod's after an abrupt end.
@@ -70,14 +72,25 @@ pub fn run(arguments: &ServeArguments) -> Result<ExitCode, String> {
 fn start(settings: &Arc<Settings>, access: &Access) -> Result<ExitCode, String> {
     let log_lines = Arc::new(LogLines::default());
     let log = start_log(settings, &log_lines)?;
-    let outcome = serve(settings, access, &log, log_lines).inspect_err(|message| {
+    let place = match settings.survival {
+        Survival::Durable => check_place(&settings.dbpath).map_err(|error| error.to_string()),
+        Survival::Volatile => Ok(()),
+    };
+    let is_missing = place.is_err();
+    let outcome = place.and_then(|()| serve(settings, access, &log, log_lines)).inspect_err(|message| {
         // A reader of the file does not see what is told at the terminal.
         if log.is_file() {
             tracing::error!(target: "CONTROL", id = 119, ctx = "main", error = message, "The server ends");
         }
     });
     log.flush();
-    outcome
+    match outcome {
+        Err(message) if is_missing => {
+            eprintln!("bunko: {message}");
+            Ok(ExitCode::from(MISSING_PATH_STATUS))
+        }
+        outcome => outcome,
+    }
 }
 
 fn serve(
@@ -137,6 +150,7 @@ fn serve(
     let service = new_service(settings, facts, &catalog, log_lines, process)?;
     service.audit_start(settings.in_force.as_ref());
     access.begin(&service, &catalog, settings.addresses.first().map_or(0, std::net::SocketAddr::port))?;
+    service.note_start();
     // Before the first line that says that it listens: whoever reads that may stop the server at once.
     let stops = signals::Stops::register().map_err(cannot_handle)?;
     let admission = AdmissionOptions { connections_max, ..settings.admission.clone() };

@@ -106,6 +106,43 @@ fn a_second_server_is_refused_and_the_first_goes_on() {
 }
 
 #[test]
+fn each_start_is_noted() {
+    let dbpath = temporary_dbpath();
+    let mut pids = Vec::new();
+    for _ in 0..2 {
+        let server = Server::start(&binary(), dbpath.path(), &["--oplogSize", "64"]).expect("the server starts");
+        pids.push(server.pid());
+        let mut peer = Peer::connect(server.address());
+        let found = peer.text("local", "{find: 'startup_log'}");
+        let options = peer.text("local", "{listCollections: 1, filter: {name: 'startup_log'}}");
+        assert!(options.contains("capped: true, size: 10485760"), "{options}");
+        for pid in &pids {
+            assert!(found.contains(&format!("pid: NumberLong({pid})")), "{found}");
+        }
+        for part in ["hostname: ", "startTime: ISODate(", "startTimeLocal: ", "cmdLine: {", "buildinfo: {version: "] {
+            assert_eq!(found.matches(part).count(), pids.len(), "{part} in {found}");
+        }
+        let versions = peer.text("admin", "{find: 'system.version'}");
+        assert!(versions.contains("[{_id: \"featureCompatibilityVersion\", version: \"8.2\"}]"), "{versions}");
+        let oplog = peer.text("local", "{find: 'oplog.rs'}");
+        assert!(!oplog.contains("system.version") && !oplog.contains("startup_log"), "{oplog}");
+    }
+}
+
+#[test]
+fn directories_above_the_data_directory_are_not_made() {
+    let parent = temporary_dbpath();
+    let missing = parent.path().join("a/b");
+    let flags = ["--port", "0", "--dbpath", missing.to_str().expect("UTF-8")];
+    let message = refusal::message(&binary(), &flags, 100);
+    assert!(message.contains(&format!("data directory {} not found", missing.display())), "{message}");
+    assert_eq!(files(parent.path()), BTreeMap::new());
+    let made = parent.path().join("a");
+    drop(start(&made));
+    assert!(made.is_dir());
+}
+
+#[test]
 fn other_users_of_the_machine_read_nothing() {
     let modes = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o7777;
     for engine in ["lsm", "mmap"] {

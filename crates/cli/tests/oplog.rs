@@ -170,17 +170,22 @@ fn all_of_an_oplog_makes_what_there_is() {
         assert!(reply.contains("ok: 1.0") && !reply.contains("writeErrors"), "{command}: {reply}");
     }
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let (out, empty) = (directory.path().join("out"), directory.path().join("empty"));
-    std::fs::create_dir(&empty).expect("created");
+    let out = directory.path().join("out");
     let dump = ["--db", "local", "--collection", "oplog.rs", "--out", text(&out)];
     succeed("dump", source.address(), &dump);
-    let target = Running::start();
     let oplog = out.join("local/oplog.rs.bson");
-    succeed("restore", target.address(), &["--oplogReplay", "--oplogFile", text(&oplog), text(&empty)]);
     let expected = contents(source.address(), "shop");
     assert_eq!(expected.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>(), ["after", "made", "things"]);
-    assert_eq!(contents(target.address(), "shop"), expected);
-    assert_eq!(contents(target.address(), "other"), []);
+    // The file alone, and the dump of the collection.
+    for arguments in [&["--oplogReplay", "--oplogFile", text(&oplog)][..], &["--oplogReplay", text(&out)]] {
+        let target = Running::start();
+        succeed("restore", target.address(), arguments);
+        assert_eq!(contents(target.address(), "shop"), expected, "{arguments:?}");
+        assert_eq!(contents(target.address(), "other"), []);
+    }
+    let limited = Running::start();
+    succeed("restore", limited.address(), &["--oplogReplay", "--oplogLimit=1", "--oplogFile", text(&oplog)]);
+    assert_eq!(contents(limited.address(), "shop"), []);
 }
 
 #[test]

@@ -92,6 +92,9 @@ fn a_restore_refuses_what_it_would_ignore() {
         (&["--restoreDbUsersAndRoles"], FAILED, ["--restoreDbUsersAndRoles", "--db"]),
         (&["--restoreDbUsersAndRoles", "--db=admin"], FAILED, ["--restoreDbUsersAndRoles", "--db admin"]),
         (&["--uri=mongodb://h/a", "--db=b", "x"], FAILED, ["--db b", "'a'"]),
+        (&["--oplogReplay", "--oplogFile=f", "--resume"], FAILED, ["--resume", "oplog alone"]),
+        (&["--oplogReplay", "--oplogFile=f", "--resumeFile=s"], FAILED, ["--resumeFile", "oplog alone"]),
+        (&["--oplogReplay", "--oplogFile=f", "--verify"], FAILED, ["--verify", "--oplogReplay"]),
         (&["--verify", "--oplogReplay", "x"], FAILED, ["--verify", "--oplogReplay"]),
         (
             &["--maintainInsertionOrder", "--numInsertionWorkersPerCollection=2", "x"],

@@ -4,17 +4,14 @@
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
-use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_bson::DocumentBuf;
 use bunko_catalog::Catalog;
 use bunko_errors::Result;
-
-/// The versions that may be set; the last is that of a new server.
-pub(crate) const VERSIONS: [&str; 2] = ["8.0", "8.2"];
+use bunko_query::write::version_document::{ID, VERSIONS};
 
 /// Where it is kept, as in `MongoDB`.
-const DATABASE: &str = "admin";
-const COLLECTION: &str = "system.version";
-const ID: &str = "featureCompatibilityVersion";
+pub(crate) const DATABASE: &str = "admin";
+pub(crate) const COLLECTION: &str = "system.version";
 
 /// The version that was set last.
 /// # Errors
@@ -30,6 +27,10 @@ pub(crate) fn version(catalog: &Catalog) -> Result<&'static str> {
 /// # Errors
 /// Those of an update.
 pub(crate) fn set(invocation: &mut Invocation<'_>, version: &'static str) -> Result<(), Halt> {
-    let document = DocumentBuf::new().with("_id", ID).with("version", ValueRef::String(version));
-    stored_settings::keep(invocation, DATABASE, COLLECTION, &document)
+    stored_settings::keep(invocation, DATABASE, COLLECTION, &document(version))
+}
+
+/// The document that tells of a version.
+pub(crate) fn document(version: &str) -> DocumentBuf {
+    DocumentBuf::new().with("_id", ID).with("version", version)
 }

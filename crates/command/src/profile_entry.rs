@@ -2,7 +2,6 @@
 //! Source: MongoDB manual 8.2, "Database Profiler Output" and "Log Messages for Slow Queries".
 
 use crate::access_control::Shown;
-use crate::explain_room::fitted_to;
 use crate::invocation::Invocation;
 use crate::observation::Observation;
 use crate::profiler::Entry;
@@ -14,9 +13,6 @@ use bunko_query::{PlanChoice, PlanReport};
 const LINE_COMMAND_BYTES_MAX: usize = 10 * 1024;
 /// Commands of more bytes are told as a text, as in MongoDB.
 const COMMAND_BYTES_MAX: usize = 50 * 1024;
-
-/// Most bytes of a tree of stages; the large parts of a larger one are left out.
-const STAGES_BYTES_MAX: usize = 50 * 1024;
 
 /// How many numbers that both forms have are called in each.
 struct Names {
@@ -112,7 +108,7 @@ fn append_facts(facts: &mut DocumentBuf, invocation: &Invocation<'_>, entry: &En
         // A line would be many times as long.
         if names.duration == PROFILE.duration {
             let stages = Shown::of_statement(entry.database, plan.stages.clone());
-            facts.append("execStats", &fitted_to(stages, STAGES_BYTES_MAX));
+            facts.append("execStats", &stages);
         }
     }
 }

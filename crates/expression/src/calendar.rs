@@ -24,6 +24,16 @@ pub(crate) const MONTHS: [&str; 12] = [
     "December",
 ];
 
+/// A date as C's `ctime` prints it, with its milliseconds: `Thu Jan  1 00:00:00.000`.
+pub fn ctime_text(ms: i64) -> String {
+    const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+    let time = Civil::of(ms);
+    let day = DAYS[(time.day_of_week() - 1) as usize];
+    let month = &MONTHS[(time.month - 1) as usize][..3];
+    let (hour, minute, second, millisecond) = (time.hour, time.minute, time.second, time.millisecond);
+    format!("{day} {month} {:2} {hour:02}:{minute:02}:{second:02}.{millisecond:03}", time.day)
+}
+
 /// A moment taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Civil {
@@ -247,6 +257,7 @@ mod tests {
     #[test]
     fn iso_weeks_belong_to_the_year_of_their_thursday() {
         let civil = Civil::of(parse_iso("2021-01-03").expect("a date").ms);
+        assert_eq!(ctime_text(0), "Thu Jan  1 00:00:00.000");
         assert_eq!((civil.iso_week(), civil.week(), civil.day_of_week()), ((2020, 53), 1, 1));
     }
 }

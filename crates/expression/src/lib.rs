@@ -55,6 +55,7 @@ pub mod projection;
 pub mod sort_pattern;
 
 pub use accumulators::{Accumulator, AccumulatorExpression, Removal};
+pub use calendar::ctime_text;
 pub use dependencies::Dependencies;
 pub use element_order::{compare_elements, compare_fields, element_direction};
 pub use evaluated::Evaluated;

@@ -4,50 +4,106 @@ use crate::expression::Expression;
 use crate::operators::bucket_geo;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 
-/// A filter that parses to the same tree.
-pub(crate) fn document(expression: &Expression) -> DocumentBuf {
-    match expression {
-        Expression::And(children) if children.is_empty() => DocumentBuf::new(),
-        Expression::And(children) => list("$and", children),
-        Expression::Or(children) => list("$or", children),
-        Expression::Nor(children) => list("$nor", children),
-        Expression::Not(child) => match (child.path(), operator(child)) {
-            (Some(path), Some(operator)) => {
-                DocumentBuf::new().with(path.as_str(), &DocumentBuf::new().with("$not", &operator))
-            }
-            // Negations of more than one operator have no `$not` of their own.
-            _ => list("$nor", std::slice::from_ref(child)),
-        },
-        Expression::JsonSchema(schema) => DocumentBuf::new().with("$jsonSchema", schema.source()),
-        Expression::Expr(expr) => DocumentBuf::new().with(expr.name, expr.source()),
-        Expression::Text(search) => DocumentBuf::new().with("$text", &search.to_document()),
-        Expression::BucketGeo { field, geo } => bucket_geo::to_document(field, geo),
-        Expression::AlwaysTrue => DocumentBuf::new().with("$alwaysTrue", 1_i32),
-        Expression::In { values, regexes, .. } if values.is_empty() && regexes.is_empty() => {
-            document(&Expression::AlwaysFalse)
-        }
-        Expression::AlwaysFalse => DocumentBuf::new().with("$alwaysFalse", 1_i32),
-        field => match (field.path(), operator(field)) {
-            (Some(path), Some(operator)) => DocumentBuf::new().with(path.as_str(), &operator),
-            _ => DocumentBuf::new(),
-        },
+/// Bytes that a position of a bit takes in an array, at least: a type, a name of a digit, and an int.
+const POSITION_BYTES: usize = 7;
+/// Bytes that an element of an array takes beside its document: a type and a name.
+const ELEMENT_BYTES: usize = 8;
+
+/// Bytes that a document may still take. Parts ask before they are made, or once they are no larger than what they are made of.
+struct Left(usize);
+
+impl Left {
+    fn take(&mut self, bytes: usize) -> Option<()> {
+        self.0 = self.0.checked_sub(bytes)?;
+        Some(())
+    }
+
+    fn taken(&mut self, part: DocumentBuf) -> Option<DocumentBuf> {
+        self.take(part.as_ref().len_bytes())?;
+        Some(part)
     }
 }
 
-fn list(name: &str, children: &[Expression]) -> DocumentBuf {
-    let children: Vec<DocumentBuf> = children.iter().map(document).collect();
-    DocumentBuf::new().with(name, &children.iter().collect::<ArrayBuf>())
+/// A filter that parses to the same tree, of the predicates of its outermost conjunction that `is_taken` takes by their
+/// positions; `None` where it takes more than so many bytes.
+pub(crate) fn document_within(
+    expression: &Expression,
+    is_taken: &dyn Fn(usize) -> bool,
+    bytes_max: usize,
+) -> Option<DocumentBuf> {
+    let mut left = Left(bytes_max);
+    let Expression::And(children) = expression else { return document(expression, &mut left) };
+    let taken: Vec<&Expression> =
+        children.iter().enumerate().filter(|(position, _)| is_taken(*position)).map(|(_, child)| child).collect();
+    match taken.as_slice() {
+        [] => Some(DocumentBuf::new()),
+        [only] => document(only, &mut left),
+        several => list("$and", several.iter().copied(), &mut left),
+    }
 }
 
-/// What stands behind the path of a node that has one: `{$gt: 5}`.
-fn operator(expression: &Expression) -> Option<DocumentBuf> {
+fn document(expression: &Expression, left: &mut Left) -> Option<DocumentBuf> {
+    let of_field = |left: &mut Left| match (expression.path(), operator(expression, left)) {
+        (_, Err(Lack::Room)) => None,
+        (Some(path), Ok(operator)) => left.taken(DocumentBuf::new().with(path.as_str(), &operator)),
+        _ => Some(DocumentBuf::new()),
+    };
+    match expression {
+        Expression::And(children) if children.is_empty() => Some(DocumentBuf::new()),
+        Expression::And(children) => list("$and", children, left),
+        Expression::Or(children) => list("$or", children, left),
+        Expression::Nor(children) => list("$nor", children, left),
+        Expression::Not(child) => match (child.path(), operator(child, left)) {
+            (_, Err(Lack::Room)) => None,
+            (Some(path), Ok(operator)) => {
+                left.taken(DocumentBuf::new().with(path.as_str(), &DocumentBuf::new().with("$not", &operator)))
+            }
+            // Negations of more than one operator have no `$not` of their own.
+            _ => list("$nor", [&**child], left),
+        },
+        Expression::JsonSchema(schema) => left.taken(DocumentBuf::new().with("$jsonSchema", schema.source())),
+        Expression::Expr(expr) => left.taken(DocumentBuf::new().with(expr.name, expr.source())),
+        Expression::Text(search) => left.taken(DocumentBuf::new().with("$text", &search.to_document())),
+        Expression::BucketGeo { field, geo } => left.taken(bucket_geo::to_document(field, geo)),
+        Expression::AlwaysTrue => left.taken(DocumentBuf::new().with("$alwaysTrue", 1_i32)),
+        Expression::In { values, regexes, .. } if values.is_empty() && regexes.is_empty() => {
+            document(&Expression::AlwaysFalse, left)
+        }
+        Expression::AlwaysFalse => left.taken(DocumentBuf::new().with("$alwaysFalse", 1_i32)),
+        _ => of_field(left),
+    }
+}
+
+fn list<'e>(name: &str, children: impl IntoIterator<Item = &'e Expression>, left: &mut Left) -> Option<DocumentBuf> {
+    let mut list = ArrayBuf::new();
+    for child in children {
+        left.take(ELEMENT_BYTES)?;
+        list.push(&document(child, left)?);
+    }
+    Some(DocumentBuf::new().with(name, &list))
+}
+
+/// Why there is no document of an operator.
+enum Lack {
+    Room,
+    /// The node is none of one path.
+    Operator,
+}
+
+/// The operator behind the path of a node that has one: `{$gt: 5}`.
+fn operator(expression: &Expression, left: &mut Left) -> Result<DocumentBuf, Lack> {
     let empty = DocumentBuf::new();
-    Some(match expression {
+    Ok(match expression {
         Expression::Compare { op, value, .. } => empty.with(op.name(), value),
         Expression::In { values, regexes, .. } => {
-            let mut list: ArrayBuf = values.iter().collect();
-            for regex in regexes {
-                list.push(ValueRef::Regex { pattern: regex.pattern(), options: regex.options() });
+            let mut list = ArrayBuf::new();
+            let regexes =
+                regexes.iter().map(|regex| ValueRef::Regex { pattern: regex.pattern(), options: regex.options() });
+            for value in values.iter().map(|value| value.as_ref()).chain(regexes) {
+                list.push(value);
+                if list.len_bytes() > left.0 {
+                    return Err(Lack::Room);
+                }
             }
             empty.with("$in", &list)
         }
@@ -67,10 +123,18 @@ fn operator(expression: &Expression) -> Option<DocumentBuf> {
             Ok(size) => empty.with("$size", size),
             Err(_) => empty.with("$size", *size as i64),
         },
-        Expression::ElemMatchObject { filter, .. } => empty.with("$elemMatch", &document(filter)),
-        Expression::ElemMatchValue { condition, .. } => empty.with("$elemMatch", &operators(condition)),
+        Expression::ElemMatchObject { filter, .. } => {
+            empty.with("$elemMatch", &document(filter, left).ok_or(Lack::Room)?)
+        }
+        Expression::ElemMatchValue { condition, .. } => {
+            empty.with("$elemMatch", &operators(condition, left).ok_or(Lack::Room)?)
+        }
         Expression::Bits { test, mask, .. } => {
-            empty.with(test.name(), &mask.positions().iter().map(|&position| position as i32).collect::<ArrayBuf>())
+            let positions = mask.positions();
+            if positions.len().saturating_mul(POSITION_BYTES) > left.0 {
+                return Err(Lack::Room);
+            }
+            empty.with(test.name(), &positions.iter().map(|&position| position as i32).collect::<ArrayBuf>())
         }
         Expression::Geo { geo, .. } => geo.to_document(),
         Expression::Near { point, .. } => point.to_document(),
@@ -83,21 +147,25 @@ fn operator(expression: &Expression) -> Option<DocumentBuf> {
         | Expression::Expr(_)
         | Expression::Text(_)
         | Expression::AlwaysTrue
-        | Expression::AlwaysFalse => return None,
+        | Expression::AlwaysFalse => return Err(Lack::Operator),
     })
 }
 
 /// The operators of a condition on a value itself: `{$gt: 1, $lt: 5}`.
-fn operators(condition: &Expression) -> DocumentBuf {
-    match condition {
+fn operators(condition: &Expression, left: &mut Left) -> Option<DocumentBuf> {
+    Some(match condition {
         Expression::And(children) => {
             let mut all = DocumentBuf::new();
             for child in children {
-                all.extend(operators(child).as_ref());
+                all.extend(operators(child, left)?.as_ref());
             }
             all
         }
-        Expression::Not(child) => DocumentBuf::new().with("$not", &operators(child)),
-        leaf => operator(leaf).unwrap_or_default(),
-    }
+        Expression::Not(child) => DocumentBuf::new().with("$not", &operators(child, left)?),
+        leaf => match operator(leaf, left) {
+            Ok(operator) => operator,
+            Err(Lack::Operator) => DocumentBuf::new(),
+            Err(Lack::Room) => return None,
+        },
+    })
 }

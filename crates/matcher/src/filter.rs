@@ -157,9 +157,15 @@ impl Filter {
         &self.root
     }
 
-    /// The normal form as a filter: explain's `parsedQuery`.
+    /// The normal form as a filter: explain's `parsedQuery`. It may take many times the bytes of what was sent.
     pub fn to_document(&self) -> DocumentBuf {
-        explain::document(&self.root)
+        self.part_within(&|_| true, usize::MAX).unwrap_or_default()
+    }
+
+    /// The same of those predicates of the outermost conjunction that `is_taken` takes by their positions; `None` where that
+    /// takes more than `bytes_max`. No more is made than that.
+    pub fn part_within(&self, is_taken: &dyn Fn(usize) -> bool, bytes_max: usize) -> Option<DocumentBuf> {
+        explain::document_within(&self.root, is_taken, bytes_max)
     }
 }
 

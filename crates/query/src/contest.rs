@@ -5,7 +5,7 @@
 //! work of its trial before it yields anything is given up for another trial.
 
 use crate::execution::{Execution, ExecutionStatistics, StageStatistics};
-use crate::explain;
+use crate::explain::{self, Facts, Room};
 use crate::find_query::FindQuery;
 use crate::plan::Plan;
 use crate::plan_report::PlanChoice;
@@ -195,12 +195,17 @@ fn keep(cache: &PlanCache, key: &Key, trials: &[Trial], known: Option<&CachedPla
     cache.put(&key.whole, new);
 }
 
+/// Most bytes of what is kept of a plan for `$planCacheStats`: its stages and those of its trial.
+const FACTS_BYTES_MAX: usize = 64 * 1024;
+
 fn entry(key: &Key, trials: &[Trial]) -> CachedPlan {
     let winner = &trials[0];
     let query = winner.plan.query();
     let sort = query.sort.as_ref().map(explain::sort_document).unwrap_or_default();
-    let mut created_from = DocumentBuf::new();
-    explain::append_filter(&mut created_from, "query", &query.filter_document);
+    let room = Room::new(FACTS_BYTES_MAX);
+    let mut created_from = Facts::new(DocumentBuf::new(), &room);
+    created_from.append_large("query", &query.filter_document);
+    let mut created_from = created_from.into_document();
     created_from.append("sort", &sort).append("projection", &query.projection_document);
     if let Some(collator) = query.scope.strings.collator() {
         created_from.append("collation", collator.specification());
@@ -210,8 +215,8 @@ fn entry(key: &Key, trials: &[Trial]) -> CachedPlan {
     append_hashes(&mut facts, &winner.plan);
     facts
         .append("createdFromQuery", &created_from)
-        .append("cachedPlan", &explain::tree_of(&winner.plan))
-        .append("creationExecStats", &explain::all_trials(trials))
+        .append("cachedPlan", &explain::tree_of(&winner.plan, &room))
+        .append("creationExecStats", &explain::all_trials(trials, &room))
         .append("candidatePlanScores", &scores)
         .append("indexFilterSet", winner.plan.is_filtered());
     CachedPlan {

@@ -3,11 +3,14 @@
 use crate::contest;
 use crate::count::CountPlan;
 use crate::execution::{Execution, StageStatistics};
-use crate::explain;
+use crate::explain::{self, Room};
 use crate::plan::Plan;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
 use std::fmt::Write as _;
+
+/// Most bytes of a tree of stages, as the profiler keeps it: large parts of it are left out.
+const STAGES_BYTES_MAX: usize = 50 * 1024;
 
 /// How the plan that ran was chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,9 +67,10 @@ impl FinishedRun {
 impl PlanReport {
     /// The report of a plan; `statistics` are those of its stages, as far as they are known.
     pub(crate) fn of(plan: &Plan, statistics: Option<&[StageStatistics]>, choice: PlanChoice) -> Self {
+        let room = Room::new(STAGES_BYTES_MAX);
         let stages = match statistics {
-            Some(statistics) => explain::run_tree(plan, statistics),
-            None => explain::tree_of(plan),
+            Some(statistics) => explain::run_tree(plan, statistics, &room),
+            None => explain::tree_of(plan, &room),
         };
         Self { hashes: hashes(plan), choice, ..Self::of_tree(stages) }
     }
@@ -119,7 +123,7 @@ impl PlanReport {
 impl CountPlan {
     /// The report of a count, for the profiler.
     pub fn report(&self, execution: Option<&Execution>, count: u64) -> PlanReport {
-        let report = PlanReport::of_tree(explain::counted(self, execution, count));
+        let report = PlanReport::of_tree(explain::counted(self, execution, count, &Room::new(STAGES_BYTES_MAX)));
         match execution {
             Some(execution) => PlanReport { hashes: hashes(execution.plan()), choice: execution.choice(), ..report },
             None => report,

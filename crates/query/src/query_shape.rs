@@ -133,6 +133,8 @@ fn structure(value: ValueRef<'_>) -> Vec<u8> {
                 put(&mut shape, &structure(element.value));
             }
         }
+        // A list of constants is a constant itself, whatever its length.
+        ValueRef::Array(array) if array.iter().all(is_constant) => {}
         ValueRef::Array(array) => {
             for element in array.iter() {
                 put(&mut shape, &structure(element));
@@ -142,6 +144,18 @@ fn structure(value: ValueRef<'_>) -> Vec<u8> {
         _ => {}
     }
     shape
+}
+
+/// Whether an expression is a value that no document changes.
+fn is_constant(expression: ValueRef<'_>) -> bool {
+    match expression {
+        ValueRef::String(text) => !text.starts_with('$'),
+        ValueRef::Array(members) => members.iter().all(is_constant),
+        ValueRef::Document(fields) => {
+            fields.iter().all(|field| !field.name.starts_with('$') && is_constant(field.value))
+        }
+        _ => true,
+    }
 }
 
 #[cfg(test)]
@@ -166,6 +180,7 @@ mod tests {
             ("{$or: [{a: 1}, {b: 2}]}", "{$or: [{b: 1}, {a: 3}]}"),
             ("{a: {$elemMatch: {b: 1}}}", "{a: {$elemMatch: {b: 2}}}"),
             ("{$expr: {$eq: ['$a', 1]}}", "{$expr: {$eq: ['$a', 2]}}"),
+            ("{$expr: {$in: ['$a', [1, 2]]}}", "{$expr: {$in: ['$a', [3, 4, 5]]}}"),
         ] {
             assert_eq!(shape(one), shape(other), "{one} and {other}");
         }

@@ -5,7 +5,7 @@ use crate::fuzzy::Fuzzy;
 use crate::paths::TextField;
 use crate::schema::Schema;
 use crate::unit::Unit;
-use crate::{Autocomplete, StringField};
+use crate::{Autocomplete, KeptOfWords, StringField};
 use bunko_bson::ValueRef;
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
@@ -146,7 +146,11 @@ impl Evaluation {
             ValueRef::String(text) => Some(text),
             _ => None,
         });
-        let cut = Arc::new(Cut::of(cut_texts(&analyzer, field.string, texts, &self.operation)?));
+        let mut cut = Cut::of(cut_texts(&analyzer, field.string, texts, &self.operation)?);
+        if field.string.words == KeptOfWords::Documents {
+            cut.frequencies.values_mut().for_each(|frequency| *frequency = 1);
+        }
+        let cut = Arc::new(cut);
         self.cuts.borrow_mut().insert(key, Arc::clone(&cut));
         Ok(cut)
     }

@@ -1,10 +1,11 @@
 //! Where in its texts a document matches.
 
-use crate::Reader;
 use crate::evaluation::{Cut, Evaluation};
 use crate::operators::Clause;
 use crate::paths::{self, Path, TextField, text_fields};
+use crate::schema::Schema;
 use crate::unit::Unit;
+use crate::{Reader, Refusal};
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_errors::Result;
 use unicode_segmentation::UnicodeSegmentation;
@@ -41,10 +42,27 @@ impl Highlight {
         Ok(Self { paths, characters_max, passages_max })
     }
 
+    /// Refuses a path whose field is not indexed for highlights.
+    /// # Errors
+    /// `UnknownError`.
+    pub fn check(&self, schema: &Schema) -> Result<()> {
+        for path in self.paths.iter().filter(|path| !path.is_wildcard) {
+            let own = schema.types(&path.name).string();
+            let string = own.and_then(|own| path.multi.as_ref().map_or(Some(own), |multi| own.multi.get(multi)));
+            if string.is_some_and(|string| !string.can_be_highlighted()) {
+                let message =
+                    format!("cannot highlight path \"{}\": it is not indexed with \"store\" and offsets", path.name);
+                return Err(Refusal::Query.failure(message));
+            }
+        }
+        Ok(())
+    }
+
     /// The passages of a document, by fields.
     pub fn of(&self, unit: &Unit<'_>, clause: &Clause, evaluation: &Evaluation) -> Result<ArrayBuf> {
         let mut told = Vec::new();
-        for field in text_fields(unit, &self.paths, &evaluation.operation)? {
+        let fields = text_fields(unit, &self.paths, &evaluation.operation)?;
+        for field in fields.into_iter().filter(|field| field.string.can_be_highlighted()) {
             let texts: Vec<&str> = unit.values(&field.path).filter_map(|field| field.value.as_str()).collect();
             let mut passages = Vec::new();
             for (number, text) in texts.iter().enumerate() {

@@ -24,6 +24,8 @@ mod reader;
 mod schema;
 mod score;
 mod search;
+#[cfg(test)]
+mod settings_count;
 mod sort;
 mod stored;
 mod token;
@@ -31,7 +33,8 @@ mod unit;
 mod vector_definition;
 
 pub use definition::{
-    Autocomplete, Definition, FieldType, Mapping, NormalizerName, StoredSource, StringField, Synonyms, Tokenization,
+    Autocomplete, Definition, FieldType, KeptOfWords, Mapping, NormalizerName, StoredSource, StringField, Synonyms,
+    Tokenization,
 };
 pub use index_definition::SearchIndexDefinition;
 pub use postings::Postings;
@@ -40,4 +43,4 @@ pub use reader::{Reader, Refusal};
 pub use schema::Schema;
 pub use search::{Documents, FOUND_BYTES_MAX, Found, Hit, Search, Shown, metadata_of_nothing};
 pub use token::SequenceToken;
-pub use vector_definition::{Quantization, Similarity, VectorDefinition, VectorField};
+pub use vector_definition::{Similarity, VectorDefinition, VectorField};

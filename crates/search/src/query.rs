@@ -94,7 +94,8 @@ impl SearchQuery {
     }
 }
 
-/// What is checked, and tells a search node how to do its work: which node, on how many threads, what it notes of searches.
+/// Checks settings that tell search nodes how to do their work: which node, on how many threads, what is noted of searches.
+/// MongoDB finds the same with them too, and here is one process.
 fn without_effect(reader: &Reader<'_>) -> Result<()> {
     reader.boolean("concurrent")?;
     if let Some(preference) = reader.inner("searchNodePreference")? {

@@ -87,6 +87,8 @@ impl<'a> Reader<'a> {
     /// A field of any type.
     pub fn value(&self, name: &str) -> Option<ValueRef<'a>> {
         self.known.borrow_mut().push(name.to_owned());
+        #[cfg(test)]
+        tests::ASKED.with_borrow_mut(|asked| asked.insert(name.to_owned()));
         self.document.get(name).filter(|value| !matches!(value, ValueRef::Null))
     }
 
@@ -244,5 +246,16 @@ impl<'a> Reader<'a> {
     /// A copy of a value.
     pub fn copy(&self, name: &str) -> Option<Value> {
         self.value(name).map(ValueRef::to_value)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    thread_local! {
+        /// The names of all fields that this thread has asked for.
+        pub(crate) static ASKED: RefCell<BTreeSet<String>> = RefCell::default();
     }
 }

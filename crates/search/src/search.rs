@@ -82,6 +82,9 @@ impl Search {
         if let Some(clause) = &query.clause {
             clause.operator.check(&schema)?;
         }
+        if let Some(highlight) = &query.highlight {
+            highlight.check(&schema)?;
+        }
         query.facets.iter().try_for_each(|facet| facet.check(&schema))?;
         if query.returns_stored && query.scope.is_none() && definition.stored_source == StoredSource::Nothing {
             return Err(Refusal::Query.failure("storedSource is not configured for this index"));

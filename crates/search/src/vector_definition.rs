@@ -2,7 +2,7 @@
 
 use crate::{Reader, Refusal, StoredSource};
 use bunko_bson::DocumentRef;
-use bunko_errors::Result;
+use bunko_errors::{Failure, Result};
 
 /// Most dimensions of a vector. Source: MongoDB manual, "How to Index Fields for Vector Search".
 const DIMENSIONS_MAX: i64 = 8_192;
@@ -27,8 +27,6 @@ pub struct VectorField {
     pub dimensions: usize,
     /// By what two vectors are near each other.
     pub similarity: Similarity,
-    /// What is kept of a vector for the first look.
-    pub quantization: Quantization,
 }
 
 /// By what two vectors are near each other.
@@ -42,17 +40,6 @@ pub enum Similarity {
     Euclidean,
 }
 
-/// What is kept of a vector for the first look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantization {
-    /// All of it.
-    None,
-    /// A byte for each number.
-    Scalar,
-    /// A bit for each number.
-    Binary,
-}
-
 impl VectorDefinition {
     /// Reads a definition, which messages call `path`.
     /// # Errors
@@ -61,8 +48,9 @@ impl VectorDefinition {
         let reader = Reader::new(definition, path, Refusal::Definition);
         let fields = reader.required(reader.inners("fields")?, "fields")?;
         let stored_source = StoredSource::parse(&reader)?;
-        // How many files the index is made of: there are none to be seen.
-        reader.integer_within("numPartitions", 1, 4)?;
+        if reader.integer_within("numPartitions", 1, 4)?.is_some_and(|partitions| partitions > 1) {
+            return Err(Failure::not_supported_yet("numPartitions above 1"));
+        }
         reader.not_supported_yet(&["nestedRoot"])?;
         reader.done()?;
         let mut parsed = Self { vectors: Vec::new(), filters: Vec::new(), stored_source };
@@ -89,7 +77,7 @@ impl VectorDefinition {
             "filter" => self.filters.push(path.to_owned()),
             "autoEmbed" | "text" => {
                 let name = format!("{} \"{kind}\"", field.at("type"));
-                return Err(bunko_errors::Failure::not_supported_yet(&name));
+                return Err(Failure::not_supported_yet(&name));
             }
             _ => return Err(field.wrong("type", "must be one of [filter, vector]")),
         }
@@ -104,19 +92,20 @@ impl VectorField {
             ("dotProduct", Similarity::DotProduct),
             ("euclidean", Similarity::Euclidean),
         ];
-        let quantizations =
-            &[("none", Quantization::None), ("scalar", Quantization::Scalar), ("binary", Quantization::Binary)];
         let dimensions = field.integer_within("numDimensions", 1, DIMENSIONS_MAX)?;
         let dimensions = field.required(dimensions, "numDimensions")? as usize;
         let similarity = field.required(field.one_of("similarity", similarities)?, "similarity")?;
-        let quantization = field.one_of("quantization", quantizations)?.unwrap_or(Quantization::None);
-        // How a graph of neighbours is built: all vectors are looked at, so that none is.
+        // Vectors are kept as they are.
+        if field.one_of("quantization", &[("none", false), ("scalar", true), ("binary", true)])? == Some(true) {
+            return Err(Failure::not_supported_yet(&field.at("quantization")));
+        }
+        // `bunko_vector::Definition` reads these and `indexingMethod` again.
         if let Some(options) = field.inner("hnswOptions")? {
             options.integer_within("maxEdges", 16, 64)?;
             options.integer_within("numEdgeCandidates", 100, 3_200)?;
             options.done()?;
         }
         field.one_of("indexingMethod", &[("hnsw", ()), ("flat", ())])?;
-        Ok(Self { path: path.to_owned(), dimensions, similarity, quantization })
+        Ok(Self { path: path.to_owned(), dimensions, similarity })
     }
 }

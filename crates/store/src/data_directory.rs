@@ -21,9 +21,11 @@ impl DataDirectory {
     /// Creates the directory where it is missing and locks it.
     ///
     /// # Errors
+    /// As [`check_place`].
     /// [`StorageError::ForeignDirectory`] for what another program keeps its data in, and [`StorageError::Corrupt`] for
     /// data of ours without log and manifest; then nothing has been touched. [`StorageError::Locked`].
     pub fn open(path: &Path) -> Result<Self> {
+        check_place(path)?;
         if !Manifest::path(path).exists() {
             refuse_foreign(path)?;
             refuse_remains(path)?;
@@ -38,6 +40,18 @@ impl DataDirectory {
         note_process(&path.join("bunko.lock"))?;
         Ok(Self { path: path.to_owned(), lock })
     }
+}
+
+/// Refuses a place whose own parent is missing: a mistyped path, or a disk that is not mounted, would become an empty data
+/// directory somewhere else.
+/// # Errors
+/// [`StorageError::MissingParent`].
+pub fn check_place(path: &Path) -> Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if path.exists() || parent.is_none_or(Path::exists) {
+        return Ok(());
+    }
+    Err(StorageError::MissingParent { path: path.to_owned() })
 }
 
 /// Writes the id of this process into a file, for people and tools that ask which process has the directory.
@@ -156,6 +170,15 @@ mod tests {
         }
         let (_, said) = refused(&["WiredTiger", "manifest.bson", "log/000000000000.segment"]);
         assert_eq!(said, "", "it has been ours for long");
+    }
+
+    #[test]
+    fn the_directory_is_made_and_those_above_it_are_not() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        assert!(DataDirectory::open(&directory.path().join("a")).is_ok());
+        let error = DataDirectory::open(&directory.path().join("b/c")).err().expect("refused");
+        assert!(matches!(&error, StorageError::MissingParent { path } if path.ends_with("b/c")), "{error}");
+        assert!(!directory.path().join("b").exists());
     }
 
     #[test]

@@ -56,6 +56,11 @@ pub enum StorageError {
         /// The files that tell, or the first of them.
         found: Vec<String>,
     },
+    /// The directory that the data directory would be made in is missing.
+    MissingParent {
+        /// The data directory.
+        path: PathBuf,
+    },
     /// The data directory was made with another storage engine.
     OtherEngine {
         /// The data directory.
@@ -136,6 +141,12 @@ impl fmt::Display for StorageError {
                  while mongod runs on it, start with an empty directory, and restore the dump into that",
                 path.display(),
                 found.join(", ")
+            ),
+            Self::MissingParent { path } => write!(
+                f,
+                "data directory {} not found, and the directory above it is missing too: create that, or name another \
+                 data directory",
+                path.display()
             ),
             Self::OtherEngine { path, found, asked } => write!(
                 f,

@@ -50,6 +50,7 @@ mod whole;
 
 pub use batch::Batch;
 pub use bell::{Bell, Listening};
+pub use data_directory::check_place;
 pub use directories::make_directory;
 pub use effects::{Effect, Effects, Noted, Presence, Statement};
 pub use engine::{

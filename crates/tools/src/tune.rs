@@ -266,7 +266,7 @@ fn check(options: &RestoreOptions) -> Result<(), ToolError> {
     let is_stdin = match &options.source {
         Source::Archive(source) => matches!(source, ArchiveSource::Stdin),
         Source::File { path, .. } => path == Path::new("-"),
-        Source::Directory { .. } => false,
+        Source::Directory { .. } | Source::Absent => false,
     };
     if is_stdin {
         return usage("--tune reads the dump several times: standard input cannot be");

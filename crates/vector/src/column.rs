@@ -84,9 +84,13 @@ impl Column {
         self.numbers.bytes() + self.bytes.bytes() + self.bits.bytes() + self.graph.read().bytes()
     }
 
+    fn is_worth_graph(&self) -> bool {
+        self.field.has_graph && self.numbers.count() >= GRAPH_FROM
+    }
+
     /// Adds a few vectors to the graph, where one is worth it.
     pub(crate) fn grow(&self) -> Growing {
-        if self.numbers.count() < GRAPH_FROM {
+        if !self.is_worth_graph() {
             return Growing::Done;
         }
         let mut graph = self.graph.write();
@@ -103,8 +107,7 @@ impl Column {
 
     /// How many vectors the graph does not have that should.
     pub(crate) fn outside_graph(&self) -> usize {
-        let count = self.numbers.count();
-        if count < GRAPH_FROM { 0 } else { count - self.graph.read().count() }
+        if self.is_worth_graph() { self.numbers.count() - self.graph.read().count() } else { 0 }
     }
 
     /// The rows of `takes` that are nearest, the best first.

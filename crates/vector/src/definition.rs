@@ -12,6 +12,8 @@ pub struct VectorField {
     pub dimensions: usize,
     /// How they are compared.
     pub similarity: Similarity,
+    /// Whether many vectors are put into a graph.
+    pub has_graph: bool,
     /// Most neighbours that a vector has in the graph.
     pub edges_max: usize,
     /// Among how many candidates those are chosen.
@@ -57,7 +59,8 @@ fn vector_field(path: &str, field: DocumentRef<'_>) -> Option<VectorField> {
     // Source: MongoDB Vector Search, "Index Fields for Vector Search": 16 to 64, and 100 to 3200.
     let edges_max = options.get("maxEdges").and_then(size).unwrap_or(16).clamp(2, 64);
     let edge_candidates = options.get("numEdgeCandidates").and_then(size).unwrap_or(100).clamp(edges_max, 3200);
-    Some(VectorField { path: path.to_owned(), dimensions, similarity, edges_max, edge_candidates })
+    let has_graph = field.get("indexingMethod").and_then(ValueRef::as_str) != Some("flat");
+    Some(VectorField { path: path.to_owned(), dimensions, similarity, has_graph, edges_max, edge_candidates })
 }
 
 #[cfg(test)]

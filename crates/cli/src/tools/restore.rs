@@ -73,6 +73,9 @@ const WITHOUT_EFFECT_ON_TRIALS: [&str; 17] = [
     "log_format",
 ];
 
+/// The dump directory where none is named.
+const DEFAULT_DUMP: &str = "dump";
+
 /// Documents that go through the log of a `--dbpath`, in bytes: somewhat less than the engine lsm leaves there to cool
 /// down.
 const DIRECTORY_LOG_BYTES: u64 = COOLING_BYTES_MAX - SEGMENT_BYTES;
@@ -91,7 +94,7 @@ pub struct RestoreArguments {
     /// A dump directory, or a .bson file with --db and --collection; - is standard input
     #[arg(value_name = "DIR or FILE", conflicts_with_all = ["dir", "archive"])]
     path: Option<PathBuf>,
-    /// The dump directory; dump where nothing is said
+    /// The dump directory; dump where none is named
     #[arg(long, value_name = "DIR", conflicts_with = "archive")]
     dir: Option<PathBuf>,
     /// Read an archive, from this file or, without one, from standard input
@@ -169,7 +172,7 @@ pub struct RestoreArguments {
     /// Replay only entries before that time: SECONDS or SECONDS:INCREMENT
     #[arg(long = "oplogLimit", value_name = "TIME", requires = "oplog_replay", value_parser = timestamp)]
     oplog_limit: Option<Timestamp>,
-    /// Replay the entries in this file in place of those in the dump
+    /// Replay the entries in this file: behind a dump that has no oplog, or alone where no dump is named
     #[arg(long = "oplogFile", value_name = "FILE", requires = "oplog_replay")]
     oplog_file: Option<PathBuf>,
     /// Restore the users and roles of --db
@@ -280,7 +283,7 @@ impl RestoreArguments {
         if self.users_and_roles {
             options.users_and_roles = UsersAndRoles::Of { database: Self::database_of_users(db)? };
         }
-        options.resume = self.resume_file()?;
+        options.resume = self.resume_file(&options.source)?;
         options.verify = if self.verify { Verify::Everything } else { Verify::Nothing };
         options.bulk = if self.no_bulk {
             Bulk::Never
@@ -308,6 +311,12 @@ impl RestoreArguments {
         }
     }
 
+    /// Whether an oplog file is all that was named. A directory `dump` that is there is restored first, as by the classic
+    /// tool.
+    fn replays_alone(&self, db: Option<&String>) -> bool {
+        self.oplog_file.is_some() && db.is_none() && !Path::new(DEFAULT_DUMP).exists()
+    }
+
     fn source(&self, db: Option<&String>) -> Result<Source, String> {
         if self.collection.is_some() && db.is_none() {
             return Err("--collection needs --db".into());
@@ -320,7 +329,11 @@ impl RestoreArguments {
                 ArchiveSource::File(file.clone())
             }));
         }
-        let path = self.path.as_ref().or(self.dir.as_ref()).cloned().unwrap_or_else(|| "dump".into());
+        let named = self.path.as_ref().or(self.dir.as_ref());
+        if named.is_none() && self.replays_alone(db) {
+            return Ok(Source::Absent);
+        }
+        let path = named.cloned().unwrap_or_else(|| DEFAULT_DUMP.into());
         if path == Path::new("-") || path.is_file() {
             let (Some(database), Some(collection)) = (db.cloned(), self.collection.clone()) else {
                 return Err(format!("{}: a single file needs --db and --collection", path.display()));
@@ -334,8 +347,10 @@ impl RestoreArguments {
     }
 
     /// Beside the dump, unless it comes from standard input or nothing can be written there.
-    fn resume_file(&self) -> Result<Option<ResumeFile>, String> {
-        if self.dry_run || self.list || self.tune {
+    fn resume_file(&self, source: &Source) -> Result<Option<ResumeFile>, String> {
+        let asks_for_state = self.resume || self.resume_file.is_some();
+        let keeps_state = asks_for_state || !matches!(source, Source::Absent);
+        if !keeps_state || self.dry_run || self.list || self.tune {
             return Ok(None);
         }
         let mode = if self.resume { Resume::Continue } else { Resume::Fresh };
@@ -345,7 +360,7 @@ impl RestoreArguments {
             PathBuf::from(name)
         };
         let source = self.archive.as_ref().or(self.path.as_ref()).or(self.dir.as_ref());
-        let source = source.map_or_else(|| PathBuf::from("dump"), |path| path.components().collect());
+        let source = source.map_or_else(|| PathBuf::from(DEFAULT_DUMP), |path| path.components().collect());
         if source == Path::new("-") {
             let flag = [(self.resume, "--resume"), (self.resume_file.is_some(), "--resumeFile")];
             return match flag.into_iter().find(|(is_given, _)| *is_given) {

@@ -3,6 +3,7 @@
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
 use crate::invocation::Invocation;
+use crate::service::Service;
 use bunko_bson::{MAX_USER_DOCUMENT_BYTES, Writer};
 use bunko_operation::Scripting;
 
@@ -21,20 +22,26 @@ pub(super) const COMMAND: Command = Command {
 };
 
 /// What runs the scripts of clients.
-fn javascript_engine(invocation: &Invocation<'_>) -> &'static str {
-    match invocation.service.facts.memory_limits.stages.scripting {
+fn javascript_engine(service: &Service) -> &'static str {
+    match service.facts.memory_limits.stages.scripting {
         Scripting::Allowed => "quickjs",
         Scripting::Refused => "none",
     }
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    append_build(invocation.service, reply);
+    Ok(())
+}
+
+/// Appends the fields that tell of the build.
+pub(crate) fn append_build(service: &Service, reply: &mut Writer<'_>) {
     reply
         .append("version", COMPATIBLE_VERSION)
         .append("gitVersion", "bunko")
         .begin_array("modules")
         .end()
-        .append("javascriptEngine", javascript_engine(invocation))
+        .append("javascriptEngine", javascript_engine(service))
         .append("sysInfo", "deprecated")
         .begin_array("versionArray");
     for (index, part) in COMPATIBLE_VERSION_ARRAY.iter().enumerate() {
@@ -55,9 +62,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         .append("debug", cfg!(debug_assertions))
         .append("maxBsonObjectSize", MAX_USER_DOCUMENT_BYTES as i32)
         .begin_array("storageEngines");
-    for (position, name) in invocation.service.catalog.store().engine_names().into_iter().enumerate() {
+    for (position, name) in service.catalog.store().engine_names().into_iter().enumerate() {
         reply.push(position, name);
     }
     reply.end().begin_document("bunko").append("version", env!("CARGO_PKG_VERSION")).end();
-    Ok(())
 }

@@ -10,7 +10,6 @@ use crate::change_stream;
 use crate::collection_uuid;
 use crate::dispatch::{Command, Databases, Halt, Request, TransactionUse};
 use crate::each_stage;
-use crate::explain_room::{COMMAND_ENDS_MAX, fitted};
 use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
@@ -27,7 +26,9 @@ use crate::vector_search;
 use crate::view_reads;
 use crate::write_statement::refuse_long_batch;
 use bunko_aggregate::{Documents, StageRun};
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, Value, ValueRef, Writer, number};
+use bunko_bson::{
+    ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, StringOrder, Value, ValueRef, Writer, number,
+};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::Gatherer;
@@ -86,7 +87,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             explain_write(invocation, &subject)?
         }
     };
-    reply.extend(fitted(explained).as_ref());
+    reply.extend(explained.as_ref());
     write_surroundings(invocation, reply, &subject.fields);
     Ok(())
 }
@@ -116,7 +117,7 @@ pub(super) fn run_pipeline(
         scope: invocation.scope(),
     };
     let explained = explain_pipeline(invocation, &subject)?;
-    reply.extend(fitted(explained).as_ref());
+    reply.extend(explained.as_ref());
     write_surroundings(invocation, reply, &subject.fields);
     Ok(())
 }
@@ -475,7 +476,8 @@ fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, field
         let shape = shape_of(fields.command, invocation.request.database, fields.body);
         reply.append("queryShapeHash", ShapeHash::of(&shape).to_string().as_str());
     }
-    if reply.len_bytes() + fields.body.len_bytes() <= COMMAND_ENDS_MAX {
+    // The fields behind the command need room too.
+    if reply.len_bytes() + fields.body.len_bytes() <= MAX_USER_DOCUMENT_BYTES - (64 << 10) {
         reply.begin_document("command").extend(fields.body);
         if fields.body.get("$db").is_none() {
             reply.append("$db", invocation.request.database);

@@ -12,7 +12,7 @@ mod append_oplog_note;
 mod apply_ops;
 mod audit_config;
 mod auto_compact;
-mod build_info;
+pub(crate) mod build_info;
 mod bulk_insert;
 mod bulk_write;
 mod clone_collection_as_capped;

@@ -2,12 +2,13 @@
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
-use crate::feature_compatibility::{self, VERSIONS};
+use crate::feature_compatibility;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_query::write::version_document;
 
 pub(super) const COMMAND: Command = Command {
     name: "setFeatureCompatibilityVersion",
@@ -28,11 +29,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     if invocation.boolean("fromConfigServer", false)? {
         return Err(invocation.unsupported("fromConfigServer").into());
     }
-    let version = VERSIONS.into_iter().find(|version| *version == asked).ok_or_else(|| {
-        let message =
-            format!("Invalid feature compatibility version value '{asked}'; expected '{}'", VERSIONS.join("' or '"));
-        Failure::new(ErrorCode(4_926_900), message)
-    })?;
+    let version = version_document::version(asked)?;
     if !is_confirmed {
         let message = "Once you have changed the feature compatibility version, a downgrade of the server may be \
                        impossible. To go on, run this command again with 'confirm' set to true.";

@@ -6,6 +6,8 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Value, ValueRef};
 pub(super) fn of(expression: ValueRef<'_>) -> Value {
     match expression {
         ValueRef::String(path) if path.starts_with('$') => expression.to_value(),
+        // A list of constants is a constant itself, whatever its length.
+        ValueRef::Array(members) if members.iter().all(is_constant) => Value::String(placeholder(expression)),
         ValueRef::Array(members) => array(members.iter().map(of)),
         ValueRef::Document(document) => match document.first() {
             Some(first) if matches!(first.name, "$literal" | "$const") => Value::String(placeholder(first.value)),
@@ -19,6 +21,18 @@ pub(super) fn of(expression: ValueRef<'_>) -> Value {
             }
         },
         constant => Value::String(placeholder(constant)),
+    }
+}
+
+/// Whether an expression is a value that no document changes.
+fn is_constant(expression: ValueRef<'_>) -> bool {
+    match expression {
+        ValueRef::String(text) => !text.starts_with('$'),
+        ValueRef::Array(members) => members.iter().all(is_constant),
+        ValueRef::Document(document) => document.iter().all(|field| {
+            matches!(field.name, "$literal" | "$const") || !field.name.starts_with('$') && is_constant(field.value)
+        }),
+        _ => true,
     }
 }
 

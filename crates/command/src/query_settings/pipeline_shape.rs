@@ -2,7 +2,7 @@
 
 use super::expression_shape::{self, placeholder};
 use super::{filter_shape, projection_shape};
-use bunko_bson::{ArrayRef, DocumentBuf, Value, ValueRef};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Value, ValueRef};
 
 /// The shape of a pipeline.
 pub(super) fn of(pipeline: ArrayRef<'_>) -> Value {
@@ -24,24 +24,16 @@ fn of_specification(stage: &str, specification: ValueRef<'_>) -> Value {
         ("$project", ValueRef::Document(projection)) => Value::Document(projection_shape::of(projection)),
         ("$limit" | "$skip", _) => Value::String(placeholder(specification)),
         (
-            "$addFields" | "$bucket" | "$bucketAuto" | "$group" | "$redact" | "$replaceRoot" | "$replaceWith" | "$set"
-            | "$sortByCount",
+            "$addFields" | "$bucketAuto" | "$documents" | "$group" | "$redact" | "$replaceRoot" | "$replaceWith"
+            | "$set" | "$sortByCount",
             _,
         ) => expression_shape::of(specification),
-        ("$facet", ValueRef::Document(pipelines)) => {
-            let mut shape = DocumentBuf::new();
-            for pipeline in pipelines {
-                shape.append(pipeline.name, &of_part("pipeline", pipeline.value));
-            }
-            Value::Document(shape)
-        }
-        ("$geoNear" | "$graphLookup" | "$lookup" | "$sample" | "$unionWith", ValueRef::Document(parts)) => {
-            let mut shape = DocumentBuf::new();
-            for part in parts {
-                shape.append(part.name, &of_part(part.name, part.value));
-            }
-            Value::Document(shape)
-        }
+        ("$facet", ValueRef::Document(pipelines)) => each(pipelines, |_, pipeline| of_part("pipeline", pipeline)),
+        (
+            "$bucket" | "$densify" | "$fill" | "$geoNear" | "$graphLookup" | "$lookup" | "$sample" | "$setWindowFields"
+            | "$unionWith",
+            ValueRef::Document(parts),
+        ) => each(parts, of_part),
         _ => specification.to_value(),
     }
 }
@@ -52,7 +44,43 @@ fn of_part(name: &str, part: ValueRef<'_>) -> Value {
         ("pipeline", ValueRef::Array(pipeline)) => of(pipeline),
         ("let" | "startWith", _) => expression_shape::of(part),
         ("query" | "restrictSearchWithMatch", ValueRef::Document(filter)) => Value::Document(filter_shape::of(filter)),
-        ("near" | "minDistance" | "maxDistance" | "maxDepth" | "size", _) => Value::String(placeholder(part)),
+        ("near" | "minDistance" | "maxDistance" | "maxDepth" | "size" | "default", _) => {
+            Value::String(placeholder(part))
+        }
+        ("groupBy" | "partitionBy", _) => expression_shape::of(part),
+        // Each is a branch of the expression that the stage stands for.
+        ("boundaries", ValueRef::Array(boundaries)) => expression_shape::of_each(boundaries),
+        ("output", ValueRef::Document(fields)) => each(fields, of_output),
+        ("range", ValueRef::Document(range)) => each(range, |name, value| match (name, value) {
+            ("bounds", ValueRef::Array(bounds)) => expression_shape::of_each(bounds),
+            ("unit" | "bounds", _) => value.to_value(),
+            _ => Value::String(placeholder(value)),
+        }),
         _ => part.to_value(),
     }
+}
+
+/// The output of a field: an expression, or an accumulator with its window, or how `$fill` finds what is missing.
+fn of_output(_: &str, output: ValueRef<'_>) -> Value {
+    let ValueRef::Document(parts) = output else { return expression_shape::of(output) };
+    each(parts, |name, part| match (name, part) {
+        ("window", ValueRef::Document(window)) => each(window, |_, bounds| match bounds {
+            ValueRef::Array(bounds) => expression_shape::array(bounds.iter().map(|bound| match bound {
+                ValueRef::String(word) => Value::String(word.to_owned()),
+                number => Value::String(placeholder(number)),
+            })),
+            unit => unit.to_value(),
+        }),
+        ("method", _) => part.to_value(),
+        _ => expression_shape::of(part),
+    })
+}
+
+/// A document with the shapes of its fields.
+fn each(document: DocumentRef<'_>, shape_of: impl Fn(&str, ValueRef<'_>) -> Value) -> Value {
+    let mut shape = DocumentBuf::new();
+    for field in document {
+        shape.append(field.name, &shape_of(field.name, field.value));
+    }
+    Value::Document(shape)
 }

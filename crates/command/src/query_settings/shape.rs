@@ -154,6 +154,26 @@ mod tests {
                 "{aggregate: 'c', pipeline: [{$match: {a: 2}}], cursor: {}}",
             ),
             ("{distinct: 'c', key: 'a', query: {b: 'x'}}", "{distinct: 'c', key: 'a', query: {b: 'y'}}"),
+            (
+                "{find: 'c', filter: {$expr: {$in: ['$a', [1, 2]]}}}",
+                "{find: 'c', filter: {$expr: {$in: ['$a', [3, 4, 5]]}}}",
+            ),
+            (
+                "{aggregate: 'c', pipeline: [{$bucket: {groupBy: '$a', boundaries: [0, 5], default: 1}}]}",
+                "{aggregate: 'c', pipeline: [{$bucket: {groupBy: '$a', boundaries: [1, 9], default: 2}}]}",
+            ),
+            (
+                "{aggregate: 'c', pipeline: [{$densify: {field: 'a', range: {step: 1, bounds: [0, 9]}}}]}",
+                "{aggregate: 'c', pipeline: [{$densify: {field: 'a', range: {step: 2, bounds: [3, 4]}}}]}",
+            ),
+            (
+                "{aggregate: 'c', pipeline: [{$fill: {output: {a: {value: 1}}}}]}",
+                "{aggregate: 'c', pipeline: [{$fill: {output: {a: {value: 2}}}}]}",
+            ),
+            (
+                "{aggregate: 'c', pipeline: [{$setWindowFields: {output: {b: {$sum: 1, window: {documents: [-1, 0]}}}}}]}",
+                "{aggregate: 'c', pipeline: [{$setWindowFields: {output: {b: {$sum: 2, window: {documents: [-3, 4]}}}}}]}",
+            ),
         ] {
             assert_eq!(shape(one), shape(other));
         }
@@ -172,6 +192,27 @@ mod tests {
             ("{find: 'c'}", "{find: 'c', limit: 2}"),
             ("{aggregate: 'c', pipeline: []}", "{aggregate: 'c', pipeline: [{$sort: {a: 1}}]}"),
             ("{distinct: 'c', key: 'a'}", "{distinct: 'c', key: 'b'}"),
+            (
+                "{find: 'c', filter: {$expr: {$in: ['$a', ['$b']]}}}",
+                "{find: 'c', filter: {$expr: {$in: ['$a', ['$b', '$c']]}}}",
+            ),
+            ("{find: 'c', filter: {a: {$all: [1]}}}", "{find: 'c', filter: {a: {$all: [1, 2]}}}"),
+            (
+                "{aggregate: 'c', pipeline: [{$bucket: {groupBy: '$a', boundaries: [0, 5]}}]}",
+                "{aggregate: 'c', pipeline: [{$bucket: {groupBy: '$a', boundaries: [0, 5, 9]}}]}",
+            ),
+            (
+                "{aggregate: 'c', pipeline: [{$fill: {output: {a: {method: 'linear'}}}}]}",
+                "{aggregate: 'c', pipeline: [{$fill: {output: {a: {method: 'locf'}}}}]}",
+            ),
+            (
+                "{aggregate: 'c', pipeline: [{$setWindowFields: {output: {b: {$sum: 1, window: {documents: [-1, 0]}}}}}]}",
+                "{aggregate: 'c', pipeline: [{$setWindowFields: {output: {b: {$sum: 1, window: {range: [-1, 0]}}}}}]}",
+            ),
+            (
+                "{aggregate: 'c', pipeline: [{$setWindowFields: {output: {b: {$sum: 1, window: {documents: ['unbounded', 0]}}}}}]}",
+                "{aggregate: 'c', pipeline: [{$setWindowFields: {output: {b: {$sum: 1, window: {documents: ['current', 0]}}}}}]}",
+            ),
         ] {
             assert_ne!(shape(one), shape(other));
         }

@@ -1,5 +1,6 @@
 //! What explain says of an index and of the bounds in it.
 
+use super::Facts;
 use crate::planner::{Edge, IndexBounds, IntervalRef, Intervals, KeyWindow};
 use bunko_bson::key_string;
 use bunko_bson::{ArrayBuf, DocumentBuf};
@@ -7,7 +8,7 @@ use bunko_catalog::Answers;
 use bunko_store::Direction;
 
 /// Adds the fields of a stage that scans an index.
-pub(crate) fn describe_index(bounds: &IndexBounds, direction: Direction, facts: &mut DocumentBuf) {
+pub(crate) fn describe_index(bounds: &IndexBounds, direction: Direction, facts: &mut Facts<'_>) {
     describe_properties(bounds, facts);
     let direction_name = match direction {
         Direction::Forward => "forward",
@@ -19,7 +20,7 @@ pub(crate) fn describe_index(bounds: &IndexBounds, direction: Direction, facts: 
         return;
     }
     let mut printed = DocumentBuf::new();
-    let mut left = BOUNDS_BYTES_MAX;
+    let mut left = facts.room_left();
     for (field, intervals) in bounds.pattern.iter().zip(&bounds.fields) {
         let is_reversed = (field.direction == key_string::Direction::Descending) != (direction == Direction::Backward);
         let Some(intervals) = printed_intervals(intervals, is_reversed, &mut left) else {
@@ -28,12 +29,8 @@ pub(crate) fn describe_index(bounds: &IndexBounds, direction: Direction, facts: 
         };
         printed.append(&field.path, &intervals);
     }
-    facts.append("indexBounds", &printed);
+    facts.append_counted("indexBounds", &printed);
 }
-
-/// Bounds that take more are left out, in bytes: each plan shows its own, and all have to fit into one reply.
-/// Source: MongoDB, parameter `internalQueryExplainSizeThresholdBytes`, for the whole of an explain 10 MiB.
-const BOUNDS_BYTES_MAX: usize = 1024 * 1024;
 
 /// Adds what explain says of an index itself.
 fn describe_properties(bounds: &IndexBounds, facts: &mut DocumentBuf) {

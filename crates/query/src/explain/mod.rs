@@ -1,9 +1,11 @@
 //! What explain prints, in the shape of MongoDB 8.0.
 
 mod index;
+mod room;
 mod stages;
 
 pub(crate) use index::{describe_count, describe_index};
+pub(crate) use room::{Facts, Room};
 pub(crate) use stages::{all_trials, counted, run_tree, tree_of};
 
 use crate::contest;
@@ -68,12 +70,13 @@ pub struct Explained<'a> {
 /// for a collection that does not exist; `execution` has run to its end.
 pub fn explain_plan(explained: Explained<'_>, plan: Option<&Plan>, execution: Option<&Execution>) -> DocumentBuf {
     let plan = execution.map(Execution::plan).or(plan);
-    let winning = stages::winning_plan(explained.query, plan);
-    let mut reply = with_query_planner(explained, plan, &winning);
+    let room = Room::of_reply();
+    let mut reply =
+        with_query_planner(explained, plan, &room, |room| stages::winning_plan(explained.query, plan, room));
     if explained.verbosity.runs() {
         let statistics = execution.map(Execution::statistics).unwrap_or_default();
-        let run = stages::executed(explained.query, plan, execution);
-        append_execution(&mut reply, explained, statistics, &run, plan);
+        let run = stages::executed(explained.query, plan, execution, &room);
+        append_execution(&mut reply, explained, statistics, &run, (plan, &room));
     }
     reply
 }
@@ -84,19 +87,20 @@ pub fn explain_count(
     plan: Option<&CountPlan>,
     counted: Option<&(u64, Option<Execution>)>,
 ) -> DocumentBuf {
-    let winning = stages::winning_count(explained.query, plan);
-    let mut reply = with_query_planner(explained, plan.and_then(CountPlan::plan), &winning);
+    let room = Room::of_reply();
+    let winning = |room: &Room| stages::winning_count(explained.query, plan, room);
+    let mut reply = with_query_planner(explained, plan.and_then(CountPlan::plan), &room, winning);
     if explained.verbosity.runs() {
         let execution = counted.and_then(|(_, execution)| execution.as_ref());
         let statistics = execution.map(Execution::statistics).unwrap_or_default();
         let count = counted.map_or(0, |(count, _)| *count);
-        let run = stages::executed_count(explained.query, plan, execution, count);
+        let run = stages::executed_count(explained.query, plan, (execution, count), &room);
         append_execution(
             &mut reply,
             explained,
             ExecutionStatistics { returned: 0, ..statistics },
             &run,
-            plan.and_then(CountPlan::plan),
+            (plan.and_then(CountPlan::plan), &room),
         );
     }
     reply
@@ -124,35 +128,29 @@ pub struct LogRun {
 
 /// Explains a read of the log, as [`explain_plan`].
 pub fn explain_log_read(explained: Explained<'_>, read: LogRead) -> DocumentBuf {
-    let planned = LogRead { run: None, ..read };
-    let mut reply = with_query_planner(explained, None, &stages::log_read(explained.query, planned));
+    let (planned, room) = (LogRead { run: None, ..read }, Room::of_reply());
+    let mut reply = with_query_planner(explained, None, &room, |room| stages::log_read(explained.query, planned, room));
     if let Some(run) = read.run {
         let statistics = ExecutionStatistics {
             returned: run.returned,
             docs_examined: run.examined,
             ..ExecutionStatistics::default()
         };
-        append_execution(&mut reply, explained, statistics, &stages::log_read(explained.query, read), None);
+        let run = stages::log_read(explained.query, read, &room);
+        append_execution(&mut reply, explained, statistics, &run, (None, &room));
     }
     reply
 }
 
-/// A filter that takes more is left out, in bytes: an explain shows it with the query, with stages and with rejected plans, and
-/// all of it has to fit into one reply.
-const FILTER_BYTES_MAX: usize = 1024 * 1024;
-
-/// Adds a filter, or a warning in its place where it is too large.
-pub(crate) fn append_filter(facts: &mut DocumentBuf, name: &str, filter: &DocumentBuf) {
-    if filter.as_ref().len_bytes() <= FILTER_BYTES_MAX {
-        facts.append(name, filter);
-    } else {
-        facts.append("warning", format!("{name} omitted due to BSON size limit for explain").as_str());
-    }
-}
-
-fn with_query_planner(explained: Explained<'_>, plan: Option<&Plan>, winning_plan: &DocumentBuf) -> DocumentBuf {
-    let mut planner = DocumentBuf::new().with("namespace", explained.namespace);
-    append_filter(&mut planner, "parsedQuery", &explained.query.filter.to_document());
+fn with_query_planner(
+    explained: Explained<'_>,
+    plan: Option<&Plan>,
+    room: &Room,
+    winning_plan: impl FnOnce(&Room) -> DocumentBuf,
+) -> DocumentBuf {
+    let mut planner = Facts::new(DocumentBuf::new().with("namespace", explained.namespace), room);
+    planner.append_filter("parsedQuery", &explained.query.filter);
+    let mut planner = planner.into_document();
     planner.append("indexFilterSet", plan.is_some_and(Plan::is_filtered));
     match plan {
         Some(plan) => contest::append_hashes(&mut planner, plan),
@@ -167,8 +165,8 @@ fn with_query_planner(explained: Explained<'_>, plan: Option<&Plan>, winning_pla
         .with("maxIndexedAndSolutionsReached", false)
         .with("maxScansToExplodeReached", false)
         .with("prunedSimilarIndexes", false)
-        .with("winningPlan", winning_plan)
-        .with("rejectedPlans", &stages::rejected_plans(explained.query, plan));
+        .with("winningPlan", &winning_plan(room))
+        .with("rejectedPlans", &stages::rejected_plans(explained.query, plan, room));
     DocumentBuf::new().with("explainVersion", "1").with("queryPlanner", &planner)
 }
 
@@ -177,7 +175,7 @@ fn append_execution(
     explained: Explained<'_>,
     statistics: ExecutionStatistics,
     stages: &DocumentBuf,
-    plan: Option<&Plan>,
+    (plan, room): (Option<&Plan>, &Room),
 ) {
     let mut execution = DocumentBuf::new().with("executionSuccess", explained.failure.is_none());
     if let Some(failure) = explained.failure {
@@ -190,7 +188,7 @@ fn append_execution(
         .with("totalDocsExamined", statistics.docs_examined as i32)
         .with("executionStages", stages);
     if explained.verbosity == Verbosity::AllPlansExecution {
-        let trials = plan.and_then(Plan::contest).map(|contest| all_trials(&contest.trials));
+        let trials = plan.and_then(Plan::contest).map(|contest| all_trials(&contest.trials, room));
         execution.append("allPlansExecution", &trials.unwrap_or_default());
     }
     reply.append("executionStats", &execution);

@@ -1,7 +1,7 @@
 //! The tree of stages, as planned and as run.
 
-use super::LogRead;
 use super::index::describe_count;
+use super::{Facts, LogRead, Room};
 use crate::contest::Trial;
 use crate::count::CountPlan;
 use crate::execution::{Execution, StageStatistics};
@@ -19,34 +19,34 @@ enum Detail<'a> {
     Run(&'a [StageStatistics]),
 }
 
-pub(super) fn winning_plan(query: &FindQuery, plan: Option<&Plan>) -> DocumentBuf {
+pub(super) fn winning_plan(query: &FindQuery, plan: Option<&Plan>, room: &Room) -> DocumentBuf {
     let is_cached = plan.and_then(Plan::contest).is_some_and(|contest| contest.is_cached);
-    let tree = plan.map_or_else(missing_collection, |plan| whole(query, plan, Detail::Plan));
+    let tree = plan.map_or_else(missing_collection, |plan| whole(query, plan, Detail::Plan, room));
     cached(is_cached).with_tree(tree)
 }
 
 /// The plans that lost a trial.
-pub(super) fn rejected_plans(query: &FindQuery, plan: Option<&Plan>) -> ArrayBuf {
+pub(super) fn rejected_plans(query: &FindQuery, plan: Option<&Plan>, room: &Room) -> ArrayBuf {
     let losers = plan.and_then(Plan::contest).into_iter().flat_map(|contest| contest.trials.iter().skip(1));
     let mut rejected = ArrayBuf::new();
     for loser in losers {
-        rejected.push(&cached(false).with_tree(whole(query, &loser.plan, Detail::Plan)));
+        rejected.push(&cached(false).with_tree(whole(query, &loser.plan, Detail::Plan, room)));
     }
     rejected
 }
 
 /// The stages of a plan that is kept.
-pub(crate) fn tree_of(plan: &Plan) -> DocumentBuf {
-    whole(plan.query(), plan, Detail::Plan)
+pub(crate) fn tree_of(plan: &Plan, room: &Room) -> DocumentBuf {
+    whole(plan.query(), plan, Detail::Plan, room)
 }
 
 /// The stages of a plan with their figures.
-pub(crate) fn run_tree(plan: &Plan, statistics: &[StageStatistics]) -> DocumentBuf {
-    whole(plan.query(), plan, Detail::Run(statistics))
+pub(crate) fn run_tree(plan: &Plan, statistics: &[StageStatistics], room: &Room) -> DocumentBuf {
+    whole(plan.query(), plan, Detail::Run(statistics), room)
 }
 
 /// What all plans did in a trial.
-pub(crate) fn all_trials(trials: &[Trial]) -> ArrayBuf {
+pub(crate) fn all_trials(trials: &[Trial], room: &Room) -> ArrayBuf {
     let described = |trial: &Trial| {
         let mut described = DocumentBuf::new()
             .with("nReturned", trial.totals.returned as i32)
@@ -54,7 +54,8 @@ pub(crate) fn all_trials(trials: &[Trial]) -> ArrayBuf {
             .with("totalKeysExamined", trial.totals.keys_examined as i32)
             .with("totalDocsExamined", trial.totals.docs_examined as i32)
             .with("score", trial.score);
-        described.append("executionStages", &whole(trial.plan.query(), &trial.plan, Detail::Run(&trial.stages)));
+        let stages = whole(trial.plan.query(), &trial.plan, Detail::Run(&trial.stages), room);
+        described.append("executionStages", &stages);
         described
     };
     let mut all = ArrayBuf::new();
@@ -64,21 +65,26 @@ pub(crate) fn all_trials(trials: &[Trial]) -> ArrayBuf {
     all
 }
 
-pub(super) fn executed(query: &FindQuery, plan: Option<&Plan>, execution: Option<&Execution>) -> DocumentBuf {
+pub(super) fn executed(
+    query: &FindQuery,
+    plan: Option<&Plan>,
+    execution: Option<&Execution>,
+    room: &Room,
+) -> DocumentBuf {
     let tree = match (plan, execution) {
-        (Some(plan), Some(execution)) => whole(query, plan, Detail::Run(execution.all_statistics())),
-        (Some(plan), None) => whole(query, plan, Detail::Plan),
+        (Some(plan), Some(execution)) => whole(query, plan, Detail::Run(execution.all_statistics()), room),
+        (Some(plan), None) => whole(query, plan, Detail::Plan, room),
         (None, _) => counters(missing_collection(), &StageStatistics { is_at_end: true, ..Default::default() }),
     };
     cached(false).with_tree(tree)
 }
 
-pub(super) fn winning_count(query: &FindQuery, plan: Option<&CountPlan>) -> DocumentBuf {
+pub(super) fn winning_count(query: &FindQuery, plan: Option<&CountPlan>, room: &Room) -> DocumentBuf {
     let tree = match plan {
         None => with_input(stage("COUNT"), &missing_collection()),
         Some(count) => match count.plan() {
             None => stage("RECORD_STORE_FAST_COUNT"),
-            Some(plan) => with_input(stage("COUNT"), &counted_tree(query, plan, Detail::Plan)),
+            Some(plan) => with_input(stage("COUNT"), &counted_tree(query, plan, Detail::Plan, room)),
         },
     };
     cached(false).with_tree(tree)
@@ -87,16 +93,16 @@ pub(super) fn winning_count(query: &FindQuery, plan: Option<&CountPlan>) -> Docu
 pub(super) fn executed_count(
     query: &FindQuery,
     plan: Option<&CountPlan>,
-    execution: Option<&Execution>,
-    count: u64,
+    counted: (Option<&Execution>, u64),
+    room: &Room,
 ) -> DocumentBuf {
-    cached(false).with_tree(counted_stages(query, plan, execution, count))
+    cached(false).with_tree(counted_stages(query, plan, counted, room))
 }
 
 /// The stages of a count of a collection with their figures.
-pub(crate) fn counted(plan: &CountPlan, execution: Option<&Execution>, count: u64) -> DocumentBuf {
+pub(crate) fn counted(plan: &CountPlan, execution: Option<&Execution>, count: u64, room: &Room) -> DocumentBuf {
     match execution {
-        Some(execution) => counted_stages(execution.plan().query(), Some(plan), Some(execution), count),
+        Some(execution) => counted_stages(execution.plan().query(), Some(plan), (Some(execution), count), room),
         // Without an execution no stage reads the collection, and the query is not looked at.
         None => count_stage(Some(plan), count),
     }
@@ -105,14 +111,15 @@ pub(crate) fn counted(plan: &CountPlan, execution: Option<&Execution>, count: u6
 fn counted_stages(
     query: &FindQuery,
     plan: Option<&CountPlan>,
-    execution: Option<&Execution>,
-    count: u64,
+    (execution, count): (Option<&Execution>, u64),
+    room: &Room,
 ) -> DocumentBuf {
     let at_end = StageStatistics { is_at_end: true, ..StageStatistics::default() };
     let tree = count_stage(plan, count);
     match execution {
         Some(execution) => {
-            with_input(tree, &counted_tree(query, execution.plan(), Detail::Run(execution.all_statistics())))
+            let detail = Detail::Run(execution.all_statistics());
+            with_input(tree, &counted_tree(query, execution.plan(), detail, room))
         }
         None if plan.is_none() => with_input(tree, &counters(missing_collection(), &at_end)),
         None => tree,
@@ -130,9 +137,10 @@ fn count_stage(plan: Option<&CountPlan>, count: u64) -> DocumentBuf {
 }
 
 /// A read of the log, and which entries it met, once it has run.
-pub(super) fn log_read(query: &FindQuery, read: LogRead) -> DocumentBuf {
-    let mut tree = stage("COLLSCAN");
-    super::append_filter(&mut tree, "filter", &query.filter.to_document());
+pub(super) fn log_read(query: &FindQuery, read: LogRead, room: &Room) -> DocumentBuf {
+    let mut facts = Facts::new(stage("COLLSCAN"), room);
+    facts.append_filter("filter", &query.filter);
+    let mut tree = facts.into_document();
     if let Some(run) = read.run {
         let rejected = run.examined - run.returned;
         let statistics =
@@ -180,9 +188,9 @@ fn with_input(mut stage: DocumentBuf, input: &DocumentBuf) -> DocumentBuf {
 }
 
 /// The whole tree; an `$or` at the top is planned branch by branch, which MongoDB shows as a stage.
-fn whole(query: &FindQuery, plan: &Plan, detail: Detail<'_>) -> DocumentBuf {
+fn whole(query: &FindQuery, plan: &Plan, detail: Detail<'_>, room: &Room) -> DocumentBuf {
     let root: &dyn Stage = plan.parts().root.as_ref();
-    let tree = tree(query, root, detail);
+    let tree = tree(query, root, detail, room);
     let is_or = matches!(query.filter.root(), Expression::Or(_)) && query.hint.is_none();
     if !is_or || !any_stage(query, root, &|name| matches!(name, "OR" | "COLLSCAN")) {
         return tree;
@@ -198,9 +206,17 @@ fn any_stage(query: &FindQuery, root: &dyn Stage, is_sought: &impl Fn(&str) -> b
     is_sought(root.name(query)) || root.inputs().into_iter().any(|input| any_stage(query, input, is_sought))
 }
 
-fn tree(query: &FindQuery, root: &dyn Stage, detail: Detail<'_>) -> DocumentBuf {
-    let mut described = described(query, root, detail);
-    let inputs: Vec<DocumentBuf> = root.inputs().into_iter().map(|input| tree(query, input, detail)).collect();
+fn tree(query: &FindQuery, root: &dyn Stage, detail: Detail<'_>, room: &Room) -> DocumentBuf {
+    let mut described = described(query, root, detail, room);
+    let mut inputs = Vec::new();
+    for input in root.inputs() {
+        if room.left() == 0 {
+            let warning = "stats tree exceeded BSON size limit for explain";
+            inputs.push(DocumentBuf::new().with("warning", warning));
+            break;
+        }
+        inputs.push(tree(query, input, detail, room));
+    }
     match inputs.as_slice() {
         [] => {}
         [only] if root.name(query) != "OR" => {
@@ -213,42 +229,47 @@ fn tree(query: &FindQuery, root: &dyn Stage, detail: Detail<'_>) -> DocumentBuf 
     described
 }
 
-fn described(query: &FindQuery, root: &dyn Stage, detail: Detail<'_>) -> DocumentBuf {
-    let mut described = stage(root.name(query));
+fn described(query: &FindQuery, root: &dyn Stage, detail: Detail<'_>, room: &Room) -> DocumentBuf {
+    let mut facts = Facts::new(stage(root.name(query)), room);
     match detail {
-        Detail::Plan => root.describe(query, &mut described),
+        Detail::Plan => root.describe(query, &mut facts),
         Detail::Run(run) => {
             let statistics = &run[root.number().0];
-            described = counters(described, statistics);
-            root.describe(query, &mut described);
-            root.describe_run(statistics, &mut described);
+            add_counters(&mut facts, statistics);
+            root.describe(query, &mut facts);
+            root.describe_run(statistics, &mut facts);
         }
     }
-    described
+    facts.into_document()
 }
 
-/// Adds the counters that every stage has.
-fn counters(stage: DocumentBuf, statistics: &StageStatistics) -> DocumentBuf {
+/// A stage with the counters that every stage has.
+fn counters(mut stage: DocumentBuf, statistics: &StageStatistics) -> DocumentBuf {
+    add_counters(&mut stage, statistics);
+    stage
+}
+
+fn add_counters(stage: &mut DocumentBuf, statistics: &StageStatistics) {
     let works = statistics.advanced + statistics.rejected + u64::from(statistics.is_at_end);
     stage
-        .with("nReturned", statistics.advanced as i32)
-        .with("executionTimeMillisEstimate", 0_i32)
-        .with("works", works as i32)
-        .with("advanced", statistics.advanced as i32)
-        .with("needTime", statistics.rejected as i32)
-        .with("needYield", 0_i32)
-        .with("saveState", 0_i32)
-        .with("restoreState", 0_i32)
-        .with("isEOF", i32::from(statistics.is_at_end))
+        .append("nReturned", statistics.advanced as i32)
+        .append("executionTimeMillisEstimate", 0_i32)
+        .append("works", works as i32)
+        .append("advanced", statistics.advanced as i32)
+        .append("needTime", statistics.rejected as i32)
+        .append("needYield", 0_i32)
+        .append("saveState", 0_i32)
+        .append("restoreState", 0_i32)
+        .append("isEOF", i32::from(statistics.is_at_end));
 }
 
 /// What a count reads: keys alone where they decide the filter.
-fn counted_tree(query: &FindQuery, plan: &Plan, detail: Detail<'_>) -> DocumentBuf {
+fn counted_tree(query: &FindQuery, plan: &Plan, detail: Detail<'_>, room: &Room) -> DocumentBuf {
     let root = plan.parts().root.as_ref();
-    let Some(keys) = root.decided_by_keys() else { return whole(query, plan, detail) };
+    let Some(keys) = root.decided_by_keys() else { return whole(query, plan, detail, room) };
     match keys.as_index_scan() {
         Some(scan) if scan.is_one_range() => count_scan(scan, detail),
-        _ => tree(query, keys, detail),
+        _ => tree(query, keys, detail, room),
     }
 }
 

@@ -317,7 +317,7 @@ impl Builder<'_> {
     fn check_scan(&self, reason: &str) -> Result<()> {
         let namespace = self.collection.namespace();
         if self.query.scope.scans == CollectionScans::Allowed
-            || self.query.filter.to_document().as_ref().is_empty()
+            || matches!(self.query.filter.root(), Expression::And(children) if children.is_empty())
             || namespace.collection().starts_with("system.")
             || namespace.is_in_server_database()
         {
@@ -450,16 +450,20 @@ impl Builder<'_> {
         let text = |document: DocumentRef<'_>| ValueText(ValueRef::Document(document)).to_string();
         let query = self.query;
         let sort = query.sort.as_ref().map(crate::explain::sort_document).unwrap_or_default();
+        let filter = query.filter.part_within(&|_| true, TOLD_BYTES_MAX).unwrap_or_default();
         let message = format!(
             "error processing query: ns={}Tree: {}\nSort: {}\nProj: {}\n planner returned error :: caused by :: {reason}",
             self.collection.namespace(),
-            text(query.filter.to_document().as_ref()),
+            text(filter.as_ref()),
             text(sort.as_ref()),
             text(query.projection_document.as_ref()),
         );
         Failure::new(code, message)
     }
 }
+
+/// Most bytes of a filter that a refusal shows.
+const TOLD_BYTES_MAX: usize = 64 << 10;
 
 /// Whether a filter is known to match nothing.
 fn is_never(expression: &Expression) -> bool {

@@ -3,6 +3,7 @@
 
 use super::{DocumentStage, Documents, Fetch, IndexScan, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use crate::planner::IndexBounds;
@@ -50,7 +51,7 @@ impl Stage for ClusteredScan {
         Vec::new()
     }
 
-    fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
+    fn describe(&self, query: &FindQuery, facts: &mut Facts<'_>) {
         self.fetch.describe(query, facts);
         facts.append("direction", super::index_scan::direction_name(self.direction));
         if let Some(bounds) = &self.bounds {

@@ -3,6 +3,7 @@
 use super::assisted_scan::{AssistedScan, Ended, RECORDS_ALONE};
 use super::{DocumentStage, Documents, Residual, Row, RowVisitor, Stage, StageNumber, WholeDocument};
 use crate::execution::{Run, StageStatistics};
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::{DocumentBuf, DocumentRef};
@@ -32,7 +33,7 @@ impl Stage for CollectionScan {
         Vec::new()
     }
 
-    fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
+    fn describe(&self, query: &FindQuery, facts: &mut Facts<'_>) {
         self.residual.describe(query, facts);
         facts.append("direction", super::index_scan::direction_name(self.direction));
     }

@@ -3,6 +3,7 @@
 use super::index_scan::Scan;
 use super::{DecidedByKeys, DocumentStage, Documents, IndexScan, RecordStage, Records, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::key_string::{Direction, decode};
@@ -54,7 +55,7 @@ impl Stage for Covered {
         if self.shown_scan().is_some() { Vec::new() } else { vec![&self.scan] }
     }
 
-    fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
+    fn describe(&self, query: &FindQuery, facts: &mut Facts<'_>) {
         if let Some(scan) = self.shown_scan() {
             return scan.describe(query, facts);
         }

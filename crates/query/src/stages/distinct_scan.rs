@@ -8,6 +8,7 @@ use super::index_scan::Scan;
 use super::{DocumentStage, Documents, IndexScan, Row, Stage, StageNumber};
 use crate::distinct::visit_values;
 use crate::execution::{Run, StageStatistics};
+use crate::explain::Facts;
 use crate::find_query::{DistinctOf, FindQuery};
 use crate::plan::Effort;
 use bunko_bson::key_string::{Direction, decode, leading_bytes};
@@ -66,7 +67,7 @@ impl Stage for DistinctScan {
         Vec::new()
     }
 
-    fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
+    fn describe(&self, query: &FindQuery, facts: &mut Facts<'_>) {
         self.scan.describe(query, facts);
         facts.append("isShardFiltering", false).append("isFetching", self.is_fetching());
     }

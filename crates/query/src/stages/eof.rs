@@ -2,6 +2,7 @@
 
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::DocumentBuf;
@@ -25,7 +26,7 @@ impl Stage for Eof {
         Vec::new()
     }
 
-    fn describe(&self, _query: &FindQuery, facts: &mut DocumentBuf) {
+    fn describe(&self, _query: &FindQuery, facts: &mut Facts<'_>) {
         facts.append("type", "predicateEvalsToFalse");
     }
 

@@ -2,6 +2,7 @@
 
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::key_string::Direction;
@@ -41,7 +42,7 @@ impl Stage for Express {
         Vec::new()
     }
 
-    fn describe(&self, _query: &FindQuery, facts: &mut DocumentBuf) {
+    fn describe(&self, _query: &FindQuery, facts: &mut Facts<'_>) {
         // A string, other than in all other stages.
         let pattern = ValueText(ValueRef::Document(self.index.key_pattern())).to_string();
         facts.append("keyPattern", &pattern).append("indexName", &self.index.name);

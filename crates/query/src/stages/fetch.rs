@@ -3,6 +3,7 @@
 use super::read_ahead::ReadAhead;
 use super::{DocumentStage, Documents, RecordStage, Records, Residual, Row, Stage, StageNumber, WholeDocument};
 use crate::execution::{Run, StageStatistics};
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::DocumentBuf;
@@ -32,7 +33,7 @@ impl Stage for Fetch {
         vec![self.input.as_ref()]
     }
 
-    fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
+    fn describe(&self, query: &FindQuery, facts: &mut Facts<'_>) {
         self.residual.describe(query, facts);
     }
 

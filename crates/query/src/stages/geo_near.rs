@@ -5,6 +5,7 @@
 
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::near::NearSearch;
 use crate::plan::Effort;
@@ -53,8 +54,8 @@ impl Stage for GeoNear {
         Vec::new()
     }
 
-    fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
-        crate::explain::append_filter(facts, "filter", &query.filter.to_document());
+    fn describe(&self, query: &FindQuery, facts: &mut Facts<'_>) {
+        facts.append_filter("filter", &query.filter);
         facts.append("keyPattern", self.index.key_pattern()).append("indexName", self.index.name.as_str());
         facts.append("indexVersion", 2_i32);
     }

@@ -2,6 +2,7 @@
 
 use super::{RecordStage, Records, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::DocumentBuf;
@@ -32,7 +33,7 @@ impl Stage for GeoScan {
         Vec::new()
     }
 
-    fn describe(&self, _query: &FindQuery, facts: &mut DocumentBuf) {
+    fn describe(&self, _query: &FindQuery, facts: &mut Facts<'_>) {
         facts.append("keyPattern", self.index.key_pattern()).append("indexName", self.index.name.as_str());
         facts.append("indexVersion", 2_i32).append("direction", "forward");
     }

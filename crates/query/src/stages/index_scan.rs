@@ -3,6 +3,7 @@
 use super::{RecordStage, Records, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
 use crate::explain;
+use crate::explain::Facts;
 use crate::find_query::{FindQuery, INDEX_KEY};
 use crate::plan::Effort;
 use crate::planner::{IndexBounds, Intervals, KeyRanges, RangeRef};
@@ -76,7 +77,7 @@ impl Stage for IndexScan {
         Vec::new()
     }
 
-    fn describe(&self, _query: &FindQuery, facts: &mut DocumentBuf) {
+    fn describe(&self, _query: &FindQuery, facts: &mut Facts<'_>) {
         explain::describe_index(&self.bounds, self.direction, facts);
     }
 

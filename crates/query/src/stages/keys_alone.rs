@@ -3,6 +3,7 @@
 use super::{DecidedByKeys, DocumentStage, Documents, RecordStage, Records, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
 use crate::explain;
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::{DocumentBuf, DocumentRef};
@@ -36,7 +37,7 @@ impl Stage for KeysAlone {
         self.input.inputs()
     }
 
-    fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
+    fn describe(&self, query: &FindQuery, facts: &mut Facts<'_>) {
         match self.input.as_index_scan() {
             Some(scan) if self.counts() => explain::describe_count(scan.bounds(), facts),
             _ => self.input.describe(query, facts),

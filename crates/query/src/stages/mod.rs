@@ -49,6 +49,7 @@ pub(crate) use text_or::{ScoreUse, TermScan, TextOr};
 pub(crate) use whole_document::WholeDocument;
 
 use crate::execution::{Run, StageStatistics};
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::{DocumentBuf, DocumentRef};
@@ -68,7 +69,7 @@ pub(crate) trait Stage: Send + Sync {
     /// The stages that it reads from.
     fn inputs(&self) -> Vec<&dyn Stage>;
     /// Adds what explain says of the stage beyond its name.
-    fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf);
+    fn describe(&self, query: &FindQuery, facts: &mut Facts<'_>);
     /// Adds what explain says of the stage's run beyond the counters that all stages have.
     fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf);
     fn effort(&self) -> Effort;

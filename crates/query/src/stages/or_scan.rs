@@ -2,6 +2,7 @@
 
 use super::{RecordStage, Records, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::DocumentBuf;
@@ -28,7 +29,7 @@ impl Stage for OrScan {
         self.branches.iter().map(|branch| branch.as_ref() as &dyn Stage).collect()
     }
 
-    fn describe(&self, _query: &FindQuery, _facts: &mut DocumentBuf) {}
+    fn describe(&self, _query: &FindQuery, _facts: &mut Facts<'_>) {}
 
     fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
         facts

@@ -2,6 +2,7 @@
 
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
 use crate::execution::{Output, Run, StageStatistics};
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
@@ -26,7 +27,7 @@ impl Stage for ProjectionStage {
         vec![self.input.as_ref()]
     }
 
-    fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
+    fn describe(&self, query: &FindQuery, facts: &mut Facts<'_>) {
         facts.append("transformBy", &query.projection_document);
     }
 

@@ -1,10 +1,9 @@
 //! The part of a filter that has to be evaluated on documents.
 
 use super::WholeDocument;
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
-use bunko_matcher::Expression;
 
 /// Which predicates remain. Where any does, the whole filter is evaluated: what the keys decided holds anyway.
 #[derive(Clone, Debug)]
@@ -63,33 +62,16 @@ impl Residual {
     }
 
     /// Adds `filter` to what explain says of a stage.
-    pub fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
+    pub fn describe(&self, query: &FindQuery, facts: &mut Facts<'_>) {
         match self {
             Self::Nothing | Self::Above => {}
             Self::Whole => {
-                crate::explain::append_filter(facts, "filter", &query.filter.to_document());
+                facts.append_filter("filter", &query.filter);
             }
             Self::Without(decided) => {
-                crate::explain::append_filter(facts, "filter", &remaining(query, decided));
+                let is_left = |position: usize| !decided.contains(&position);
+                facts.append_filter_part("filter", &query.filter, &is_left);
             }
         }
-    }
-}
-
-/// The filter's normal form without some of its predicates.
-fn remaining(query: &FindQuery, decided: &[usize]) -> DocumentBuf {
-    let whole = query.filter.to_document();
-    let Expression::And(_) = query.filter.root() else { return whole };
-    // The document's conjunction lists the tree's children in their order.
-    let Some(ValueRef::Array(predicates)) = whole.as_ref().get("$and") else { return whole };
-    let rest: Vec<ValueRef<'_>> = predicates
-        .iter()
-        .enumerate()
-        .filter(|(position, _)| !decided.contains(position))
-        .map(|(_, predicate)| predicate)
-        .collect();
-    match rest.as_slice() {
-        [ValueRef::Document(only)] => DocumentRef::to_owned(*only),
-        several => DocumentBuf::new().with("$and", &several.iter().copied().collect::<ArrayBuf>()),
     }
 }

@@ -3,6 +3,7 @@
 use super::projection::Projecting;
 use super::{DocumentStage, Documents, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::DocumentBuf;
@@ -26,7 +27,7 @@ impl Stage for ReturnKey {
         vec![self.input.as_ref()]
     }
 
-    fn describe(&self, _query: &FindQuery, _facts: &mut DocumentBuf) {}
+    fn describe(&self, _query: &FindQuery, _facts: &mut Facts<'_>) {}
 
     fn describe_run(&self, _statistics: &StageStatistics, _facts: &mut DocumentBuf) {}
 

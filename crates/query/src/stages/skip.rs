@@ -2,6 +2,7 @@
 
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::DocumentBuf;
@@ -27,7 +28,7 @@ impl Stage for Skip {
         vec![self.input.as_ref()]
     }
 
-    fn describe(&self, _query: &FindQuery, facts: &mut DocumentBuf) {
+    fn describe(&self, _query: &FindQuery, facts: &mut Facts<'_>) {
         crate::explain::append_count(facts, "skipAmount", self.count);
     }
 

@@ -3,6 +3,7 @@
 use super::kept_fields::KeptFields;
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::{DocumentBuf, DocumentRef};
@@ -33,7 +34,7 @@ impl Stage for Sort {
         vec![self.input.as_ref()]
     }
 
-    fn describe(&self, query: &FindQuery, facts: &mut DocumentBuf) {
+    fn describe(&self, query: &FindQuery, facts: &mut Facts<'_>) {
         let pattern = query.sort.as_ref().map(crate::explain::sort_document).unwrap_or_default();
         let memory_bytes_max = query.scope.operation.stage_bytes_max(Gatherer::Sort);
         facts.append("sortPattern", &pattern);

@@ -3,6 +3,7 @@
 use super::fetch::WholeDocuments;
 use super::{DocumentStage, Documents, Fetch, KeysAlone, RecordStage, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value};
@@ -51,7 +52,7 @@ impl Stage for TextMatch {
         vec![self.input.stage()]
     }
 
-    fn describe(&self, _query: &FindQuery, facts: &mut DocumentBuf) {
+    fn describe(&self, _query: &FindQuery, facts: &mut Facts<'_>) {
         let fields = self.index.kind.text().map(|text| text.prefix.as_slice()).unwrap_or_default();
         let prefix = fields
             .iter()

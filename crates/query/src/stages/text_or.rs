@@ -5,6 +5,7 @@
 
 use super::{RecordStage, Records, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
+use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::DocumentBuf;
@@ -54,7 +55,7 @@ impl Stage for TermScan {
         Vec::new()
     }
 
-    fn describe(&self, _query: &FindQuery, facts: &mut DocumentBuf) {
+    fn describe(&self, _query: &FindQuery, facts: &mut Facts<'_>) {
         facts.append("keyPattern", self.index.key_pattern()).append("indexName", self.index.name.as_str());
         facts.append("isMultiKey", true).append("indexVersion", 2_i32).append("direction", "backward");
     }
@@ -84,7 +85,7 @@ impl Stage for TextOr {
         self.terms.iter().map(|term| term as &dyn Stage).collect()
     }
 
-    fn describe(&self, _query: &FindQuery, _facts: &mut DocumentBuf) {}
+    fn describe(&self, _query: &FindQuery, _facts: &mut Facts<'_>) {}
 
     fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
         facts

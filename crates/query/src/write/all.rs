@@ -1,7 +1,7 @@
 //! Changing all documents that a search finds, several at a time.
 
-use super::Writes;
 use super::search::{Changes, Decision, Search, Sighting, Wanted};
+use super::{Writes, version_document};
 use bunko_catalog::{Collection, FoundRecords};
 use bunko_errors::{Failure, Result};
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl Writes<'_> {
         changes: &mut Changes,
         decide: &mut Decision<'_>,
     ) -> Result<()> {
-        let scope = Arc::clone(&self.scope);
+        let (scope, has_version) = (Arc::clone(&self.scope), self.has_version);
         let mut sightings = vec![Sighting::Gone; found.len()];
         let (mut next, mut go_together) = (0, found.len() > 1);
         while next < found.len() {
@@ -79,6 +79,9 @@ impl Writes<'_> {
                     &*scope.operation,
                     &mut |number, document| {
                         let (sighting, verdict) = wanted.judge(document, decide)?;
+                        if has_version {
+                            version_document::check(document, &verdict)?;
+                        }
                         sightings[number] = sighting;
                         Ok(verdict)
                     },

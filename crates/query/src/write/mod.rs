@@ -15,6 +15,7 @@ mod report;
 mod search;
 mod update;
 mod upsert;
+pub mod version_document;
 
 pub use delete::DeleteStatement;
 pub use effort::records_expected;
@@ -47,6 +48,8 @@ pub struct Writes<'w> {
     stamps: &'w dyn Stamps,
     empty_timestamps: EmptyTimestamps,
     scope: Arc<QueryScope>,
+    /// Whether the collection has the document of the feature compatibility version.
+    has_version: bool,
     written: Option<Lsn>,
     /// The search of the last statement.
     last_search: Option<LastSearch>,
@@ -56,7 +59,8 @@ impl<'w> Writes<'w> {
     /// Writes that have not begun. A failure of the scope's operation ends the statement and leaves what was done before.
     pub fn new(catalog: &'w Catalog, namespace: &'w Namespace, stamps: &'w dyn Stamps, scope: Arc<QueryScope>) -> Self {
         let empty_timestamps = EmptyTimestamps::Filled;
-        Self { catalog, namespace, stamps, empty_timestamps, scope, written: None, last_search: None }
+        let has_version = version_document::is_kept_in(namespace);
+        Self { catalog, namespace, stamps, empty_timestamps, scope, has_version, written: None, last_search: None }
     }
 
     /// The same, with another word on zero timestamps in replacements and in what upserts insert.

@@ -2,7 +2,7 @@
 
 use super::report::{FoundById, LastSearch};
 use super::upsert::check_filter;
-use super::{Upsert, Writes};
+use super::{Upsert, Writes, version_document};
 use crate::find_query::{FindQuery, Hint};
 use crate::id_lookup::{can_look_up, id_lookup, is_plain_id};
 use crate::{Execution, QueryScope, plan};
@@ -352,9 +352,12 @@ impl Writes<'_> {
             (None, Some(location)) => Target::Found(record, location, document),
             (None, None) => Target::Record(record),
         };
-        let scope = Arc::clone(&self.scope);
+        let (scope, has_version) = (Arc::clone(&self.scope), self.has_version);
         let lsn = self.catalog.change(collection, target, &*scope.operation, &mut |document| {
             let (own, verdict) = wanted.judge(document, decide)?;
+            if has_version {
+                version_document::check(document, &verdict)?;
+            }
             sighting = own;
             Ok(verdict)
         })?;

@@ -2,7 +2,7 @@
 
 use super::characters::CharFilter;
 use super::filters::Filter;
-use super::tokenizers::Tokenizer;
+use super::tokenizers::{TOKEN_CHARACTERS_MAX, Tokenizer};
 use super::{Analyzer, named};
 use crate::{Reader, Refusal};
 use bunko_bson::{DocumentBuf, ValueRef};
@@ -106,16 +106,16 @@ fn bounds(reader: &Reader<'_>) -> Result<(usize, usize)> {
     Ok((least as usize, most as usize))
 }
 
+/// `maxTokenLength`.
+fn token_characters_max(reader: &Reader<'_>) -> Result<usize> {
+    let most = reader.integer_within("maxTokenLength", 1, 1_048_576)?;
+    Ok(most.map_or(TOKEN_CHARACTERS_MAX, |most| most as usize))
+}
+
 fn tokenizer(reader: &Reader<'_>) -> Result<Tokenizer> {
     let parsed = match kind(reader)? {
-        "standard" => {
-            reader.integer_within("maxTokenLength", 1, 1_048_576)?;
-            Tokenizer::Standard
-        }
-        "whitespace" => {
-            reader.integer_within("maxTokenLength", 1, 1_048_576)?;
-            Tokenizer::Whitespace
-        }
+        "standard" => Tokenizer::Standard(token_characters_max(reader)?),
+        "whitespace" => Tokenizer::Whitespace(token_characters_max(reader)?),
         "keyword" => Tokenizer::Keyword,
         "edgeGram" => {
             let (least, most) = bounds(reader)?;

@@ -2,7 +2,7 @@
 
 use super::Analyzer;
 use super::filters::Filter;
-use super::tokenizers::Tokenizer;
+use super::tokenizers::{TOKEN_CHARACTERS_MAX, Tokenizer};
 use bunko_text::Language;
 use rust_stemmers::Algorithm;
 use std::collections::HashSet;
@@ -77,9 +77,9 @@ pub(super) fn is_missing(name: &str) -> bool {
 pub(super) fn analyzer(name: &str) -> Option<Analyzer> {
     let name = name.strip_prefix("lucene.")?;
     Some(match name {
-        "standard" => Analyzer::new(Tokenizer::Standard, vec![Filter::Lowercase]),
+        "standard" => Analyzer::new(Tokenizer::Standard(TOKEN_CHARACTERS_MAX), vec![Filter::Lowercase]),
         "simple" => Analyzer::new(Tokenizer::Letters, vec![Filter::Lowercase]),
-        "whitespace" => Analyzer::new(Tokenizer::Whitespace, Vec::new()),
+        "whitespace" => Analyzer::new(Tokenizer::Whitespace(TOKEN_CHARACTERS_MAX), Vec::new()),
         "keyword" => Analyzer::new(Tokenizer::Keyword, Vec::new()),
         _ => of_language(name)?,
     })
@@ -94,7 +94,7 @@ fn of_language(name: &str) -> Option<Analyzer> {
     filters.push(Filter::Lowercase);
     filters.push(Filter::Stop(Arc::new(stop_words(name))));
     filters.push(Filter::Stem(algorithm));
-    Some(Analyzer::new(Tokenizer::Standard, filters))
+    Some(Analyzer::new(Tokenizer::Standard(TOKEN_CHARACTERS_MAX), filters))
 }
 
 fn stop_words(name: &str) -> HashSet<String> {

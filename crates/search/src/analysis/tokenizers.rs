@@ -5,15 +5,18 @@ use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use bunko_pattern::Pattern;
 
+/// A longer token is cut where the definition says nothing. Source: Lucene, `StandardAnalyzer`, `CharTokenizer`.
+pub(super) const TOKEN_CHARACTERS_MAX: usize = 255;
+
 /// What cuts a text.
 #[derive(Clone, Debug)]
 pub(super) enum Tokenizer {
-    /// Unicode's words.
-    Standard,
+    /// Unicode's words; a longer one than so many characters is cut.
+    Standard(usize),
     /// Runs of letters.
     Letters,
-    /// What stands between white space.
-    Whitespace,
+    /// Texts between white space; a longer one than so many characters is cut.
+    Whitespace(usize),
     /// Nothing: the text is one token.
     Keyword,
     /// What stands between matches of a pattern.
@@ -31,9 +34,9 @@ impl Tokenizer {
     /// What the operation says.
     pub fn cut(&self, text: &str, operation: &OperationContext) -> Result<Vec<Token>> {
         match self {
-            Self::Standard => words::words(text, operation),
-            Self::Letters => runs(text, char::is_alphabetic, operation),
-            Self::Whitespace => runs(text, |letter| !letter.is_whitespace(), operation),
+            Self::Standard(most) => words::words(text, *most, operation),
+            Self::Letters => runs(text, TOKEN_CHARACTERS_MAX, char::is_alphabetic, operation),
+            Self::Whitespace(most) => runs(text, *most, |letter| !letter.is_whitespace(), operation),
             Self::Keyword if text.is_empty() => Ok(Vec::new()),
             Self::Keyword => Ok(vec![Token { text: text.to_owned(), position: 0, start: 0, end: text.len() }]),
             Self::RegexSplit(pattern) => between(text, &matches(text, pattern, 0, operation)?, operation),
@@ -44,9 +47,9 @@ impl Tokenizer {
     }
 }
 
-/// The longest parts all of whose characters are `of`.
-fn runs(text: &str, of: impl Fn(char) -> bool, operation: &OperationContext) -> Result<Vec<Token>> {
-    let mut spans = Vec::new();
+/// The longest parts all of whose characters are `of`, in pieces of `most` characters.
+fn runs(text: &str, most: usize, of: impl Fn(char) -> bool, operation: &OperationContext) -> Result<Vec<Token>> {
+    let mut spans: Vec<(usize, usize)> = Vec::new();
     let mut began = None;
     for (at, letter) in text.char_indices() {
         match (of(letter), began) {
@@ -59,6 +62,12 @@ fn runs(text: &str, of: impl Fn(char) -> bool, operation: &OperationContext) -> 
         }
     }
     spans.extend(began.map(|start| (start, text.len())));
+    let pieces = |(start, end): (usize, usize)| {
+        words::parts(&text[start..end], most)
+            .into_iter()
+            .map(move |(from, part)| (start + from, start + from + part.len()))
+    };
+    let spans: Vec<(usize, usize)> = spans.into_iter().flat_map(pieces).collect();
     numbered(text, &spans, operation)
 }
 
@@ -116,7 +125,9 @@ mod tests {
     #[test]
     fn each_tokenizer_cuts_in_its_way() {
         assert_eq!(cut(&Tokenizer::Letters, "ab1cd é"), ["ab", "cd", "é"]);
-        assert_eq!(cut(&Tokenizer::Whitespace, " a-b  c "), ["a-b", "c"]);
+        assert_eq!(cut(&Tokenizer::Whitespace(255), " a-b  c "), ["a-b", "c"]);
+        assert_eq!(cut(&Tokenizer::Whitespace(2), " éab  c "), ["éa", "b", "c"]);
+        assert_eq!(cut(&Tokenizer::Standard(2), "abc de"), ["ab", "c", "de"]);
         let comma = Pattern::compile(",", "").expect("a pattern");
         assert_eq!(cut(&Tokenizer::RegexSplit(comma), "a,b,,c"), ["a", "b", "c"]);
         let number = Pattern::compile("#(\\d+)", "").expect("a pattern");

@@ -8,17 +8,14 @@ use icu_properties::props::{ExtendedPictographic, GeneralCategory, Script};
 use icu_properties::{CodePointMapData, CodePointSetData};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// A longer word is cut. Source: Lucene, `StandardAnalyzer`.
-const WORD_CHARACTERS_MAX: usize = 255;
-
-/// The words of a text.
+/// The words of a text; a longer one than `most` characters is cut.
 /// # Errors
 /// What the operation says.
-pub(super) fn words(text: &str, operation: &OperationContext) -> Result<Vec<Token>> {
+pub(super) fn words(text: &str, most: usize, operation: &OperationContext) -> Result<Vec<Token>> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut push = |start: usize, piece: &str| {
         count_made(piece, operation)?;
-        for (from, part) in parts(piece) {
+        for (from, part) in parts(piece, most) {
             let (position, start) = (tokens.len() as u32, start + from);
             tokens.push(Token { text: part.to_owned(), position, start, end: start + part.len() });
         }
@@ -74,12 +71,12 @@ fn ascii_words<'t>(text: &'t str, push: &mut impl FnMut(usize, &'t str) -> Resul
     Ok(())
 }
 
-/// A word, or the parts of one that is too long.
-fn parts(word: &str) -> Vec<(usize, &str)> {
-    if word.len() <= WORD_CHARACTERS_MAX {
+/// A word, or the parts of one that is too long, with where each begins.
+pub(super) fn parts(word: &str, most: usize) -> Vec<(usize, &str)> {
+    if word.len() <= most {
         return vec![(0, word)];
     }
-    let mut starts: Vec<usize> = word.char_indices().step_by(WORD_CHARACTERS_MAX).map(|(at, _)| at).collect();
+    let mut starts: Vec<usize> = word.char_indices().step_by(most).map(|(at, _)| at).collect();
     starts.push(word.len());
     starts.windows(2).map(|ends| (ends[0], &word[ends[0]..ends[1]])).collect()
 }
@@ -110,10 +107,11 @@ fn is_of_word(letter: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tokenizers::TOKEN_CHARACTERS_MAX;
     use super::*;
 
     fn cut(text: &str) -> Vec<String> {
-        words(text, &OperationContext::unlimited())
+        words(text, TOKEN_CHARACTERS_MAX, &OperationContext::unlimited())
             .expect("without limits")
             .into_iter()
             .map(|token| token.text)

@@ -66,8 +66,22 @@ pub struct StringField {
     pub has_norms: bool,
     /// Whether the text is kept for highlighting.
     pub is_stored: bool,
-    /// Whether the places of words are kept: phrases need them.
-    pub has_positions: bool,
+    /// What is kept of words beside the documents that have them.
+    pub words: KeptOfWords,
+}
+
+/// What an index keeps of a field's words, each with what stands before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KeptOfWords {
+    /// Which documents have them: scores know no frequencies.
+    Documents,
+    /// How often.
+    Frequencies,
+    /// Their places: phrases and spans need them.
+    Positions,
+    /// Their places in the text: highlights need them.
+    #[default]
+    Offsets,
 }
 
 /// How a field for autocompletion is cut.
@@ -116,12 +130,15 @@ impl FieldType {
                 Self::Token(reader.one_of("normalizer", normalizers)?.unwrap_or(NormalizerName::None))
             }
             "number" | "numberFacet" | "sortableNumberBetaV1" => {
-                let words = &[("int64", 'i'), ("double", 'd')];
-                reader.one_of("representation", words)?;
+                let is_int64 = reader.one_of("representation", &[("int64", true), ("double", false)])?.unwrap_or(false);
                 let integers = reader.boolean("indexIntegers")?.unwrap_or(true);
                 let doubles = reader.boolean("indexDoubles")?.unwrap_or(true);
                 if !integers && !doubles {
                     return Err(reader.failure("must have one of [indexIntegers, indexDoubles] set to true"));
+                }
+                // It would round doubles to whole numbers.
+                if is_int64 && doubles {
+                    return Err(Failure::not_supported_yet("representation int64 without indexDoubles false"));
                 }
                 if name == "numberFacet" { Self::NumberFacet } else { Self::Number { integers, doubles } }
             }
@@ -157,17 +174,32 @@ enum Multi {
 }
 
 impl StringField {
+    /// Whether phrases and spans can be found in it.
+    pub(crate) fn has_positions(&self) -> bool {
+        self.words >= KeptOfWords::Positions
+    }
+
+    /// Whether highlights can be shown of it.
+    pub(crate) fn can_be_highlighted(&self) -> bool {
+        self.is_stored && self.words == KeptOfWords::Offsets
+    }
+
     /// A string field of which nothing is said.
     pub fn usual() -> Self {
-        Self { has_norms: true, is_stored: true, has_positions: true, ..Self::default() }
+        Self { has_norms: true, is_stored: true, ..Self::default() }
     }
 
     fn parse(reader: &Reader<'_>, multi: Multi) -> Result<Self> {
         let analyzer = reader.word("analyzer")?.map(str::to_owned);
         let search_analyzer = reader.word("searchAnalyzer")?.map(str::to_owned);
         let norms = reader.one_of("norms", &[("include", true), ("omit", false)])?;
-        let options = &[("docs", false), ("freqs", false), ("positions", true), ("offsets", true)];
-        let positions = reader.one_of("indexOptions", options)?;
+        let options = &[
+            ("docs", KeptOfWords::Documents),
+            ("freqs", KeptOfWords::Frequencies),
+            ("positions", KeptOfWords::Positions),
+            ("offsets", KeptOfWords::Offsets),
+        ];
+        let words = reader.one_of("indexOptions", options)?.unwrap_or_default();
         let ignore_above = reader.integer_within("ignoreAbove", 0, i64::from(i32::MAX))?;
         let is_stored = reader.boolean("store")?;
         reader.not_supported_yet(&["similarity"])?;
@@ -178,7 +210,7 @@ impl StringField {
             ignore_above: ignore_above.map(|bytes| bytes as usize),
             has_norms: norms.unwrap_or(true),
             is_stored: is_stored.unwrap_or(true),
-            has_positions: positions.unwrap_or(true),
+            words,
         };
         if multi == Multi::Allowed
             && let Some(inner) = reader.inner("multi")?

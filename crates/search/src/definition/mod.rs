@@ -4,7 +4,7 @@ mod fields;
 mod mapping;
 mod stored_source;
 
-pub use fields::{Autocomplete, FieldType, NormalizerName, StringField, Tokenization};
+pub use fields::{Autocomplete, FieldType, KeptOfWords, NormalizerName, StringField, Tokenization};
 pub use mapping::Mapping;
 pub use stored_source::StoredSource;
 
@@ -61,11 +61,10 @@ impl Definition {
         let synonyms = reader.inners("synonyms")?.unwrap_or_default();
         let synonyms = synonyms.iter().map(parse_synonyms).collect::<Result<_>>()?;
         reader.not_supported_yet(&["typeSets"])?;
-        // How many files the index is made of: there are none to be seen.
-        if let Some(partitions) = reader.integer("numPartitions")?
-            && ![1, 2, 4].contains(&partitions)
-        {
-            return Err(reader.wrong("numPartitions", "must be one of [1, 2, 4]"));
+        match reader.integer("numPartitions")? {
+            None | Some(1) => {}
+            Some(2 | 4) => return Err(Failure::not_supported_yet("numPartitions above 1")),
+            Some(_) => return Err(reader.wrong("numPartitions", "must be one of [1, 2, 4]")),
         }
         reader.done()?;
         let analyzers = analyzers.iter().map(|analyzer| analyzer.document().to_owned()).collect();

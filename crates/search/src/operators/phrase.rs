@@ -126,7 +126,7 @@ impl Operator for Phrase {
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
         let mut score = None;
         for field in
-            text_fields(unit, &self.paths, &evaluation.operation)?.iter().filter(|field| field.string.has_positions)
+            text_fields(unit, &self.paths, &evaluation.operation)?.iter().filter(|field| field.string.has_positions())
         {
             let cut = evaluation.cut(unit, field)?;
             for query in &self.queries {

@@ -90,7 +90,8 @@ impl SpanClause {
                 Self::Contains { little: one("little")?, big: one("big")?, returns }
             }
         };
-        crate::score::Score::parse(&inner)?;
+        // Only the whole span has a score.
+        inner.not_supported_yet(&["score"])?;
         inner.done()?;
         Ok(parsed)
     }
@@ -222,7 +223,7 @@ impl Span {
         let (mut fields, mut known) = (Vec::new(), HashSet::new());
         for (paths, _) in terms {
             for field in text_fields(unit, paths, &evaluation.operation)? {
-                if known.insert(field.key.clone()) {
+                if field.string.has_positions() && known.insert(field.key.clone()) {
                     fields.push(field);
                 }
             }

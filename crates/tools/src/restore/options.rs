@@ -93,7 +93,16 @@ impl RestoreOptions {
     /// `Usage` names the flags.
     pub fn validate(&self) -> Result<(), ToolError> {
         let asked_workers = self.insertion_workers.map_or(1, NonZeroUsize::get);
+        let has_oplog_file = matches!(self.oplog, Oplog::Replay { file: Some(_), .. });
         let contradictions = [
+            (
+                matches!(self.source, Source::Absent) && !has_oplog_file,
+                "without a dump there is nothing to restore: --oplogReplay with --oplogFile replays a file alone",
+            ),
+            (
+                matches!(self.source, Source::Absent) && self.resume.is_some(),
+                "the replay of an oplog alone keeps no state: run it again without --resume and --resumeFile",
+            ),
             (
                 self.uuids == Uuids::Preserve && self.existing == Existing::Keep,
                 "--preserveUUID needs --drop: a collection that is there keeps its UUID",
@@ -141,6 +150,8 @@ pub enum Source {
     },
     /// An archive.
     Archive(ArchiveSource),
+    /// No dump: an oplog in a file of its own ([`Oplog::Replay`]) is replayed alone.
+    Absent,
 }
 
 /// Where an archive is.
@@ -253,7 +264,7 @@ pub enum Oplog {
     Replay {
         /// Only entries before this one.
         limit: Option<Timestamp>,
-        /// A file of entries in place of the one in the dump.
+        /// A file of entries, for a dump that has none, or for no dump at all.
         file: Option<PathBuf>,
     },
 }

@@ -31,13 +31,18 @@ const PART_BYTES: usize = 4 * 1024 * 1024;
 
 /// Whether there is an oplog to replay, before anything is restored that needs it.
 /// # Errors
-/// `Failed` where there is none, `File` where its file is none.
+/// `Failed` where there is none or where there are two, `File` where its file cannot be opened.
 pub(super) fn check(options: &RestoreOptions, of_dump: OplogOfDump) -> Result<(), ToolError> {
     match (&options.oplog, of_dump) {
         (Oplog::Replay { file: None, .. }, OplogOfDump::Missing) => {
             Err(ToolError::Failed("the dump has no oplog to replay: it was made without --oplog".to_owned()))
         }
-        (Oplog::Replay { file: Some(path), .. }, _) => {
+        (Oplog::Replay { file: Some(path), .. }, OplogOfDump::Included) => Err(ToolError::Failed(format!(
+            "the dump has an oplog, and --oplogFile names another, {}: move the dump's oplog.bson away, or replay the other \
+             file alone when the dump is restored",
+            path.display()
+        ))),
+        (Oplog::Replay { file: Some(path), .. }, OplogOfDump::Missing) => {
             refuse_unfinished_file(path)?;
             let found = std::fs::metadata(path).map(|_| ());
             found.map_err(|cause| ToolError::File { path: path.clone(), cause })

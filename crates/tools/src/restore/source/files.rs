@@ -51,6 +51,9 @@ pub(super) fn open_directory(
     if let (Some(name), [only]) = (database, &mut *listing.databases) {
         name.clone_into(&mut only.name);
     }
+    if matches!(options.oplog, Oplog::Replay { file: None, .. }) && listing.oplog.is_none() {
+        listing.oplog = take_oplog_collection(&mut listing.databases);
+    }
     let mut warnings = listing.ignored.iter().map(|path| format!("{} is no part of a dump", path.display())).collect();
     let identity = identity(&listing);
     let (found, files) = plan_listing(listing.databases, options, &mut warnings)?;
@@ -58,6 +61,13 @@ pub(super) fn open_directory(
     let oplog = listing.oplog.as_ref().map_or(OplogOfDump::Missing, |_| OplogOfDump::Included);
     let input = AnyInput::Files(Input { files, oplog: listing.oplog });
     Ok(Opened { found, identity, warnings, oplog, input })
+}
+
+/// Takes the documents of `local.oplog.rs` out of a listing: they are what a replay is for where there is no `oplog.bson`.
+fn take_oplog_collection(databases: &mut [directory::Database]) -> Option<DumpFile> {
+    let local = databases.iter_mut().find(|database| database.name == "local")?;
+    let place = local.collections.iter().position(|collection| collection.name.as_deref() == Some("oplog.rs"))?;
+    local.collections.remove(place).data
 }
 
 /// Restoring nothing out of a folder that was meant to be another is no success.
@@ -114,6 +124,17 @@ pub(super) fn open_file(
     expect(progress, &files);
     let input = AnyInput::Files(Input { files, oplog: None });
     Ok(Opened { found, identity, warnings: Vec::new(), oplog: OplogOfDump::Missing, input })
+}
+
+/// The input of a replay without a dump.
+pub(super) fn open_nothing() -> Opened {
+    Opened {
+        found: Vec::new(),
+        identity: String::new(),
+        warnings: Vec::new(),
+        oplog: OplogOfDump::Missing,
+        input: AnyInput::Files(Input { files: Vec::new(), oplog: None }),
+    }
 }
 
 fn expect(progress: &Progress, files: &[Option<DumpFile>]) {

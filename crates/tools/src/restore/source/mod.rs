@@ -59,6 +59,7 @@ pub(super) fn open(options: &RestoreOptions, part_bytes: usize, progress: &Progr
         Source::File { path, database, collection } => {
             files::open_file(path, (database, collection), options, progress)
         }
+        Source::Absent => Ok(files::open_nothing()),
     }
 }
 
@@ -71,7 +72,7 @@ fn refuse_unfinished(source: &Source) -> Result<(), ToolError> {
             unfinished::refuse(path, [unfinished::state_in(path), unfinished::state_in(&path.join(".."))])
         }
         Source::File { path, .. } if path != Path::new(STDIN) => refuse_unfinished_file(path),
-        Source::Archive(ArchiveSource::Stdin) | Source::File { .. } => Ok(()),
+        Source::Archive(ArchiveSource::Stdin) | Source::File { .. } | Source::Absent => Ok(()),
     }
 }
 

@@ -130,6 +130,43 @@ fn a_dump_without_an_oplog_cannot_be_replayed() {
     assert!(error.starts_with("the dump has no oplog to replay"), "{error}");
     options.oplog = Oplog::Replay { limit: None, file: Some(directory.path().join("nothing")) };
     assert!(refused(&options).contains("nothing: No such file"));
+    let two = archive(&[("a", "b", Vec::new()), ("", "oplog", encoded(&OPLOG))], Compression::None);
+    let mut options = of_archive(&directory, &two);
+    options.oplog = Oplog::Replay { limit: None, file: Some(directory.path().join("other")) };
+    let error = refused(&options);
+    assert!(error.starts_with("the dump has an oplog, and --oplogFile names another"), "{error}");
+}
+
+#[test]
+fn a_file_of_entries_is_replayed_alone() {
+    let directory = tempfile::tempdir().expect("directory");
+    let path = directory.path().join("entries.bson");
+    fs::write(&path, encoded(&OPLOG)).expect("written");
+    let with = |mode: Mode, oplog: Oplog| RestoreOptions { mode, oplog, ..RestoreOptions::new(Source::Absent) };
+    let replay = Oplog::Replay { limit: None, file: Some(path.clone()) };
+    let before = Oplog::Replay { limit: Some(Timestamp { seconds: 1, increment: 0 }), file: Some(path.clone()) };
+    assert!(Scripted::default().restore(&with(Mode::DryRun, replay.clone())).is_ok());
+    let error = with(Mode::Restore, Oplog::None).validate().expect_err("nothing to do").to_string();
+    assert!(error.contains("--oplogFile"), "{error}");
+    let resume = ResumeFile { path: directory.path().join("state"), mode: Resume::Continue };
+    let resumed = RestoreOptions { resume: Some(resume), ..with(Mode::Restore, replay) };
+    assert!(resumed.validate().expect_err("no state").to_string().contains("--resume"));
+    let server = Scripted::new("> listCommands");
+    assert_eq!(server.restore(&with(Mode::Restore, before)).expect("replayed").oplog_entries, 0);
+    server.check("nothing is before the limit");
+}
+
+#[test]
+fn the_collection_of_an_oplog_is_replayed_where_there_is_no_other() {
+    let directory = tempfile::tempdir().expect("directory");
+    fs::create_dir_all(directory.path().join("local")).expect("made");
+    fs::write(directory.path().join("local/oplog.rs.bson"), encoded(&OPLOG)).expect("written");
+    let source = Source::Directory { path: directory.path().to_owned(), database: None };
+    let oplog = Oplog::Replay { limit: Some(Timestamp { seconds: 1, increment: 0 }), file: None };
+    let options = RestoreOptions { oplog, ..RestoreOptions::new(source) };
+    let server = Scripted::new("> listCommands");
+    assert_eq!(server.restore(&options).expect("replayed").namespaces, []);
+    server.check("it is not restored as a collection");
 }
 
 #[test]
