@@ -7,7 +7,7 @@ use bunko_command::{
 };
 use bunko_engines::{EngineOptions, Entry};
 use bunko_operation::{MemoryLimits, OperationContext};
-use bunko_store::{LogOptions, Lsn, ReserveOptions, StorageError, Store, StoreOptions};
+use bunko_store::{LogOptions, Lsn, StorageError, Store, StoreOptions};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -15,8 +15,6 @@ use std::time::Duration;
 
 const NOW_MS: u64 = 1_767_225_600_000;
 const HOUR: Duration = Duration::from_hours(1);
-/// Of the disk, for what makes room when calls fail for want of it.
-const RESERVE_BYTES: u64 = 512 << 10;
 
 /// Caches too small to hide the files behind them.
 const OPTIONS: EngineOptions =
@@ -66,7 +64,6 @@ impl Server {
             },
             clock: Arc::new(|| NOW_MS),
             on_background_error: Arc::new(move |what, error| on_background.say(format!("{what}: {error}"))),
-            reserve: ReserveOptions { bytes: RESERVE_BYTES, ..ReserveOptions::none() },
             ..StoreOptions::at_rest()
         };
         let table = bunko_engines::table(engine, &OPTIONS);

@@ -27,7 +27,7 @@ pub(crate) struct Room {
     used: AtomicU64,
     /// Blocks that the file has on the disk, and that the next checkpoint will find for entries of any length.
     spare: AtomicU64,
-    /// The same for entries that are shorter than half a page.
+    /// As `spare`, where all entries are shorter than half a page.
     spare_for_short: AtomicU64,
 }
 

@@ -80,9 +80,9 @@ impl DiskReserve {
 /// What a write may take of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Draw {
-    /// What is free.
+    /// Disk that is free.
     Free,
-    /// Of the reserve too: the write makes room.
+    /// Disk of the reserve too: the write makes room.
     Reserve,
     /// All of the reserve: the write drops what may be the cause of all, and takes little for it.
     Last,
