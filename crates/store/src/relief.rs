@@ -164,7 +164,7 @@ mod tests {
     fn removal(record: u64) -> Batch<'static> {
         let mut batch = Batch::new();
         batch.delete_record(RECORDS, RecordId(record), Location { position: 1, length: 1, checksum: 1 });
-        batch.delete_key(KeyspaceId(8), &[7; BATCH_BYTES]);
+        batch.delete_key(KeyspaceId(8), &vec![7; BATCH_BYTES]);
         batch
     }
 
