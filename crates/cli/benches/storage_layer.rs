@@ -193,6 +193,7 @@ fn open(engine: &Entry, directory: &Path, options: &Options) -> Result<Arc<Store
         unflushed_bytes_max: UNFLUSHED_BYTES_MAX,
         clock: Arc::new(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)),
         on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
+        reserve: bunko_store::ReserveOptions::none(),
     };
     Ok(Store::open(directory, store_options, bunko_engines::table(engine, &engines))?)
 }

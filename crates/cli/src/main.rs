@@ -7,6 +7,7 @@ mod audit_log;
 mod bench;
 mod configuration;
 mod console;
+mod disk_reserve;
 mod embedded;
 mod file_modes;
 mod first_user;

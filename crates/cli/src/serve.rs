@@ -6,6 +6,7 @@ use crate::audit_log;
 use crate::configuration::{
     self, Configuration, ReplicaSetSettings, ServeArguments, Settings, TestCommands, shown_arguments,
 };
+use crate::disk_reserve;
 use crate::file_modes::warn_of_open_files;
 use crate::key_file;
 use crate::log_file::LogOutput;
@@ -280,6 +281,7 @@ fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
         on_background_error: Arc::new(|what, error| {
             tracing::error!(target: "STORAGE", id = 22435, ctx = "background", error = %error, "{what} failed and will be tried again");
         }),
+        reserve: disk_reserve::options(&settings.dbpath),
     };
     let store = Store::open(&settings.dbpath, options, bunko_engines::table(settings.engine, &settings.engines))
         .map_err(|error| format!("cannot open the data directory {}: {error}", settings.dbpath.display()))?;

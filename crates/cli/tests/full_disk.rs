@@ -1,4 +1,5 @@
-//! A disk that fills up and is freed again: writes are refused with their reason, reads go on, nothing is lost.
+//! A disk that fills up and is freed again: writes are refused with their reason, reads go on, nothing is lost, and what is
+//! deleted makes room.
 //!
 //! Needs root, loop devices and mkfs.ext4, so it runs only from `tests/full_disk/run`.
 
@@ -6,7 +7,7 @@ mod disk_image;
 mod oracle;
 mod peer;
 
-use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
+use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef, number::as_i64_exact};
 use bunko_testkit::process::Server;
 use disk_image::{Mounted, sh, text};
 use oracle::durable_engines;
@@ -16,7 +17,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const OUT_OF_DISK_SPACE: i32 = 14031;
-/// The log takes its disk in segments of 64 MiB; the ballast makes room for one more when it goes.
+/// The ballast makes room when it goes.
 const DISK: &str = "200M";
 const BALLAST: &str = "90M";
 /// Longest wait for writes to work again once there is room.
@@ -26,9 +27,18 @@ fn start(engine: &str, dbpath: &Path) -> Server {
     Server::start(&binary(), dbpath, &["--storage-engine", engine]).expect("the server starts")
 }
 
-/// A megabyte that tells whose it is.
+/// Text in which a compressor finds nothing, and which tells whose it is.
+fn noise(of: i32, length: usize) -> String {
+    let mut state = of as u32 + 1;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(b'0' + (state >> 26) as u8)
+    };
+    (0..length).map(|_| next()).collect()
+}
+
 fn pad_of(id: i32) -> String {
-    format!("{id:->1000}").repeat(1000)
+    noise(id, 1_000_000)
 }
 
 /// Inserts a document of a megabyte that tells its `_id`; the code of the failure, or 0.
@@ -106,17 +116,18 @@ fn fill_the_disk_of(engine: &str) {
     server.kill();
     let mut server = start(engine, &dbpath);
     check(&server, first.end);
-    let refused = fill(&server, first.end);
-    assert!(refused.is_empty(), "{} documents fit into the rest of a full segment", refused.len());
+    // What it replayed may need a little less than what the killed one held.
+    let few = fill(&server, first.end);
+    assert!(few.len() <= 2, "{} documents fit onto a full disk", few.len());
 
     std::fs::remove_file(&ballast).expect("removed");
     let mut peer = Peer::connect(server.address());
     let begun = Instant::now();
-    while insert(&mut peer, first.end) != 0 {
+    while insert(&mut peer, few.end) != 0 {
         assert!(begun.elapsed() < RELIEF_TIMEOUT, "still refused {:?} after there is room", begun.elapsed());
         std::thread::sleep(Duration::from_millis(10));
     }
-    let second = fill(&server, first.end + 1);
+    let second = fill(&server, few.end + 1);
     check(&server, second.end);
     // The last checkpoint may find no room; then it says so, and the log still has everything.
     let is_closed = server.terminate().success();
@@ -127,6 +138,116 @@ fn fill_the_disk_of(engine: &str) {
         server.output_tail()
     );
     check(&start(engine, &dbpath), second.end);
+}
+
+/// When the disk is emptied that data has filled.
+#[derive(Clone, Copy, Debug)]
+enum When {
+    AtOnce,
+    AfterRestart,
+    AfterKill,
+}
+
+/// What empties it: commands, one after the other, after which writes are taken again.
+const EMPTYING: &[&[&str]] = &[
+    &["{delete: 'filled', deletes: [{q: {}, limit: 0}]}"],
+    &["{drop: 'filled'}"],
+    &["{dropDatabase: 1}"],
+    &[
+        "{dropIndexes: 'filled', index: '*'}",
+        "{compact: 'filled'}",
+        "{delete: 'filled', deletes: [{q: {_id: {$gt: 10}}, limit: 0}]}",
+    ],
+];
+const EMPTIED: &[(&str, When)] = &[("200M", When::AtOnce), ("200M", When::AfterKill), ("600M", When::AfterRestart)];
+/// Bytes of the documents that fill a disk, first large ones, then what fits in between.
+const FILLING_BYTES: [usize; 3] = [20_000, 1000, 10];
+
+#[test]
+#[ignore = "needs root and loop devices; tests/full_disk/run runs it"]
+fn a_disk_that_data_has_filled_can_be_emptied() {
+    for engine in durable_engines() {
+        for (number, commands) in EMPTYING.iter().enumerate() {
+            let (size, when) = EMPTIED[number % EMPTIED.len()];
+            empty_the_disk_of(engine, size, when, commands);
+        }
+    }
+}
+
+/// Inserts documents of that size until the disk is full; how many there are then.
+fn fill_with(peer: &mut Peer, bytes: usize, first: i32) -> i32 {
+    let at_once = (400_000 / bytes).clamp(1, 500) as i32;
+    for batch in 0..100_000 {
+        let from = first + batch * at_once;
+        let documents: ArrayBuf = (from..from + at_once)
+            .map(|id| {
+                DocumentBuf::new()
+                    .with("_id", id)
+                    .with("k", id.wrapping_mul(7919) % 100_003)
+                    .with("s", &*noise(id, bytes))
+            })
+            .collect::<Vec<_>>()
+            .iter()
+            .collect();
+        let body = DocumentBuf::new().with("insert", "filled").with("documents", &documents).with("$db", "test");
+        let reply = peer.run_body(body.as_ref());
+        let inserted = reply.as_ref().get("n").and_then(as_i64_exact).unwrap_or(0) as i32;
+        if inserted < at_once {
+            let errors = reply.as_ref().get("writeErrors").and_then(ValueRef::as_array);
+            let first = errors.and_then(|errors| errors.iter().next().and_then(ValueRef::as_document).map(code));
+            assert_eq!(first.unwrap_or_else(|| code(reply.as_ref())), OUT_OF_DISK_SPACE, "{:?}", reply.as_ref());
+            return from + inserted;
+        }
+    }
+    panic!("more fits onto the disk than it has");
+}
+
+fn empty_the_disk_of(engine: &str, size: &str, when: When, commands: &[&str]) {
+    let case = format!("{engine}, {size}, {when:?}, {commands:?}");
+    let work = tempfile::tempdir().expect("temporary directory");
+    let image = work.path().join("disk.ext4");
+    sh("truncate", &["-s", size, text(&image)]);
+    sh("mkfs.ext4", &["-q", "-F", "-m", "0", text(&image)]);
+    let mounted = Mounted::new(&image, work.path().join("disk"));
+    let dbpath = mounted.0.join("data");
+    let mut server = start(engine, &dbpath);
+    let mut peer = Peer::connect(server.address());
+    peer.run("test", "{createIndexes: 'filled', indexes: [{key: {k: 1}, name: 'k_1'}]}");
+    let filled = FILLING_BYTES.into_iter().fold(0, |first, bytes| fill_with(&mut peer, bytes, first));
+    match when {
+        When::AtOnce => {}
+        // Its last checkpoint may find no room; then it says so.
+        When::AfterRestart => drop(server.terminate()),
+        When::AfterKill => server.kill(),
+    }
+    if !matches!(when, When::AtOnce) {
+        server.kill();
+        server = start(engine, &dbpath);
+        peer = Peer::connect(server.address());
+    }
+    assert_eq!(peer.text("test", "{count: 'filled'}"), format!("{{n: {filled}, ok: 1.0}}"), "{case}");
+    for command in commands {
+        let reply = peer.run("test", command);
+        assert_eq!(code(reply.as_ref()), 0, "a promise is broken: {case}: {command}: {:?}", reply.as_ref());
+        assert!(reply.as_ref().get("writeErrors").is_none(), "a promise is broken: {case}: {:?}", reply.as_ref());
+    }
+    let kept = peer.run("test", "{count: 'filled'}");
+    let kept = kept.as_ref().get("n").and_then(as_i64_exact).expect("a count");
+    assert_eq!(kept, if commands.len() > 1 { 11 } else { 0 }, "{case}");
+    // At once, and much.
+    for id in 1000..1010 {
+        assert_eq!(insert(&mut peer, id), 0, "a promise is broken: {case}: no room for document {id}");
+    }
+    let status = peer.run("admin", "{serverStatus: 1}");
+    let bunko = status.as_ref().get("bunko").and_then(ValueRef::as_document).expect("a section");
+    let reserve = bunko.get("diskReserve").and_then(ValueRef::as_document).expect("a section");
+    assert!(matches!(reserve.get("isInUse"), Some(ValueRef::Boolean(false))), "{case}: {reserve:?}");
+    server.kill();
+    let server = start(engine, &dbpath);
+    let mut peer = Peer::connect(server.address());
+    assert_eq!(peer.text("test", "{count: 'filled'}"), format!("{{n: {}, ok: 1.0}}", kept + 10), "{case}");
+    let validated = peer.run("test", "{validate: 'filled', full: true}");
+    assert!(matches!(validated.as_ref().get("valid"), Some(ValueRef::Boolean(true))), "{case}: {validated:?}");
 }
 
 /// What the server leaves of a disk to the data.
@@ -141,12 +262,7 @@ fn free_bytes(path: &Path) -> u64 {
 
 /// Inserts a document with half a megabyte in which a compressor finds nothing.
 fn insert_noise(peer: &mut Peer, id: i32) {
-    let mut state = id as u32 + 1;
-    let mut next = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        char::from(b'0' + (state >> 26) as u8)
-    };
-    let noise: String = (0..512 << 10).map(|_| next()).collect();
+    let noise = noise(id, 512 << 10);
     let documents: ArrayBuf =
         [&DocumentBuf::new().with("_id", id).with("k", id * 37 % 101).with("noise", &*noise)].into_iter().collect();
     let body = DocumentBuf::new().with("insert", "sorted").with("documents", &documents).with("$db", "test");
@@ -171,7 +287,7 @@ fn a_sort_that_finds_no_room_on_its_way_fails_alone() {
 
     // Room for the first half of what is sorted: the sort begins, and goes on for a while.
     let ballast = mounted.0.join("ballast");
-    let ballast_bytes = free_bytes(&mounted.0) - LEFT_BYTES - (24 << 20);
+    let ballast_bytes = free_bytes(&mounted.0) - LEFT_BYTES - (28 << 20);
     sh("fallocate", &["-l", &ballast_bytes.to_string(), text(&ballast)]);
     let free = free_bytes(&mounted.0);
     assert!(free > LEFT_BYTES + (20 << 20), "{free} bytes are free");

@@ -26,6 +26,12 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(statistics.f_bavail * statistics.f_frsize)
 }
 
+/// Bytes of the filesystem that holds a path.
+pub fn size_bytes(path: &Path) -> io::Result<u64> {
+    let statistics = rustix::fs::statvfs(path)?;
+    Ok(statistics.f_blocks * statistics.f_frsize)
+}
+
 /// The deepest mount point above the path, the last of several at the same place: later mounts hide earlier ones.
 // Device numbers are no better a key: subvolumes of btrfs have numbers that the mount table does not know.
 fn holder(mounts: &[Mount], path: &Path) -> Option<Filesystem> {
@@ -71,6 +77,7 @@ mod tests {
         let proc = filesystem_of(Path::new("/proc/self")).expect("mounted");
         assert_eq!((proc.kind.as_str(), proc.mount_point.as_path()), ("proc", Path::new("/proc")));
         assert_eq!(filesystem_of(Path::new("/proc/none-such")), None);
-        assert!(free_bytes(&std::env::temp_dir()).expect("it exists") > 0);
+        let free = free_bytes(&std::env::temp_dir()).expect("it exists");
+        assert!(free > 0 && free <= size_bytes(&std::env::temp_dir()).expect("it exists"));
     }
 }

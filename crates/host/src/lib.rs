@@ -31,7 +31,7 @@ mod time_slices;
 pub use cpu_quota::CpuQuota;
 pub use crowding::{Crowding, rest_in_crowds};
 pub use disk_use::directory_bytes;
-pub use filesystem::{Filesystem, filesystem_of, free_bytes};
+pub use filesystem::{Filesystem, filesystem_of, free_bytes, size_bytes};
 pub use listener::{listener, local_server, local_unix_server};
 pub use loop_device::{LoopDevice, LoopWatch, LoopWork};
 pub use machine::{Machine, machine};

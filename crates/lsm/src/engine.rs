@@ -23,8 +23,8 @@ use crate::view::LsmView;
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::{
-    Effect, Effects, Effort, Engine, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Presence, Reclaimed, RecordId,
-    RecoveredLog, Result, Space, Staged, StorageError, View,
+    Added, Effect, Effects, Effort, Engine, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Presence, Reclaimed,
+    RecordId, RecoveredLog, Result, Space, Staged, StorageError, View,
 };
 use bunko_versions::Views;
 use lsm_tree::{AbstractTree, AnyTree, Table, TableId};
@@ -34,6 +34,9 @@ use std::sync::Arc;
 
 /// The engine's name in `serverStatus` and the manifest.
 pub const NAME: &str = "lsm";
+
+/// What an entry takes in a table, about, its key aside if that is long.
+const ENTRY_BYTES_MAX: u64 = 128;
 
 /// How the engine behaves.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +96,12 @@ impl Engine for LsmEngine {
             return Err(format!("the storage engine {NAME} has no setting '{}'", unknown.name));
         }
         Compression::from_settings(settings).map(drop)
+    }
+
+    /// The log has the documents: entries of a table take less than those of a memtable.
+    fn checkpoint_disk_bytes(&self, added: Added) -> u64 {
+        let sealed: u64 = self.state.load().sealed.iter().map(|memtable| memtable.bytes()).sum();
+        self.unflushed_bytes() + sealed + added.changes * ENTRY_BYTES_MAX
     }
 
     fn apply(&self, lsn: Lsn, effects: Effects<'_>, views: Views<'_>) -> Result<()> {

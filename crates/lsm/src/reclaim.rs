@@ -276,6 +276,14 @@ impl Mover {
                 moves.emptied.insert(segment);
             }
         }
+        if effort == Effort::Room {
+            // It takes disk for what is alive in it, before it gives any back.
+            let gains = |segment: &u64| {
+                by_segment.get(segment).is_none_or(|share| share.live as f64 <= share.total as f64 * LIVE_PART_ALL)
+            };
+            let chosen = full.iter().copied().filter(gains).min_by_key(|segment| live_of(*segment));
+            return chosen.map(|segment| Sources::Segments(vec![segment]));
+        }
         let full = if effort == Effort::Usual { moves.cooling.cold(&full, Instant::now()) } else { &full };
         let mut chosen = Vec::new();
         let mut chosen_bytes = 0;
@@ -316,13 +324,16 @@ impl Mover {
         extents.sort_by(|one, other| one.0.total_cmp(&other.0));
         let limit = match effort {
             Effort::All => LIVE_PART_EFFORT,
-            Effort::Usual | Effort::Now if (all.live as f64) < all.total as f64 * LIVE_PART_ALL => LIVE_PART_ALL,
-            Effort::Usual | Effort::Now => LIVE_PART_MIN,
+            Effort::Usual | Effort::Now | Effort::Room if (all.live as f64) < all.total as f64 * LIVE_PART_ALL => {
+                LIVE_PART_ALL
+            }
+            Effort::Usual | Effort::Now | Effort::Room => LIVE_PART_MIN,
         };
         let mut chosen = Vec::new();
         let mut chosen_bytes = 0;
         for (part, live, extent) in extents {
-            let is_enough = !chosen.is_empty() && chosen_bytes + live > STEP_BYTES || chosen.len() == STEP_SOURCES;
+            let sources_max = if effort == Effort::Room { 1 } else { STEP_SOURCES };
+            let is_enough = !chosen.is_empty() && chosen_bytes + live > STEP_BYTES || chosen.len() == sources_max;
             if part >= limit || is_enough {
                 break;
             }

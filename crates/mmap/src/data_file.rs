@@ -8,6 +8,7 @@ use bunko_store::{Lsn, Result, StorageError};
 use heed::types::Bytes;
 use heed::{Database, Env, EnvOpenOptions, MdbError, RwTxn, WithoutTls};
 use parking_lot::Mutex;
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ffi::c_void;
 use std::fs::File;
@@ -21,6 +22,8 @@ pub const KEYSPACES_MAX: u32 = 1 << 17;
 
 /// Committed states that open views may pin at a time, one for each checkpoint: LMDB's table of readers.
 const READERS_MAX: u32 = 8192;
+/// A disk with less free is full: LMDB writes no more than that at a time.
+const FULL_BYTES: u64 = 1 << 20;
 /// A map smaller than that is not worth starting with.
 const MAP_BYTES_MIN: u64 = 64 << 20;
 
@@ -134,7 +137,24 @@ impl DataFile {
 
     /// LMDB's error in the store's terms.
     pub fn error(&self, error: heed::Error) -> StorageError {
-        lmdb_error(&self.path, error)
+        match &error {
+            // LMDB calls a write that the disk has no more room for an I/O error if some of it was written.
+            heed::Error::Io(found) if found.raw_os_error() == Some(Errno::IO.raw_os_error()) && self.is_full() => {
+                StorageError::OutOfDiskSpace { path: self.path.clone() }
+            }
+            _ => lmdb_error(&self.path, error),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.free_bytes().is_ok_and(|free| free < FULL_BYTES)
+    }
+
+    /// Bytes that are free on the disk.
+    pub fn free_bytes(&self) -> Result<u64> {
+        let found = rustix::fs::fstatvfs(&self.file);
+        let found = found.map_err(|error| StorageError::io(&self.path, error.into()))?;
+        Ok(found.f_bavail * found.f_frsize)
     }
 }
 

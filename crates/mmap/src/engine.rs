@@ -12,8 +12,8 @@ use crate::writer::{Writer, Written};
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::{
-    Effects, Effort, Engine, EngineKind, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Opening, Place, Reclaimed,
-    RecoveredLog, Result, Space, StorageError, Survival, View,
+    Added, Effects, Effort, Engine, EngineKind, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Opening, Place,
+    Reclaimed, RecoveredLog, Result, Space, StorageError, Survival, View,
 };
 use bunko_versions::Views;
 use parking_lot::Mutex;
@@ -124,20 +124,31 @@ impl MmapEngine {
 
     /// Writes memtables, the oldest first, and lets readers see that they are written.
     fn write(&self, writer: &mut Writer, memtables: &[Arc<Memtable>], watermark: Lsn) -> Result<()> {
-        let written = writer.write(&self.state.load().committed, memtables, watermark)?;
+        let outcome = writer.write(&self.state.load().committed, memtables, watermark);
         self.handles.store(writer.handles(), Ordering::Relaxed);
+        if outcome.is_err() {
+            // Some of several transactions may have been committed. Readers still find all of it in the memtables first,
+            // and what the next attempt writes over again takes no more disk.
+            self.go_on_from_last(&[])?;
+        }
+        let written = outcome?;
+        self.go_on_from_last(memtables)?;
+        let total = &mut self.counters.lock().written;
+        total.entries += written.entries;
+        total.bytes += written.bytes;
+        total.transactions += written.transactions;
+        Ok(())
+    }
+
+    /// Lets readers see the last committed state, which has what those memtables hold.
+    fn go_on_from_last(&self, memtables: &[Arc<Memtable>]) -> Result<()> {
         let committed = Arc::new(Committed::last(&self.file)?);
         let mut pinned = self.pinned.lock();
         pinned.retain(|committed| committed.strong_count() > 0);
         pinned.push(Arc::downgrade(&committed));
         drop(pinned);
         self.state.rcu(|state| state.written(memtables, &committed));
-        self.room.look(&committed, self.oldest_pinned(committed.meta.transaction))?;
-        let total = &mut self.counters.lock().written;
-        total.entries += written.entries;
-        total.bytes += written.bytes;
-        total.transactions += written.transactions;
-        Ok(())
+        self.room.look(&committed, self.oldest_pinned(committed.meta.transaction))
     }
 
     /// The oldest committed state that anybody may read: its commit's number.
@@ -161,10 +172,11 @@ impl MmapEngine {
         let allocated_bytes = free_pages::allocated_bytes(&self.file)?;
         let is_worth_while =
             free_bytes >= FREE_BYTES_MIN && allocated_bytes > 2 * held_bytes + self.ahead_bytes(&committed);
-        if effort != Effort::All && !is_worth_while {
+        let is_asked_for = matches!(effort, Effort::All | Effort::Room);
+        if !is_asked_for && !is_worth_while {
             return Ok(Reclaimed::Nothing);
         }
-        let run_pages_min = if effort == Effort::All { 1 } else { RUN_PAGES_MIN };
+        let run_pages_min = if is_asked_for { 1 } else { RUN_PAGES_MIN };
         let oldest = self.oldest_pinned(committed.meta.transaction);
         let mut punched_bytes = free_pages::punch(&committed, oldest, run_pages_min)?;
         let oldest_is_last = oldest == committed.meta.transaction;
@@ -220,6 +232,10 @@ impl Engine for MmapEngine {
              storage engine '{NAME}' can hold open; restart"
         ));
         Err(StorageError::Io { path: self.file.path.clone(), source })
+    }
+
+    fn checkpoint_disk_bytes(&self, added: Added) -> u64 {
+        self.room.disk_bytes(self.file.page_bytes as u64, self.waiting(), added)
     }
 
     fn apply(&self, lsn: Lsn, effects: Effects<'_>, views: Views<'_>) -> Result<()> {
@@ -283,7 +299,7 @@ impl Engine for MmapEngine {
 
     fn reclaim(&self, _oldest_view: Lsn, effort: Effort) -> Result<Reclaimed> {
         match effort {
-            Effort::All => self.punch(&mut self.writer.lock(), effort),
+            Effort::All | Effort::Room => self.punch(&mut self.writer.lock(), effort),
             // A checkpoint writes; the next time will do.
             Effort::Usual | Effort::Now => match self.writer.try_lock() {
                 Some(mut writer) => self.punch(&mut writer, effort),

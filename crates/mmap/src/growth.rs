@@ -1,5 +1,6 @@
 //! The file grows ahead of what is written to it, in steps as MMAPv1's files did: 64 MB, doubled up to 2 GB, then 2 GB
-//! at a time. A write then never waits for the filesystem to find room, and what is read in order lies in order.
+//! at a time. A write then never waits for the filesystem to find room, and what is read in order lies in order. Where the
+//! disk has little more than a step, the steps are short, so that the log finds room too.
 
 use crate::data_file::DataFile;
 use bunko_store::Result;
@@ -10,6 +11,9 @@ use std::time::Instant;
 
 const STEP_BYTES_MIN: u64 = 64 << 20;
 const STEP_BYTES_MAX: u64 = 2 << 30;
+const SHORT_STEP_BYTES: u64 = 16 << 20;
+/// A step is taken where so many times its size is free.
+const FREE_STEPS: u64 = 4;
 
 /// Counters since the start.
 #[derive(Default)]
@@ -27,13 +31,19 @@ fn next_length(length_bytes: u64) -> u64 {
     length_bytes.saturating_add(length_bytes.min(STEP_BYTES_MAX))
 }
 
+/// The length that it grows to on a disk with so much free; `None` where it should not grow ahead.
+fn affordable(length_bytes: u64, free_bytes: u64) -> Option<u64> {
+    let lengths = [next_length(length_bytes), length_bytes + SHORT_STEP_BYTES];
+    lengths.into_iter().find(|next| (next - length_bytes) * FREE_STEPS <= free_bytes)
+}
+
 impl Growth {
-    /// Lets the file be at least that long, in whole steps. A filesystem without preallocation, or without room for a
-    /// whole step, is left to grow with the writes: they say when there is no room at all.
+    /// Lets the file be at least that long, in whole steps. On a filesystem without preallocation, or without room for
+    /// some steps, the file is left to grow with the writes: they say when there is no room at all.
     pub fn reserve(&self, file: &DataFile, needed_bytes: u64) -> Result<()> {
         let mut length_bytes = file.length_bytes()?;
         while length_bytes < needed_bytes {
-            let next = next_length(length_bytes);
+            let Some(next) = affordable(length_bytes, file.free_bytes()?) else { return Ok(()) };
             let started = Instant::now();
             match fallocate(&file.file, FallocateFlags::empty(), length_bytes, next - length_bytes) {
                 Ok(()) => {}
@@ -52,12 +62,19 @@ impl Growth {
 
 #[cfg(test)]
 mod tests {
-    use super::next_length;
+    use super::{affordable, next_length};
 
     #[test]
     fn steps_double_up_to_two_gigabytes() {
         let lengths = std::iter::successors(Some(8192), |length| Some(next_length(*length)));
         let megabytes: Vec<u64> = lengths.skip(1).take(8).map(|length| length >> 20).collect();
         assert_eq!(megabytes, [64, 128, 256, 512, 1024, 2048, 4096, 6144]);
+    }
+
+    #[test]
+    fn steps_are_short_where_the_disk_has_little_more_and_end_before_it_is_full() {
+        let megabytes = |free: u64| affordable(128 << 20, free << 20).map(|length| length >> 20);
+        let found = [512, 511, 64, 63].map(megabytes);
+        assert_eq!(found, [Some(256), Some(144), Some(144), None]);
     }
 }

@@ -7,7 +7,7 @@ use crate::memtable::{IndexKey, Memtable, Record};
 use crate::stored::{self, PREFIX_BYTES, RECORD_HEADER_BYTES};
 use bunko_store::{KeyspaceId, Lsn, RecordId, Result};
 use heed::{PutFlags, ReservedSpace, RwTxn};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
@@ -47,8 +47,10 @@ impl Writer {
         // spread, or end the process.
         free_pages::count(committed)?;
         let mut writing = Writing::begin(committed, &mut self.handles)?;
+        let dropped = memtables.iter().flat_map(|memtable| memtable.dropped()).collect();
+        writing.drop_keyspaces(&dropped)?;
         for memtable in memtables {
-            writing.memtable(memtable)?;
+            writing.memtable(memtable, &dropped)?;
         }
         writing.finish(watermark)
     }
@@ -119,12 +121,13 @@ impl<'f> Writing<'f> {
         Ok(self.written)
     }
 
-    fn memtable(&mut self, memtable: &Memtable) -> Result<()> {
-        let dropped = memtable.dropped();
-        for keyspace in &dropped {
-            self.drop_keyspace(*keyspace)?;
-        }
-        // Ids are never used again, so whatever a dropped keyspace has here came before.
+    fn drop_keyspaces(&mut self, dropped: &FxHashSet<KeyspaceId>) -> Result<()> {
+        dropped.iter().try_for_each(|keyspace| self.drop_keyspace(*keyspace))
+    }
+
+    /// Writes what a memtable holds. Ids are never used again, so whatever a dropped keyspace has came before it was dropped,
+    /// by this memtable or a later one.
+    fn memtable(&mut self, memtable: &Memtable, dropped: &FxHashSet<KeyspaceId>) -> Result<()> {
         for (keyspace, records) in memtable.all_records() {
             if !dropped.contains(&keyspace) {
                 let mut target = self.target(keyspace)?;

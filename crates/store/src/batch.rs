@@ -7,7 +7,7 @@ use crate::effects::{
     ADOPT_FILE, CREATE_KEYSPACE, DELETE_KEY, DELETE_RECORD, DROP_KEYSPACE, Documents, FORGET, MOVE_PRIMARY_KEY, NOTE,
     PLACE_RECORD, PUT_KEY, PUT_PRIMARY_KEY, PUT_RECORD, REMEMBER, REPLACE_RECORD, TAKE_KEY, TAKE_PRIMARY_KEY,
 };
-use crate::{Effect, Effects, KeyspaceId, Location, Noted, Presence, RecordId, varint};
+use crate::{Added, Effect, Effects, KeyspaceId, Location, Noted, Presence, RecordId, varint};
 use std::borrow::Cow;
 
 /// Room for the effects of one replaced document and a few index keys, in bytes.
@@ -254,6 +254,22 @@ impl<'d> Batch<'d> {
         let makes_room = self.changes_keyspaces && self.effects(0).any(is_drop)
             || self.documents.is_empty() && self.effects(0).all(is_removal);
         if makes_room { 0 } else { self.len_bytes() }
+    }
+
+    /// Whether it may take of the disk's reserve: it only removes, or drops keyspaces. A batch without effects, which has
+    /// notes at most, takes nothing but its place in the log.
+    pub fn makes_room(&self) -> bool {
+        self.growth_bytes() == 0
+    }
+
+    /// Whether it drops keyspaces, and makes room by that.
+    pub(crate) fn drops(&self) -> bool {
+        self.changes_keyspaces && self.makes_room()
+    }
+
+    /// What it adds to what waits for a checkpoint.
+    pub(crate) fn added(&self) -> Added {
+        Added { changes: self.effects_count as u64, logged_bytes: self.len_bytes() as u64 }
     }
 
     /// The effects, with documents that stand in the log from that position on.

@@ -1,5 +1,6 @@
 //! Commits of more than one record of the log holds, and those that others would wait for.
 
+use crate::disk_room::Draw;
 use crate::engines::Keeping;
 use crate::failpoint::{self, Failpoint};
 use crate::followers;
@@ -63,17 +64,17 @@ impl Store {
         let _uncounted = bunko_heap::Uncounted::begin();
         let growth_bytes: usize = parts.iter().map(Batch::growth_bytes).sum();
         self.make_room(|| parts.iter().try_for_each(|part| self.engines.admit(&part.effects(0), growth_bytes)))?;
-        let appended = self.append_and_apply_chain(parts)?;
-        if self.unflushed_bytes() > self.options.unflushed_bytes_max {
-            self.checkpointer.ask();
-        }
+        let draw = Self::draw(parts, growth_bytes);
+        self.admit_to_disk(parts, draw)?;
+        let appended = self.with_relief(draw, || self.append_and_apply_chain(parts, draw))?;
+        self.note_growth();
         Ok((appended.lsn, last.last_location(appended.documents_position)))
     }
 
     /// The place of all, and where the last one's documents stand.
     ///
     /// It does not hold the gate: a checkpoint that waits for the gate keeps all other writers out.
-    pub(crate) fn append_and_apply_chain(&self, parts: &[Batch<'_>]) -> Result<Appended> {
+    pub(crate) fn append_and_apply_chain(&self, parts: &[Batch<'_>], draw: Draw) -> Result<Appended> {
         let _chain = self.chain_in_turn()?;
         // Keeps reclaim away from the chain's records, whose documents no engine knows of yet.
         let (_, _pin) = self.snapshots.pin(|| self.watermark.visible());
@@ -86,11 +87,11 @@ impl Store {
             Keeping::Place => &nothing,
         };
         let logged: Vec<&Batch<'_>> = parts.iter().map(kept).collect();
-        let mut links = self.journal.append_links(&logged)?;
+        let mut links = self.journal.append_links(&logged, draw)?;
         let effects: u64 = parts.iter().map(|part| part.effects_count() as u64).sum();
         let ahead_bytes = (effects * AHEAD_BYTES_PER_EFFECT).max(AHEAD_BYTES_MIN);
         let operations = parts.iter().map(Batch::operations).sum();
-        let lsn = self.journal.reserve(operations, links[0].lsn, ahead_bytes)?;
+        let lsn = self.journal.reserve(operations, links[0].lsn, ahead_bytes, draw)?;
         // Readers of the latest state take snapshots from here on: engines have a part of the chain.
         let _whole = self.commit_whole();
         let placing = Placing { store: self, lsn };

@@ -7,7 +7,7 @@ use crate::journal::Journal;
 use crate::log::segment_of;
 use crate::manifest::Manifest;
 use crate::planted::{self, Bug};
-use crate::{Engine, Log, Lsn, Result, Store};
+use crate::{Engine, Log, Lsn, Result, StorageError, Store};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -88,8 +88,21 @@ impl Store {
         self.checkpointer.ask_for_reads();
     }
 
-    /// Makes the present state durable in the engines, so that recovery starts here.
+    /// Makes the present state durable in the engines, so that recovery starts here. Where it finds no disk for what makes
+    /// room, it takes the reserve.
     pub fn checkpoint(&self) -> Result<()> {
+        let removals = self.disk.removals();
+        let mut outcome = self.checkpoint_once();
+        while matches!(outcome, Err(StorageError::OutOfDiskSpace { .. })) && self.disk.lend_to_checkpoint() {
+            outcome = self.checkpoint_once();
+        }
+        if outcome.is_ok() {
+            self.disk.note_checkpoint(removals);
+        }
+        outcome
+    }
+
+    fn checkpoint_once(&self) -> Result<()> {
         let _running = self.checkpointer.running.lock();
         let started = Instant::now();
         let (engines, marked) = {

@@ -1,5 +1,6 @@
 //! One process per data directory.
 
+use crate::error::is_full;
 use crate::manifest::Manifest;
 use crate::{Result, StorageError, make_directory};
 use std::ffi::OsStr;
@@ -58,7 +59,7 @@ pub fn check_place(path: &Path) -> Result<()> {
 fn note_process(file: &Path) -> Result<()> {
     match std::fs::write(file, format!("{}\n", std::process::id())) {
         // On a full disk a start is what makes room again.
-        Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => Ok(()),
+        Err(error) if is_full(&error) => Ok(()),
         outcome => outcome.map_err(|error| StorageError::io(file, error)),
     }
 }

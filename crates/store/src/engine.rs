@@ -69,6 +69,12 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
+    /// Bytes of disk that the next checkpoint may take, beyond what the engine's files have by now, for what waits and for
+    /// what a batch adds. It may be too many, not too few.
+    fn checkpoint_disk_bytes(&self, added: Added) -> u64 {
+        self.unflushed_bytes() + added.bytes()
+    }
+
     /// Applies one record's effects; concurrent calls never touch the same key. Versions that no view sees may be
     /// forgotten.
     fn apply(&self, lsn: Lsn, effects: Effects<'_>, views: Views<'_>) -> Result<()>;
@@ -188,6 +194,36 @@ pub enum Effort {
     Now,
     /// Whatever space there is to gain (`compact`).
     All,
+    /// What gives most back and takes least for it: the disk is full.
+    Room,
+}
+
+/// What batches add to what waits for a checkpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Added {
+    /// Records and keys that are put or deleted.
+    pub changes: u64,
+    /// Bytes of documents and effects in the log.
+    pub logged_bytes: u64,
+}
+
+impl Added {
+    /// What a change costs in memory beside its bytes, about.
+    const CHANGE_BYTES: u64 = 64;
+
+    /// What they take in the engines' memory, about.
+    pub fn bytes(&self) -> u64 {
+        self.changes * Self::CHANGE_BYTES + self.logged_bytes
+    }
+}
+
+impl std::iter::Sum for Added {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        parts.fold(Self::default(), |all, part| Self {
+            changes: all.changes + part.changes,
+            logged_bytes: all.logged_bytes + part.logged_bytes,
+        })
+    }
 }
 
 /// What a step of [`Engine::reclaim`] did.

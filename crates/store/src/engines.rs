@@ -4,14 +4,14 @@
 
 use crate::delegate::Delegate;
 use crate::store::LogHandle;
-use crate::{Effect, Effects, Engine, KeyspaceId, KeyspaceMap, Lsn, Result, StorageError, View};
+use crate::{Added, Effect, Effects, Engine, KeyspaceId, KeyspaceMap, Lsn, Result, StorageError, View};
 use arc_swap::ArcSwap;
 use bunko_bson::DocumentRef;
 use bunko_versions::Views;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 /// What an engine is given to open itself.
 pub struct Opening<'a> {
@@ -350,6 +350,11 @@ impl Engines {
         own + self.others.load().engines.iter().map(|opened| figure(&*opened.engine)).sum::<u64>()
     }
 
+    /// To be asked what the engines need on disk.
+    pub fn needs(&self) -> Needs {
+        Needs { engines: Some((Arc::downgrade(&self.own), Arc::downgrade(&self.others))) }
+    }
+
     /// See [`Engine::view`].
     pub fn view(&self, before: Lsn) -> Box<dyn View> {
         if !self.has_others.load(Ordering::Acquire) {
@@ -378,6 +383,27 @@ impl Others {
 
     fn survival(&self, keyspace: KeyspaceId) -> Option<Survival> {
         self.routes.get(keyspace).map(|&index| self.engines[index].survival)
+    }
+}
+
+/// What the engines' next checkpoints need on disk.
+#[derive(Default)]
+pub(crate) struct Needs {
+    /// `None` where there are none to ask.
+    engines: Option<Asked>,
+}
+
+/// The store's own engine and the others. Engines hold the log, and the log holds this.
+type Asked = (Weak<dyn Engine>, Weak<ArcSwap<Others>>);
+
+impl Needs {
+    /// Bytes that they may take for what waits and for what batches add.
+    pub fn bytes(&self, added: Added) -> u64 {
+        let engines = self.engines.as_ref().and_then(|(own, others)| Some((own.upgrade()?, others.upgrade()?)));
+        let Some((own, others)) = engines else { return 0 };
+        let others = others.load();
+        let all = std::iter::once(&own).chain(others.engines.iter().map(|opened| &opened.engine));
+        all.map(|engine| engine.checkpoint_disk_bytes(added)).sum()
     }
 }
 

@@ -23,7 +23,7 @@ pub enum StorageError {
         /// What was found.
         found: String,
     },
-    /// No room for the next log segment; nothing of the refused write was kept.
+    /// No room for the log, or for the next checkpoint; nothing of the refused write was kept.
     OutOfDiskSpace {
         /// The directory that is full.
         path: PathBuf,
@@ -103,11 +103,16 @@ pub enum StorageError {
 impl StorageError {
     /// Wraps an I/O error with its path; a full disk becomes [`StorageError::OutOfDiskSpace`].
     pub fn io(path: &Path, source: io::Error) -> Self {
-        if source.kind() == io::ErrorKind::StorageFull || source.kind() == io::ErrorKind::QuotaExceeded {
+        if is_full(&source) {
             return Self::OutOfDiskSpace { path: path.to_owned() };
         }
         Self::Io { path: path.to_owned(), source }
     }
+}
+
+/// Whether the disk has no room, or its user has used up the quota.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 impl fmt::Display for StorageError {
@@ -117,7 +122,11 @@ impl fmt::Display for StorageError {
             Self::Corrupt { file, offset_bytes, found } => {
                 write!(f, "{}: corrupt at offset {offset_bytes}: {found}", file.display())
             }
-            Self::OutOfDiskSpace { path } => write!(f, "{}: no space left for the log", path.display()),
+            Self::OutOfDiskSpace { path } => write!(
+                f,
+                "{}: no space left on the disk; deletes, drops and compact still work, and make room",
+                path.display()
+            ),
             Self::MapFull { path, map_bytes } => {
                 write!(
                     f,

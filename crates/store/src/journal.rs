@@ -1,5 +1,6 @@
 //! Where records go: into the log, or nowhere for a store whose engine keeps everything in memory.
 
+use crate::disk_room::Draw;
 use crate::log::{Moment, RECORD_HEADER_BYTES};
 use crate::{Batch, DurabilityCallback, Log, LogStatistics, Lsn, Recovery, Result, StorageError};
 use parking_lot::Mutex;
@@ -59,25 +60,31 @@ impl Journal {
     pub const FIRST: Lsn = Lsn(1);
 
     /// Gives the batch its place. `in_order` is called in order of LSNs; see [`Log::append`].
-    pub fn append(&self, batch: &Batch<'_>, time_ms: u64, in_order: impl FnMut(Moment)) -> Result<Appended> {
+    pub fn append(
+        &self,
+        batch: &Batch<'_>,
+        draw: Draw,
+        time_ms: u64,
+        in_order: impl FnMut(Moment),
+    ) -> Result<Appended> {
         match self {
-            Self::Log(log) => log.append(batch, time_ms, in_order),
+            Self::Log(log) => log.append(batch, draw, time_ms, in_order),
             Self::None(order) => Ok(order.lock().take(batch, time_ms, in_order)),
         }
     }
 
     /// See [`Log::append_links`].
-    pub fn append_links(&self, parts: &[&Batch<'_>]) -> Result<Vec<Appended>> {
+    pub fn append_links(&self, parts: &[&Batch<'_>], draw: Draw) -> Result<Vec<Appended>> {
         match self {
-            Self::Log(log) => log.append_links(parts),
+            Self::Log(log) => log.append_links(parts, draw),
             Self::None(order) => Ok(parts.iter().map(|part| order.lock().take(part, 0, |_| ())).collect()),
         }
     }
 
     /// See [`Log::reserve`].
-    pub fn reserve(&self, operations: u64, first: Lsn, ahead_bytes: u64) -> Result<Lsn> {
+    pub fn reserve(&self, operations: u64, first: Lsn, ahead_bytes: u64, draw: Draw) -> Result<Lsn> {
         match self {
-            Self::Log(log) => log.reserve(operations, first, ahead_bytes),
+            Self::Log(log) => log.reserve(operations, first, ahead_bytes, draw),
             Self::None(order) => {
                 let mut order = order.lock();
                 let at = Lsn(order.next.0 + ahead_bytes);
@@ -181,7 +188,7 @@ mod tests {
             let mut batch = Batch::new();
             batch.insert_record(KeyspaceId(1), RecordId(1), vec![7; length]);
             let appended = journal
-                .append(&batch, 0, |moment| {
+                .append(&batch, Draw::Free, 0, |moment| {
                     assert_eq!(moment.lsn, end);
                     assert!(moment.end.0 >= moment.lsn.0 + batch.len_bytes() as u64);
                     end = moment.end;

@@ -14,6 +14,7 @@ mod checkpoint;
 mod data_directory;
 mod delegate;
 mod directories;
+mod disk_room;
 mod effects;
 mod engine;
 mod engines;
@@ -36,6 +37,7 @@ mod panics;
 pub mod planted;
 mod position;
 mod reclaim;
+mod relief;
 mod remembered;
 mod snapshots;
 mod staged;
@@ -52,10 +54,11 @@ pub use batch::Batch;
 pub use bell::{Bell, Listening};
 pub use data_directory::check_place;
 pub use directories::make_directory;
+pub use disk_room::{DiskReserve, FreeBytes, ReserveHook, ReserveOptions};
 pub use effects::{Effect, Effects, Noted, Presence, Statement};
 pub use engine::{
-    Direction, Effort, Engine, KeptForViews, KeyCursor, KeyRange, Place, Reclaimed, RecordCursor, RecordRange, Space,
-    TakeRecord, View,
+    Added, Direction, Effort, Engine, KeptForViews, KeyCursor, KeyRange, Place, Reclaimed, RecordCursor, RecordRange,
+    Space, TakeRecord, View,
 };
 pub use engines::{EngineKind, EngineTable, Keeping, OpenEngine, Opening, Survival};
 pub use error::StorageError;

@@ -33,6 +33,8 @@ pub enum Bug {
     EventBeforeCommit,
     /// Let a build put keys of a record that has been changed since they were derived.
     ChangedRecordBuilt,
+    /// Let every write take of the disk that is kept for what makes room.
+    ReserveForAll,
 }
 
 /// Whether that bug is switched on; always false in a build without the feature.
@@ -57,6 +59,7 @@ pub fn active(bug: Bug) -> bool {
             Ok("unfinished_chain_counts") => Some(Bug::UnfinishedChainCounts),
             Ok("event_before_commit") => Some(Bug::EventBeforeCommit),
             Ok("changed_record_built") => Some(Bug::ChangedRecordBuilt),
+            Ok("reserve_for_all") => Some(Bug::ReserveForAll),
             _ => None,
         });
         *chosen == Some(bug)

@@ -1,7 +1,8 @@
 //! Giving space back, step by step, beside everything else.
 
 use crate::background::{self, Bell};
-use crate::{Effort, Reclaimed, Result, Store};
+use crate::disk_room::unless_full;
+use crate::{Effort, Reclaimed, Result, SEGMENT_BYTES, StorageError, Store};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +28,11 @@ impl Reclaimer {
     /// Starts the thread that gives space back.
     pub fn start(store: &Arc<Store>) -> JoinHandle<()> {
         background::start(store, "reclaim", &store.reclaimer.bell, INTERVAL, |store, bell| {
+            store.relieve_in_background()?;
             let is_urgent = store.reclaimer.is_urgent.swap(false, Ordering::Relaxed);
+            if store.disk.is_scarce(2 * SEGMENT_BYTES) {
+                unless_full(store.reclaim_while(Effort::Room, || !bell.is_closing()))?;
+            }
             let effort = if is_urgent { Effort::Now } else { Effort::Usual };
             if store.reclaim_while(effort, || !bell.is_closing())? == Reclaimed::Some {
                 // What was left goes with the next checkpoint.
@@ -86,9 +91,18 @@ impl Store {
     /// # Errors
     /// As [`Store::checkpoint`].
     pub fn compact(&self) -> Result<()> {
+        // It may take of the reserve, as a batch that makes room.
+        self.disk.note_removal();
         self.checkpoint()?;
-        self.compact_engines()?;
-        self.reclaim_while_some(|| true)
+        // What is kept sorted is written anew before the old goes: on a full disk that is left for later.
+        unless_full(self.compact_engines())?;
+        match self.reclaim_while_some(|| true) {
+            Err(StorageError::OutOfDiskSpace { .. }) => self.relieve().map(drop),
+            outcome => {
+                self.disk.restore();
+                outcome
+            }
+        }
     }
 
     /// Gives back what documents have left behind, for as long as `goes_on` says so; what is kept sorted stays as it is.

@@ -1,6 +1,6 @@
 //! What a store tells of itself: counters, sizes, and the status of its engines.
 
-use crate::{Engine, KeyspaceId, KeyspaceStatistics, LogStatistics, Space, Store};
+use crate::{DiskReserve, Engine, KeyspaceId, KeyspaceStatistics, LogStatistics, Space, Store};
 use bunko_bson::DocumentBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,6 +17,8 @@ pub struct StoreStatistics {
     pub engines_bytes: u64,
     /// Writes that were held back because the engine's flush did not keep up.
     pub stalled_writes: u64,
+    /// What is kept of the disk for writes that make room.
+    pub reserve: DiskReserve,
 }
 
 impl Store {
@@ -63,6 +65,7 @@ impl Store {
             unflushed_bytes: self.unflushed_bytes(),
             engines_bytes: self.engines.all().iter().map(|engine| engine.size_bytes()).sum(),
             stalled_writes: self.stalled_writes.load(Ordering::Relaxed),
+            reserve: self.disk.reserve(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::chain::holds_others_up;
 use crate::checkpoint::Checkpointer;
 use crate::data_directory::DataDirectory;
+use crate::disk_room::{DiskRoom, Draw, ReserveOptions};
 use crate::engines::{EngineTable, Engines, Keeping, Survival};
 use crate::failpoint::{self, Failpoint};
 use crate::followed::Followed;
@@ -53,10 +54,12 @@ pub struct StoreOptions {
     pub clock: Clock,
     /// Told what background work could not do and will try again.
     pub on_background_error: BackgroundErrorHook,
+    /// Disk that is kept for writes that make room.
+    pub reserve: ReserveOptions,
 }
 
 impl StoreOptions {
-    /// For tests and measurements: no checkpoint before it is asked for or 64 MiB are unflushed, the clock stands at 1,
+    /// For tests and measurements: no reserve, no checkpoint before it is asked for or 64 MiB are unflushed, the clock stands at 1,
     /// and background work that fails panics.
     #[must_use]
     pub fn at_rest() -> Self {
@@ -66,6 +69,7 @@ impl StoreOptions {
             unflushed_bytes_max: 64 << 20,
             clock: Arc::new(|| 1),
             on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
+            reserve: ReserveOptions::none(),
         }
     }
 }
@@ -88,6 +92,9 @@ pub struct Store {
     pub(crate) checkpointer: Checkpointer,
     pub(crate) merger: Merger,
     pub(crate) reclaimer: Reclaimer,
+    pub(crate) disk: Arc<DiskRoom>,
+    /// Held while what was removed is given back to the disk.
+    pub(crate) relieving: Mutex<()>,
     locks: LockTable,
     pub(crate) whole: WholeCommits,
     pub(crate) followed: Followed,
@@ -167,7 +174,9 @@ impl Store {
         }
         failpoint::pass(Failpoint::Replayed);
         // Only now is anything changed: what a refused start leaves may still be repaired.
-        let log = Log::start(recovered, options.log.clone(), time_ms)?;
+        // Before the log takes what it may do without.
+        let disk = DiskRoom::open(path, options.reserve.clone(), engines.needs());
+        let log = Log::start(recovered, options.log.clone(), time_ms, &disk)?;
         failpoint::pass(Failpoint::LogStarted);
         let _ = handle.set(Arc::clone(&log));
         let end = log.next_lsn();
@@ -187,19 +196,22 @@ impl Store {
         let kept = history_bytes_max.zip(noted_from);
         let kept = kept.map(|(bytes_max, from)| Kept::new(bytes_max, from, &log.segment_numbers(), end));
         let contents = (engines, statistics, remembered);
-        Ok(Self::start(Some(directory), Journal::Log(log), kept, contents, end, options))
+        Ok(Self::start(Some((directory, disk)), Journal::Log(log), kept, contents, end, options))
     }
 
     fn start(
-        directory: Option<DataDirectory>,
+        directory: Option<(DataDirectory, Arc<DiskRoom>)>,
         journal: Journal,
         kept: Option<Kept>,
         (engines, statistics, remembered): (Engines, Statistics, Remembered),
         end: Lsn,
         options: StoreOptions,
     ) -> Arc<Self> {
+        let (directory, disk) = directory.unzip();
         let store = Arc::new(Self {
             directory,
+            disk: disk.unwrap_or_else(DiskRoom::unlimited),
+            relieving: Mutex::default(),
             journal,
             kept,
             engines,
@@ -276,16 +288,26 @@ impl Store {
     fn commit_appended(&self, batch: &Batch<'_>) -> Result<Appended> {
         // What engines and log keep of it is theirs, and bounded by them.
         let _uncounted = bunko_heap::Uncounted::begin();
-        self.make_room(|| self.engines.admit(&batch.effects(0), batch.growth_bytes()))?;
-        let appended = if holds_others_up(batch) {
-            self.append_and_apply_chain(std::slice::from_ref(batch))?
-        } else {
-            self.append_and_apply(batch)?
-        };
-        if self.unflushed_bytes() > self.options.unflushed_bytes_max {
+        let growth_bytes = batch.growth_bytes();
+        self.make_room(|| self.engines.admit(&batch.effects(0), growth_bytes))?;
+        let (parts, draw) = (std::slice::from_ref(batch), Self::draw(std::slice::from_ref(batch), growth_bytes));
+        self.admit_to_disk(parts, draw)?;
+        let appended = self.with_relief(draw, || {
+            if holds_others_up(batch) {
+                self.append_and_apply_chain(parts, draw)
+            } else {
+                self.append_and_apply(batch, draw)
+            }
+        })?;
+        self.note_growth();
+        Ok(appended)
+    }
+
+    /// Engines hold more than before: perhaps so much that a checkpoint is due.
+    pub(crate) fn note_growth(&self) {
+        if self.note_unflushed() > self.options.unflushed_bytes_max {
             self.checkpointer.ask();
         }
-        Ok(appended)
     }
 
     /// Part of a batch that the log keeps. A log that is read back as a history has every change, wherever it was
@@ -355,7 +377,7 @@ impl Store {
         self.journal.advance_time((u64::from(time.seconds) + 1) * 1000);
     }
 
-    fn append_and_apply(&self, batch: &Batch<'_>) -> Result<Appended> {
+    fn append_and_apply(&self, batch: &Batch<'_>, draw: Draw) -> Result<Appended> {
         let _gate = self.gate.read();
         if batch.changes_keyspaces() {
             self.engines.open_for(batch.effects(0))?;
@@ -363,8 +385,8 @@ impl Store {
         let now_ms = (self.options.clock)();
         let in_order = |moment| self.watermark.appended(moment);
         let appended = match self.keeping(batch) {
-            Keeping::Whole => self.journal.append(batch, now_ms, in_order)?,
-            Keeping::Place => self.journal.append(&Batch::new(), now_ms, in_order)?,
+            Keeping::Whole => self.journal.append(batch, draw, now_ms, in_order)?,
+            Keeping::Place => self.journal.append(&Batch::new(), draw, now_ms, in_order)?,
         };
         // Even a failed application must not hold up the watermark: the log has failed, readers go on.
         let applying = Applying { store: self, lsn: appended.lsn };

@@ -3,7 +3,7 @@
 use super::search::{Changes, Decision, Search, Sighting, Wanted};
 use super::{Writes, version_document};
 use bunko_catalog::{Collection, FoundRecords};
-use bunko_errors::{Failure, Result};
+use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
 /// Whether a search may have more.
@@ -37,14 +37,17 @@ impl Search {
 
 impl Writes<'_> {
     /// Lets `decide` judge the newest version of every record that the search finds, until so many are changed.
+    ///
+    /// A deletion for which the disk has no room searches once more after what it has deleted has been given back.
     pub(super) fn change_found(
         &mut self,
-        (collection, wanted): (&Collection, &Wanted<'_>),
+        (collection, wanted): (&Arc<Collection>, &Wanted<'_>),
         search: &mut Search,
         changed_max: u64,
         decide: &mut Decision<'_>,
     ) -> Result<(Changes, Rest)> {
         let (mut changes, mut found) = (Changes::default(), FoundRecords::default());
+        let (mut changed_before, mut reliefs) = (0, self.catalog.store().reliefs());
         while changes.changed < changed_max {
             found.clear();
             let gathered = search.gather(&mut found, changed_max - changes.changed);
@@ -53,12 +56,34 @@ impl Writes<'_> {
                 return gathered.map(|rest| (changes, rest));
             }
             self.check_interrupt()?;
-            wanted.executed(self.change_these((collection, wanted), &found, &mut changes, decide))?;
+            let outcome = self.change_these((collection, wanted), &found, &mut changes, decide);
+            if changes.changed > changed_before && self.makes_room((wanted, reliefs), search, &outcome) {
+                (changed_before, reliefs) = (changes.changed, self.catalog.store().reliefs());
+                *search = Self::search(wanted, collection, &self.scope)?;
+                continue;
+            }
+            wanted.executed(outcome)?;
             if gathered? == Rest::Nothing {
                 return Ok((changes, Rest::Nothing));
             }
         }
         Ok((changes, Rest::Some))
+    }
+
+    /// Gives back to the disk what a deletion has deleted so far, where the disk is full. The search ends before that: what it
+    /// sees stays on the disk.
+    fn makes_room(&self, (wanted, reliefs): (&Wanted<'_>, u64), search: &mut Search, outcome: &Result<()>) -> bool {
+        let is_due = match outcome {
+            Ok(()) => self.catalog.store().is_relief_wanted(reliefs),
+            Err(failure) => failure.code() == ErrorCode::OUT_OF_DISK_SPACE,
+        };
+        if !is_due || !wanted.deletes_all() {
+            return false;
+        }
+        *search = Search::One(None);
+        // Where nothing could be given back, the next batch is told.
+        let is_relieved = self.catalog.store().relieve().unwrap_or(false);
+        is_relieved || outcome.is_ok()
     }
 
     fn change_these(

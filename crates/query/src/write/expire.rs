@@ -52,7 +52,7 @@ impl Writes<'_> {
     /// # Errors
     /// As [`Self::search_expired`].
     pub fn delete_expired(&mut self, expiring: &mut Expiring, count_max: u64) -> Result<u64> {
-        let (of, search) = ((&*expiring.collection, &expiring.wanted), &mut expiring.search);
+        let (of, search) = ((&expiring.collection, &expiring.wanted), &mut expiring.search);
         let (changes, rest) = self.change_found(of, search, count_max, &mut |_, _| Ok(Verdict::Delete))?;
         expiring.is_over = rest == Rest::Nothing;
         expiring.deleted += changes.changed;

@@ -183,6 +183,12 @@ impl<'a> Wanted<'a> {
         }
     }
 
+    /// Whether it deletes whatever it finds, and finds the rest when it searches once more.
+    pub(super) fn deletes_all(&self) -> bool {
+        let is_limited = matches!(&self.by, By::Query(query) if query.limit.is_some());
+        self.operation == Operation::Delete && !is_limited
+    }
+
     /// What a locked record turns out to be, and what becomes of it.
     pub(super) fn judge(&self, document: DocumentRef<'_>, decide: &mut Decision<'_>) -> Result<(Sighting, Verdict)> {
         let Some(position) = self.matches(document)? else { return Ok((Sighting::Unmatched, Verdict::Keep)) };

@@ -6,7 +6,8 @@ use super::history::Moment;
 use super::preallocate::Preallocator;
 use super::record::{HEADER_BYTES, Header, Kind};
 use super::recovery::{self, RecoveredLog, Recovery};
-use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
+use super::segment::{SEGMENT_BYTES, Segment, first_record, segment_of};
+use crate::disk_room::{DiskRoom, Draw};
 use crate::followers::Followers;
 use crate::journal::Appended;
 use crate::latencies::{Latencies, LatencyCounts};
@@ -73,13 +74,14 @@ pub struct Log {
     /// By number. Replaced as a whole, once in 64 MB, so that readers share no lock.
     pub(super) segments: ArcSwap<FxHashMap<u64, Arc<Segment>>>,
     pub(super) preallocator: Arc<Preallocator>,
+    pub(super) disk: Arc<DiskRoom>,
     preallocating: Mutex<Option<thread::JoinHandle<()>>>,
     pub(super) group_commit: GroupCommit,
     pub(super) has_failed: AtomicBool,
     on_failure: Arc<dyn Fn(&StorageError) + Send + Sync>,
     pub(super) appended_records: AtomicU64,
     pub(super) written_groups: AtomicU64,
-    segment_waits: AtomicU64,
+    pub(super) segment_waits: AtomicU64,
     pub(super) sync_latencies: Latencies,
     /// Rung whenever more is on disk.
     durable: Arc<Bell>,
@@ -110,7 +112,12 @@ pub(super) struct Group {
 
 impl Log {
     /// Goes on with a log. No record of it was written after `time_ms`.
-    pub(crate) fn start(recovered: RecoveredLog, options: LogOptions, time_ms: u64) -> Result<Arc<Self>> {
+    pub(crate) fn start(
+        recovered: RecoveredLog,
+        options: LogOptions,
+        time_ms: u64,
+        disk: &Arc<DiskRoom>,
+    ) -> Result<Arc<Self>> {
         make_directory(&recovered.directory)?;
         recovered.clear_away()?;
         let RecoveredLog { directory, segments, end, time_ms: last_time_ms, recovery } = recovered;
@@ -120,11 +127,11 @@ impl Log {
         let number = segment_of(end.0);
         let segment = match segments.get(&number) {
             Some(segment) => Arc::clone(segment),
-            None => Arc::new(recovery::create_first(directory, number)?),
+            None => Arc::new(recovery::create_first(directory, number, disk)?),
         };
         segments.insert(number, Arc::clone(&segment));
         // After that: on a nearly full disk the segment that is needed goes before the one that may be.
-        let (preallocator, thread) = Preallocator::start(directory, number + 1);
+        let (preallocator, thread) = Preallocator::start(directory, number + 1, disk);
         let log = Arc::new(Self {
             directory: directory.to_owned(),
             tail: Mutex::new(Tail {
@@ -143,6 +150,7 @@ impl Log {
             synced: AtomicU64::new(end.0),
             segments: ArcSwap::from_pointee(segments),
             preallocator,
+            disk: Arc::clone(disk),
             preallocating: Mutex::new(Some(thread)),
             group_commit: GroupCommit::default(),
             has_failed: AtomicBool::new(false),
@@ -181,7 +189,13 @@ impl Log {
     /// # Errors
     /// Before anything is kept: [`StorageError::OutOfDiskSpace`], [`StorageError::RecordTooLarge`],
     /// [`StorageError::LogFailed`].
-    pub(crate) fn append(&self, batch: &Batch<'_>, time_ms: u64, mut in_order: impl FnMut(Moment)) -> Result<Appended> {
+    pub(crate) fn append(
+        &self,
+        batch: &Batch<'_>,
+        draw: Draw,
+        time_ms: u64,
+        mut in_order: impl FnMut(Moment),
+    ) -> Result<Appended> {
         let length = record_length(batch)?;
         let effects_checksum = bunko_checksum::crc32c(batch.encoded_effects());
         let mut tail = self.tail.lock();
@@ -191,9 +205,7 @@ impl Log {
         if tail.reserved.as_ref().is_some_and(|reserved| !reserved.leaves_room_for(tail.next, length)) {
             self.place_reserved(&mut tail, &mut in_order);
         }
-        if offset_in_segment(tail.next.0) + length + HEADER_BYTES as u64 > SEGMENT_BYTES {
-            self.next_segment(&mut tail)?;
-        }
+        self.make_way(&mut tail, length, draw)?;
         tail.time_ms = tail.time_ms.max(time_ms);
         let header = self.put(&mut tail, batch, effects_checksum, Kind::Batch);
         let is_full = tail.current.bytes.len() >= BUFFER_BYTES_MAX;
@@ -229,38 +241,6 @@ impl Log {
         tail.next = Lsn(header.lsn.0 + length as u64);
         self.appended_records.fetch_add(1, Ordering::Relaxed);
         header
-    }
-
-    /// Seals the current segment and goes on in the next. Nothing is kept of the sealing where that fails.
-    pub(super) fn next_segment(&self, tail: &mut Tail) -> Result<()> {
-        if !self.preallocator.is_ready() {
-            self.segment_waits.fetch_add(1, Ordering::Relaxed);
-        }
-        let segment = self.preallocator.take()?;
-        let seal = Header {
-            length: HEADER_BYTES as u32,
-            lsn: tail.next,
-            synced: Lsn(self.synced.load(Ordering::Relaxed)),
-            time_ms: 0,
-            effects_length: 0,
-            effects_checksum: 0,
-            kind: Kind::Seal,
-        };
-        let segment = Arc::new(segment);
-        self.segments.rcu(|segments| {
-            let mut segments = FxHashMap::clone(segments);
-            segments.insert(segment.number, Arc::clone(&segment));
-            segments
-        });
-        tail.next = Lsn(first_record(segment.number));
-        if begins_anew(tail.next) {
-            tail.time_ms = next_second(tail.time_ms);
-        }
-        let next = Group { segment, position: tail.next.0, bytes: Vec::new() };
-        let mut full = std::mem::replace(&mut tail.current, next);
-        full.bytes.extend_from_slice(&seal.encode());
-        tail.sealed.push(full);
-        Ok(())
     }
 
     /// A group may be half written, a failed sync may have dropped pages: nothing is acknowledged from here on.
@@ -377,12 +357,12 @@ pub(super) fn record_length(batch: &Batch<'_>) -> Result<u64> {
 
 /// Whether a record that stands there is the first one behind the place where the lower 32 bits of places begin anew. A
 /// start may find the log to end there: then no record tells that its second began.
-fn begins_anew(next: Lsn) -> bool {
+pub(super) fn begins_anew(next: Lsn) -> bool {
     let number = segment_of(next.0);
     number > 0 && number.is_multiple_of(SEGMENTS_PER_SECOND_MAX) && next.0 == first_record(number)
 }
 
-fn next_second(time_ms: u64) -> u64 {
+pub(super) fn next_second(time_ms: u64) -> u64 {
     (time_ms / 1000 + 1) * 1000
 }
 
@@ -396,13 +376,13 @@ mod tests {
         let number = 2 * SEGMENTS_PER_SECOND_MAX;
         let start = |from: u64| {
             let found = recovery::recover(directory.path(), Lsn(from), &mut |_, _| Ok(())).expect("there");
-            Log::start(found, LogOptions::default(), 5500).expect("starts")
+            Log::start(found, LogOptions::default(), 5500, &DiskRoom::unlimited()).expect("starts")
         };
         // The segment before was sealed; this one has no record yet.
-        drop(recovery::create_first(directory.path(), number).expect("made"));
+        drop(recovery::create_first(directory.path(), number, &DiskRoom::unlimited()).expect("made"));
         let log = start(first_record(number));
         assert_eq!(log.last_time_ms(), 6000);
-        let appended = log.append(&Batch::new(), 5600, |_| ()).expect("placed");
+        let appended = log.append(&Batch::new(), Draw::Free, 5600, |_| ()).expect("placed");
         assert_eq!((appended.lsn, log.last_time_ms()), (Lsn(first_record(number)), 6000));
         log.close().expect("closes");
         drop(log);
@@ -414,7 +394,7 @@ mod tests {
         for _ in 0..20 {
             let directory = tempfile::tempdir().expect("temporary directory");
             let found = recovery::recover(directory.path(), Lsn(0), &mut |_, _| Ok(())).expect("nothing is there");
-            drop(Log::start(found, LogOptions::default(), 5500).expect("starts"));
+            drop(Log::start(found, LogOptions::default(), 5500, &DiskRoom::unlimited()).expect("starts"));
             let files = std::fs::read_dir(directory.path()).expect("readable");
             let mut names = files.map(|file| file.expect("readable").file_name().to_string_lossy().into_owned());
             assert!(names.all(|name| name.ends_with(".segment")), "one is being made still");
@@ -425,18 +405,18 @@ mod tests {
     fn a_record_that_has_its_place_is_not_refused() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let found = recovery::recover(directory.path(), Lsn(0), &mut |_, _| Ok(())).expect("nothing is there");
-        let log = Log::start(found, LogOptions::default(), 0).expect("starts");
+        let log = Log::start(found, LogOptions::default(), 0, &DiskRoom::unlimited()).expect("starts");
         {
             let segment = &mut log.tail.lock().current.segment;
             let file = std::fs::File::open(&segment.path).expect("there, and not to be written to");
-            *segment = Arc::new(Segment { number: segment.number, file, path: segment.path.clone() });
+            *segment = Arc::new(Segment::new(segment.number, file, segment.path.clone()).expect("there"));
         }
         let mut batch = Batch::new();
         batch.insert_record(crate::KeyspaceId(1), crate::RecordId(1), vec![7; BUFFER_BYTES_MAX]);
         let mut place = None;
-        let appended = log.append(&batch, 1, |moment| place = Some(moment.lsn)).expect("it has its place");
+        let appended = log.append(&batch, Draw::Free, 1, |moment| place = Some(moment.lsn)).expect("it has its place");
         assert_eq!(place, Some(appended.lsn));
         assert!(log.write(appended.lsn).is_err());
-        assert!(matches!(log.append(&batch, 1, |_| ()), Err(StorageError::LogFailed)));
+        assert!(matches!(log.append(&batch, Draw::Free, 1, |_| ()), Err(StorageError::LogFailed)));
     }
 }

@@ -20,7 +20,8 @@ use super::append::{BUFFER_BYTES_MAX, Log, Tail, record_length};
 use super::group_write::take_waiting;
 use super::history::Moment;
 use super::record::{CHAIN_SEGMENTS_MAX, HEADER_BYTES, Header, Kind, Link};
-use super::segment::{SEGMENT_BYTES, Segment, offset_in_segment, segment_of};
+use super::segment::{SEGMENT_BYTES, Segment, segment_of};
+use crate::disk_room::Draw;
 use crate::journal::Appended;
 use crate::{Batch, Lsn, Result, StorageError};
 use std::sync::Arc;
@@ -58,13 +59,13 @@ impl Log {
     ///
     /// # Errors
     /// As [`Log::append`]; the chain counts for nothing then.
-    pub(crate) fn append_links(&self, parts: &[&Batch<'_>]) -> Result<Vec<Appended>> {
+    pub(crate) fn append_links(&self, parts: &[&Batch<'_>], draw: Draw) -> Result<Vec<Appended>> {
         let all: u64 = parts.iter().map(|part| part.operations()).sum();
         let mut links: Vec<Appended> = Vec::with_capacity(parts.len());
         let mut before = 0;
         for part in parts {
             let first = links.first().map(|first| first.lsn);
-            let header = self.append_link(part, scaled(before, all), first)?;
+            let header = self.append_link((part, draw), scaled(before, all), first)?;
             links.push(Appended { lsn: header.lsn, documents_position: header.documents_position() });
             before += part.operations();
         }
@@ -72,7 +73,12 @@ impl Log {
     }
 
     /// Appends one record. It goes from the batch to the kernel, past the buffer of other writers, who append meanwhile.
-    fn append_link(&self, part: &Batch<'_>, operations_before: u64, first: Option<Lsn>) -> Result<Header> {
+    fn append_link(
+        &self,
+        (part, draw): (&Batch<'_>, Draw),
+        operations_before: u64,
+        first: Option<Lsn>,
+    ) -> Result<Header> {
         let length = record_length(part)?;
         let effects_checksum = bunko_checksum::crc32c(part.encoded_effects());
         let mut spare = self.writing.lock();
@@ -81,9 +87,7 @@ impl Log {
             if self.has_failed() {
                 return Err(StorageError::LogFailed);
             }
-            if offset_in_segment(tail.next.0) + length + HEADER_BYTES as u64 > SEGMENT_BYTES {
-                self.next_segment(&mut tail)?;
-            }
+            self.make_way(&mut tail, length, draw)?;
             let link = if first.is_none() { Link::First } else { Link::Middle };
             let header = Header {
                 length: length as u32,
@@ -133,7 +137,7 @@ impl Log {
     ///
     /// # Errors
     /// As [`Log::append`]; the chain counts for nothing then.
-    pub(crate) fn reserve(&self, operations: u64, first: Lsn, ahead_bytes: u64) -> Result<Lsn> {
+    pub(crate) fn reserve(&self, operations: u64, first: Lsn, ahead_bytes: u64, draw: Draw) -> Result<Lsn> {
         let mut last = Batch::new();
         // Each operation of the chain has a time of its own, and a record has as many times as bytes.
         last.pad(operations.min(OPERATIONS_MAX) as usize);
@@ -144,10 +148,8 @@ impl Log {
         if self.has_failed() {
             return Err(StorageError::LogFailed);
         }
-        let end = place(tail.next) + length + HEADER_BYTES as u64;
-        if segment_of(end) != segment_of(tail.next.0) {
-            self.next_segment(&mut tail)?;
-        }
+        let ahead = place(tail.next) - tail.next.0;
+        self.make_way(&mut tail, ahead + length, draw)?;
         let at = Lsn(place(tail.next));
         let kind = chained(Link::Last, first, at)?;
         tail.reserved = Some(Reserved { at, length, last, kind });
@@ -211,6 +213,7 @@ fn scaled(number: u64, all: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk_room::DiskRoom;
     use crate::log::{LogOptions, recover};
     use crate::{KeyspaceId, RecordId};
 
@@ -230,7 +233,10 @@ mod tests {
             }
             Ok(())
         });
-        (Log::start(found.expect("there"), LogOptions::default(), 5500).expect("starts"), replayed)
+        (
+            Log::start(found.expect("there"), LogOptions::default(), 5500, &DiskRoom::unlimited()).expect("starts"),
+            replayed,
+        )
     }
 
     /// Batches of other writers between the records of a chain count by themselves. A chain counts only with its last
@@ -239,13 +245,13 @@ mod tests {
     fn others_append_within_a_chain() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let (log, _) = start(directory.path());
-        let append = |record| log.append(&batch(record, 100), 5500, |_| ()).expect("placed").lsn;
+        let append = |record| log.append(&batch(record, 100), Draw::Free, 5500, |_| ()).expect("placed").lsn;
         let (one, two) = (batch(10, 3 << 20), batch(11, 1 << 10));
-        let first = log.append_links(&[&one]).expect("placed")[0].lsn;
+        let first = log.append_links(&[&one], Draw::Free).expect("placed")[0].lsn;
         let between = append(1);
         // The chain goes on where others have come between: the link is what it would be in one call.
-        let second = log.append_link(&two, 1, Some(first)).expect("placed").lsn;
-        let at = log.reserve(2, first, 100_000).expect("reserved");
+        let second = log.append_link((&two, Draw::Free), 1, Some(first)).expect("placed").lsn;
+        let at = log.reserve(2, first, 100_000, Draw::Free).expect("reserved");
         let before = append(2);
         assert!(first < between && between < second && second < before && before < at);
         assert!(log.next_lsn() < at && at < log.applied_before());
@@ -271,11 +277,11 @@ mod tests {
     fn who_comes_to_a_reserved_place_puts_what_belongs_there() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let (log, _) = start(directory.path());
-        let first = log.append_links(&[&batch(10, 100)]).expect("placed")[0].lsn;
-        let at = log.reserve(1, first, 20_000).expect("reserved");
+        let first = log.append_links(&[&batch(10, 100)], Draw::Free).expect("placed")[0].lsn;
+        let at = log.reserve(1, first, 20_000, Draw::Free).expect("reserved");
         let mut order = Vec::new();
         for record in 0..5 {
-            log.append(&batch(record, 6000), 5500, |moment| order.push(moment.lsn)).expect("placed");
+            log.append(&batch(record, 6000), Draw::Free, 5500, |moment| order.push(moment.lsn)).expect("placed");
         }
         assert_eq!(order.iter().position(|lsn| *lsn == at), Some(3), "{order:?}");
         assert!(order.is_sorted());
@@ -286,11 +292,11 @@ mod tests {
         assert_eq!(replayed.iter().map(|(record, _)| *record).collect::<Vec<_>>(), [0, 1, 2, 10, 3, 4]);
         // A place that does not fit into its segment any more is in the next one, and a record that fits nowhere before it
         // has its turn behind it.
-        let first = log.append_links(&[&batch(11, SEGMENT_BYTES as usize / 2)]).expect("placed")[0].lsn;
-        log.append(&batch(12, SEGMENT_BYTES as usize / 2 - 100_000), 5500, |_| ()).expect("placed");
-        let at = log.reserve(1, first, AHEAD_BYTES_MAX).expect("reserved");
+        let first = log.append_links(&[&batch(11, SEGMENT_BYTES as usize / 2)], Draw::Free).expect("placed")[0].lsn;
+        log.append(&batch(12, SEGMENT_BYTES as usize / 2 - 100_000), Draw::Free, 5500, |_| ()).expect("placed");
+        let at = log.reserve(1, first, AHEAD_BYTES_MAX, Draw::Free).expect("reserved");
         assert_eq!(segment_of(at.0), segment_of(first.0) + 1);
-        let large = log.append(&batch(13, SEGMENT_BYTES as usize - 1000), 5500, |_| ()).expect("placed");
+        let large = log.append(&batch(13, SEGMENT_BYTES as usize - 1000), Draw::Free, 5500, |_| ()).expect("placed");
         assert_eq!(segment_of(large.lsn.0), segment_of(at.0) + 1);
         log.close().expect("closes");
     }

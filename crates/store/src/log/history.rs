@@ -319,6 +319,7 @@ fn no_record(segment: &Segment, position: u64) -> StorageError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk_room::{DiskRoom, Draw};
     use crate::log::append::{LogOptions, SEGMENTS_PER_SECOND_MAX};
     use crate::log::recovery;
     use crate::{Batch, KeyspaceId, RecordId};
@@ -329,15 +330,15 @@ mod tests {
         let directory = tempfile::tempdir().expect("temporary directory");
         // Two segments before that, and a clock that stands still.
         let number = 3 * SEGMENTS_PER_SECOND_MAX - 2;
-        drop(recovery::create_first(directory.path(), number).expect("made"));
+        drop(recovery::create_first(directory.path(), number, &DiskRoom::unlimited()).expect("made"));
         let from = Lsn(first_record(number));
         let found = recovery::recover(directory.path(), from, &mut |_, _| Ok(())).expect("there");
-        let log = Log::start(found, LogOptions::default(), 5500).expect("starts");
+        let log = Log::start(found, LogOptions::default(), 5500, &DiskRoom::unlimited()).expect("starts");
         let (small, mut large) = (Batch::new(), Batch::new());
         large.insert_record(KeyspaceId(1), RecordId(1), vec![7; (SEGMENT_BYTES - 4096) as usize]);
         let mut moments = Vec::new();
         for batch in [&small, &large, &small, &large, &small, &large, &small] {
-            log.append(batch, 5500, |moment| moments.push(moment)).expect("placed");
+            log.append(batch, Draw::Free, 5500, |moment| moments.push(moment)).expect("placed");
         }
         for pair in moments.windows(2) {
             let [earlier, later] = [pair[0], pair[1]];

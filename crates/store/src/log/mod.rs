@@ -14,6 +14,7 @@ mod record;
 mod recovery;
 mod segment;
 mod walk;
+mod way;
 
 pub use append::{Log, LogOptions, LogStatistics};
 pub use group_commit::DurabilityCallback;

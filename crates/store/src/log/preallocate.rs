@@ -2,28 +2,36 @@
 //!
 //! A segment is made under a temporary name, allocated (by recycling, fallocate, or zero fill where the filesystem has
 //! neither), given its header, synced and renamed: what bears a segment's name is always whole.
+//!
+//! Where the disk has less free than some segments take, none is made ahead. The log then goes on in short segments, which it
+//! extends step by step.
 
 #[cfg(all(test, feature = "models"))]
 mod model;
 
-use super::segment::{SEGMENT_BYTES, Segment};
+use super::segment::{SEGMENT_BYTES, Segment, allocate};
+use crate::disk_room::DiskRoom;
 use crate::panics::caught;
 use crate::planted::{self, Bug};
 use crate::sync::{Condvar, Mutex, MutexGuard, thread};
 use crate::{Result, StorageError};
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Most retired segments that wait for reuse; more are deleted.
+/// Most retired segments that wait for reuse; more are deleted, and all where the disk has less free than [`PLENTY_BYTES`].
 const RECYCLED_MAX: usize = 4;
+
+/// A whole segment is made where the disk has so much free beside what the next checkpoint needs. A short one goes sooner, as it
+/// has less that must be deleted before.
+pub(super) const PLENTY_BYTES: u64 = 16 * SEGMENT_BYTES;
 
 /// Hands out segments in order, made ahead by a thread of its own.
 pub(super) struct Preallocator {
     state: Mutex<State>,
     changed: Condvar,
     directory: PathBuf,
+    disk: Arc<DiskRoom>,
 }
 
 struct State {
@@ -43,11 +51,12 @@ enum Next {
 
 impl Preallocator {
     /// Starts making segment `number`.
-    pub fn start(directory: &Path, number: u64) -> (Arc<Self>, thread::JoinHandle<()>) {
+    pub fn start(directory: &Path, number: u64, disk: &Arc<DiskRoom>) -> (Arc<Self>, thread::JoinHandle<()>) {
         let preallocator = Arc::new(Self {
             state: Mutex::new(State { number, next: Next::Wanted, recycled: Vec::new(), is_closing: false }),
             changed: Condvar::new(),
             directory: directory.to_owned(),
+            disk: Arc::clone(disk),
         });
         let thread = {
             let preallocator = Arc::clone(&preallocator);
@@ -68,12 +77,32 @@ impl Preallocator {
             }
             let (number, recycled) = (state.number, state.recycled.pop());
             // Writers wait for it, so that a panic must not end it.
-            let made = MutexGuard::unlocked(&mut state, || {
-                caught(|| make(&self.directory, number, recycled)).unwrap_or_else(Err)
-            });
+            let made = MutexGuard::unlocked(&mut state, || caught(|| self.make(number, recycled)).unwrap_or_else(Err));
             state.next = Next::Made(made);
             self.changed.notify_all();
         }
+    }
+
+    /// The next segment, unless the disk has so little room that a short one will do.
+    fn make(&self, number: u64, recycled: Option<PathBuf>) -> Result<Segment> {
+        if recycled.is_none() && !self.disk.spares(PLENTY_BYTES) {
+            return Err(StorageError::OutOfDiskSpace { path: self.directory.clone() });
+        }
+        make(&self.directory, number, recycled, SEGMENT_BYTES)
+    }
+
+    /// The next segment as a short one; `None` where a whole one may be there by now.
+    ///
+    /// # Errors
+    /// [`StorageError::OutOfDiskSpace`] where the disk has not even so much.
+    pub fn take_short(&self, length_bytes: u64) -> Result<Option<Segment>> {
+        let mut state = self.state.lock();
+        if !matches!(state.next, Next::Refused) {
+            return Ok(None);
+        }
+        let segment = make(&self.directory, state.number, None, length_bytes)?;
+        state.number += 1;
+        Ok(Some(segment))
     }
 
     /// Whether the next segment can be taken without waiting for it.
@@ -113,6 +142,12 @@ impl Preallocator {
     pub fn recycle(&self, segment: &Segment) -> Result<()> {
         let io = |error| StorageError::io(&segment.path, error);
         let mut state = self.state.lock();
+        if self.disk.is_scarce(PLENTY_BYTES) {
+            for path in state.recycled.drain(..) {
+                std::fs::remove_file(&path).map_err(|error| StorageError::io(&path, error))?;
+            }
+            return std::fs::remove_file(&segment.path).map_err(io);
+        }
         if state.recycled.len() >= RECYCLED_MAX {
             return std::fs::remove_file(&segment.path).map_err(io);
         }
@@ -135,8 +170,8 @@ impl Preallocator {
     }
 }
 
-/// Makes one segment, durable under its name.
-pub(super) fn make(directory: &Path, number: u64, recycled: Option<PathBuf>) -> Result<Segment> {
+/// Makes one segment of that length, durable under its name.
+pub(super) fn make(directory: &Path, number: u64, recycled: Option<PathBuf>, length_bytes: u64) -> Result<Segment> {
     let path = Segment::path(directory, number);
     let temporary = directory.join(format!("{number:012}.tmp"));
     let io = |error| StorageError::io(&temporary, error);
@@ -146,7 +181,7 @@ pub(super) fn make(directory: &Path, number: u64, recycled: Option<PathBuf>) -> 
         File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)?;
     }
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&temporary).map_err(io)?;
-    allocate(&file).map_err(|error| {
+    allocate(&file, length_bytes).map_err(|error| {
         // What a full disk gave of it is what a checkpoint may need.
         let _ = std::fs::remove_file(&temporary);
         io(error)
@@ -158,29 +193,7 @@ pub(super) fn make(directory: &Path, number: u64, recycled: Option<PathBuf>) -> 
         // A crash can lose a new file's name unless its directory is synced too.
         File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)?;
     }
-    Ok(Segment { number, file, path })
-}
-
-/// Reserves the whole segment. A recycled file has its blocks already: then this costs nothing.
-fn allocate(file: &File) -> std::io::Result<()> {
-    use rustix::fs::{FallocateFlags, fallocate};
-    match fallocate(file, FallocateFlags::empty(), 0, SEGMENT_BYTES) {
-        Ok(()) => Ok(()),
-        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => zero_fill(file),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// For filesystems without fallocate (ext3): writes what is missing at the end.
-fn zero_fill(file: &File) -> std::io::Result<()> {
-    let zeros = vec![0; 1 << 20];
-    let mut position = file.metadata()?.len();
-    while position < SEGMENT_BYTES {
-        let length = zeros.len().min((SEGMENT_BYTES - position) as usize);
-        file.write_all_at(&zeros[..length], position)?;
-        position += length as u64;
-    }
-    Ok(())
+    Segment::new(number, file, path.clone()).map_err(|error| StorageError::io(&path, error))
 }
 
 #[cfg(test)]
@@ -190,7 +203,7 @@ mod tests {
     #[test]
     fn segments_come_in_order_and_recycled_files_return() {
         let directory = tempfile::tempdir().expect("temporary directory");
-        let (preallocator, thread) = Preallocator::start(directory.path(), 3);
+        let (preallocator, thread) = Preallocator::start(directory.path(), 3, &DiskRoom::unlimited());
         let third = preallocator.take().expect("room");
         let fourth = preallocator.take().expect("room");
         assert_eq!((third.number, fourth.number), (3, 4));
@@ -210,7 +223,7 @@ mod tests {
         for is_asked_for in [false, true] {
             let parent = tempfile::tempdir().expect("temporary directory");
             let directory = parent.path().join("log");
-            let (preallocator, thread) = Preallocator::start(&directory, 0);
+            let (preallocator, thread) = Preallocator::start(&directory, 0, &DiskRoom::unlimited());
             if is_asked_for {
                 assert!(preallocator.take().is_err());
                 assert!(preallocator.take().is_err());
@@ -224,12 +237,5 @@ mod tests {
             preallocator.close();
             thread.join().expect("no panic");
         }
-    }
-
-    #[test]
-    fn zero_fill_reaches_the_full_size() {
-        let file = tempfile::tempfile().expect("temporary file");
-        zero_fill(&file).expect("room");
-        assert_eq!(file.metadata().expect("file").len(), SEGMENT_BYTES);
     }
 }

@@ -38,7 +38,9 @@ impl Log {
 
     /// Bytes that one read from `position` on may take: up to the end of what is in the kernel or of the segment.
     pub fn readable_bytes(&self, position: u64) -> u64 {
-        let segment_end = (segment_of(position) + 1) * super::segment::SEGMENT_BYTES;
+        let number = segment_of(position);
+        let length_bytes = self.segments.load().get(&number).map_or(0, |segment| segment.length_bytes());
+        let segment_end = number * super::segment::SEGMENT_BYTES + length_bytes;
         self.written.load(Ordering::Acquire).min(segment_end).saturating_sub(position)
     }
 

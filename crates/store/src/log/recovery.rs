@@ -3,8 +3,10 @@
 //! Records carry the LSN up to which the log was synced when they were written. A bad record is the torn tail of a
 //! crash unless something proves that it was once durable: a later record that says so, or the manifest's watermark.
 
+use super::preallocate::{self, PLENTY_BYTES};
 use super::record::{HEADER_BYTES, Header, Kind, Link};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
+use crate::disk_room::DiskRoom;
 use crate::planted::{self, Bug};
 use crate::{Effect, Effects, Lsn, Result, StorageError};
 use std::fs::File;
@@ -324,6 +326,7 @@ fn remove_leftovers(directory: &Path) -> Result<()> {
 }
 
 /// The segment that an empty log begins with.
-pub(super) fn create_first(directory: &Path, number: u64) -> Result<Segment> {
-    super::preallocate::make(directory, number, None)
+pub(super) fn create_first(directory: &Path, number: u64, disk: &DiskRoom) -> Result<Segment> {
+    let length_bytes = if disk.spares(PLENTY_BYTES) { SEGMENT_BYTES } else { disk.log_step_bytes() };
+    preallocate::make(directory, number, None, length_bytes)
 }

@@ -4,6 +4,7 @@ use crate::{Result, StorageError};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Size of every segment file. The largest message (48 MB) fits into one.
 pub const SEGMENT_BYTES: u64 = if cfg!(feature = "small-segments") { 2 } else { 64 } * 1024 * 1024;
@@ -34,9 +35,29 @@ pub(super) struct Segment {
     pub number: u64,
     pub file: File,
     pub path: PathBuf,
+    /// Bytes of the file, all of which have their blocks on the disk. A segment that was made on a full disk is short.
+    length_bytes: AtomicU64,
 }
 
 impl Segment {
+    /// A segment whose file has its header.
+    pub fn new(number: u64, file: File, path: PathBuf) -> std::io::Result<Self> {
+        let length_bytes = AtomicU64::new(file.metadata()?.len().min(SEGMENT_BYTES));
+        Ok(Self { number, file, path, length_bytes })
+    }
+
+    /// Bytes of the file: [`SEGMENT_BYTES`], or fewer where the disk was full.
+    pub fn length_bytes(&self) -> u64 {
+        self.length_bytes.load(Ordering::Acquire)
+    }
+
+    /// Lets the file be that long, and no shorter than it is, with blocks for all of it.
+    pub fn extend(&self, length_bytes: u64) -> std::io::Result<()> {
+        allocate(&self.file, length_bytes)?;
+        self.length_bytes.fetch_max(length_bytes, Ordering::Release);
+        Ok(())
+    }
+
     pub fn path(directory: &Path, number: u64) -> PathBuf {
         directory.join(format!("{number:012}.segment"))
     }
@@ -70,7 +91,7 @@ impl Segment {
         if header != Self::header(number) {
             return Err(corrupt("not the header of this segment"));
         }
-        Ok(Self { number, file, path })
+        Self::new(number, file, path.clone()).map_err(io)
     }
 
     /// Writes the header that makes a preallocated file this segment.
@@ -105,5 +126,40 @@ impl Segment {
             offset_bytes: offset_in_segment(position),
             found: found.into(),
         }
+    }
+}
+
+/// Lets a segment's file be that long, with blocks on the disk for all of it. A recycled file has them already: then this
+/// costs nothing.
+pub(super) fn allocate(file: &File, length_bytes: u64) -> std::io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    match fallocate(file, FallocateFlags::empty(), 0, length_bytes) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => zero_fill(file, length_bytes),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// For filesystems without fallocate (ext3): writes what is missing at the end.
+fn zero_fill(file: &File, length_bytes: u64) -> std::io::Result<()> {
+    let zeros = vec![0; 1 << 20];
+    let mut position = file.metadata()?.len();
+    while position < length_bytes {
+        let length = zeros.len().min((length_bytes - position) as usize);
+        file.write_all_at(&zeros[..length], position)?;
+        position += length as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_fill_reaches_the_full_size() {
+        let file = tempfile::tempfile().expect("temporary file");
+        zero_fill(&file, SEGMENT_BYTES).expect("room");
+        assert_eq!(file.metadata().expect("file").len(), SEGMENT_BYTES);
     }
 }

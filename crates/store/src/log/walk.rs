@@ -72,6 +72,9 @@ impl Window {
             self.bytes.clear();
             self.bytes.resize(wanted, 0);
             self.start = offset;
+            // A segment that was made on a full disk ends before the others do.
+            let there = (segment.length_bytes() as usize).saturating_sub(offset).max(end - offset);
+            self.bytes.truncate(there);
             let read = segment.file.read_exact_at(&mut self.bytes, offset as u64);
             read.map_err(|error| StorageError::io(&segment.path, error))?;
         }

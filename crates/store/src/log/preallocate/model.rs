@@ -1,6 +1,7 @@
 //! A writer that takes segments, beside the thread that makes them and one that gives some back.
 
 use super::Preallocator;
+use crate::disk_room::DiskRoom;
 use crate::sync::{explore, thread};
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use std::sync::Arc;
 fn segments_come_in_order_while_others_are_given_back() {
     explore(150, || {
         let directory = tempfile::tempdir().expect("temporary directory");
-        let (preallocator, maker) = Preallocator::start(directory.path(), 1);
+        let (preallocator, maker) = Preallocator::start(directory.path(), 1, &DiskRoom::unlimited());
         let first = preallocator.take().expect("room");
         let giver = {
             let preallocator = Arc::clone(&preallocator);
@@ -29,7 +30,7 @@ fn an_attempt_from_before_there_was_room_is_told_to_one_at_most() {
     explore(150, || {
         let parent = tempfile::tempdir().expect("temporary directory");
         let directory = parent.path().join("log");
-        let (preallocator, maker) = Preallocator::start(&directory, 1);
+        let (preallocator, maker) = Preallocator::start(&directory, 1, &DiskRoom::unlimited());
         thread::yield_now();
         std::fs::create_dir(&directory).expect("a directory");
         // The thread may have failed by now, or be about to.
