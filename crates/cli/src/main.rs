@@ -19,6 +19,7 @@ mod open_files;
 mod panics;
 mod pid_file;
 mod printed;
+mod script_workers;
 mod serve;
 mod signals;
 mod start_report;
@@ -30,6 +31,10 @@ use arguments::{Arguments, Command};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if script_workers::is_one() {
+        allocator::use_small_pages();
+        return bunko_javascript::work_for_server();
+    }
     file_modes::keep_new_files_private();
     let outcome = match Arguments::of_process().command {
         Command::Serve(arguments) => {

@@ -2,10 +2,25 @@
 
 use bunko_bson::{ArrayBuf, Decimal128, DocumentBuf, ObjectId, Timestamp, Value, ValueRef, extended_json};
 use bunko_errors::{ErrorCode, Failure};
-use bunko_javascript::Scripts;
-use bunko_operation::{Interruption, MemoryLimits, OperationContext};
-use std::sync::Arc;
+use bunko_javascript::{Scripts, Workers, work_for_server};
+use bunko_operation::{Interruption, MemoryLimits, OperationContext, StageLimits};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
+
+/// Workers that this program becomes again, with one test that serves instead of testing.
+static WORKERS: LazyLock<Arc<Workers>> = LazyLock::new(|| {
+    let program = std::env::current_exe().expect("the path of this program");
+    Workers::new(program, ["--exact", "worker", "--nocapture"].map(Into::into).into(), 4)
+});
+
+#[test]
+fn worker() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments == ["--exact", "worker", "--nocapture"] {
+        // It fails at once where a person has given these arguments.
+        work_for_server();
+    }
+}
 
 fn shown(value: &Value) -> String {
     extended_json::to_relaxed(value.as_ref())
@@ -110,6 +125,11 @@ fn what_scripts_throw_is_told() {
     assert_eq!(circular.code(), ErrorCode(17279));
 }
 
+fn with_workers(interruption: Arc<dyn Interruption>) -> Arc<OperationContext> {
+    let stages = StageLimits::in_memory().with_script_host(Arc::clone(&WORKERS) as _);
+    OperationContext::new(interruption, MemoryLimits { stages, ..MemoryLimits::none() })
+}
+
 /// An operation that is stopped after a while.
 struct Until(Instant);
 
@@ -152,7 +172,7 @@ fn hostile_scripts_come_to_an_end() {
     for text in HOSTILE {
         let began = Instant::now();
         let until = Arc::new(Until(began + Duration::from_millis(500)));
-        let operation = OperationContext::new(until, MemoryLimits::none());
+        let operation = with_workers(until);
         let failure = Scripts::new(&operation).function(text).call(None, &[]);
         assert!(failure.is_err(), "{text}: {failure:?}");
         assert!(began.elapsed() < Duration::from_secs(10), "{text}: {:?}", began.elapsed());
