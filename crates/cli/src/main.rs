@@ -33,6 +33,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     if script_workers::is_one() {
         allocator::use_small_pages();
+        // Its answers are waited for.
+        bunko_host::use_short_slices();
         return bunko_javascript::work_for_server();
     }
     file_modes::keep_new_files_private();

@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// Steps of the operation's that a call counts for, so that it is asked between short calls too.
 const STEPS_PER_CALL: usize = 64;
+/// A call that takes longer than so many naps is long.
+const LONG_CALL_NAPS: u32 = 5;
 /// What a worker reads into without asking, in bytes; it is part of [`WORKER_BYTES`].
 const REQUEST_BYTES: usize = 1 << 20;
 
@@ -207,11 +209,18 @@ impl Client {
     }
 
     fn receive(&mut self) -> Result<()> {
+        let mut naps = 0;
         while self.incoming.frame().is_none() {
             self.operation.will_take(self.incoming.grows_by())?;
             match self.incoming.read(self.worker.socket()) {
                 Ok(true) => {}
-                Err(error) if has_to_wait(&error) => self.operation.check()?,
+                Err(error) if has_to_wait(&error) => {
+                    self.operation.check()?;
+                    naps += 1;
+                    if let (LONG_CALL_NAPS, Worker::Process(process, _)) = (naps, &self.worker) {
+                        process.step_back();
+                    }
+                }
                 _ => return Err(self.lost()),
             }
         }

@@ -11,6 +11,7 @@ use crate::engine::interpreter_failure;
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use rustix::process::{Pid, setpriority_process};
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fmt;
@@ -29,6 +30,8 @@ pub(crate) const NAP: Duration = Duration::from_millis(20);
 pub const WORKER_BYTES: usize = 6 << 20;
 /// A worker that has not been called for so long may be ended for an operation that waits.
 const IDLE_MIN: Duration = Duration::from_millis(200);
+/// What a worker whose call takes long gets of a processor beside the threads that serve clients: a tenth of what they get.
+const NICENESS: i32 = 10;
 /// How often a process that was killed is asked whether it has ended.
 const REAP: Duration = Duration::from_millis(2);
 /// How long a process that closed its socket may take to end by itself.
@@ -236,6 +239,15 @@ impl Process {
         let mut living = self.life.0.lock();
         living.idle = None;
         living.child.is_some()
+    }
+
+    /// A call takes long: threads that serve clients go first from now on.
+    pub fn step_back(&self) {
+        let living = self.life.0.lock();
+        if let Some(child) = &living.child {
+            // A system that refuses it lets the worker run as before.
+            let _ = setpriority_process(Some(Pid::from_child(child)), NICENESS);
+        }
     }
 
     /// No call is made now.

@@ -2,15 +2,11 @@
 #![allow(unsafe_code)]
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{
-    Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setpriority_process, setrlimit,
-};
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
 use std::os::unix::net::UnixStream;
 
 /// The most that a worker's address space may grow, in bytes: the heap of its scripts twice, and what is read and answered.
 const GROWTH_BYTES_MAX: u64 = 384 << 20;
-/// How much less of a processor a worker gets than the threads that serve clients: a third.
-const NICENESS: i32 = 5;
 /// The kernel ends a worker before any other process where memory is short.
 const OOM_SCORE: &str = "1000";
 /// Signals that a terminal or a service manager sends to all processes of a group. The server decides when its workers end.
@@ -34,7 +30,6 @@ pub(super) fn confine(server: &UnixStream) -> bool {
     let _ = rustix::thread::set_no_new_privs(true);
     let _ = std::env::set_current_dir("/");
     let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
-    let _ = setpriority_process(None, NICENESS);
     let address_space = address_space_bytes().map(|bytes| bytes + GROWTH_BYTES_MAX);
     // A server that ended before the signal was asked for has closed its end; and without files `poll` is refused.
     let is_served = !has_hung_up(server);
