@@ -156,7 +156,7 @@ fn workers(server: u32) -> BTreeSet<u32> {
     pids.filter(|pid| is_worker(*pid) && parent(*pid) == Some(server)).collect()
 }
 
-/// The same, once there are any.
+/// The server's processes that run scripts, as soon as it has one.
 fn some_workers(running: &Running) -> BTreeSet<u32> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -260,7 +260,7 @@ fn assert_gone(workers: &BTreeSet<u32>) {
 #[test]
 fn a_server_that_is_killed_leaves_no_process() {
     let mut running = Running::start();
-    let _busy = start(&running, &aggregate("for (;;);", ", comment: 'busy'"));
+    let _busy = start(&running, &aggregate("while (true) {}", ", comment: 'busy'"));
     operation(&running, "busy");
     let workers = some_workers(&running);
     running.server.kill();

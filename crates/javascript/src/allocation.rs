@@ -1,4 +1,4 @@
-//! What an engine holds, and its credit: the server lets the operation pay before the engine takes more.
+//! The memory that an engine holds, and its credit: the server counts memory for the operation before the engine takes it.
 #![allow(unsafe_code)]
 
 use crate::protocol;
@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the operation has paid before the first script, in bytes: the engine with its prelude takes about a third of it.
+/// Bytes that are counted for the operation before the first script; the engine with its prelude takes about a third of them.
 pub(crate) const FIRST_CREDIT: usize = 2 << 20;
 /// More credit is asked for in pieces of so many bytes.
 const PIECE_BYTES: usize = 1 << 20;

@@ -19,10 +19,10 @@ use std::sync::Arc;
 const STEPS_PER_CALL: usize = 64;
 /// A call that takes longer than so many naps is long.
 const LONG_CALL_NAPS: u32 = 5;
-/// What a worker reads into without asking, in bytes; it is part of [`WORKER_BYTES`].
+/// Bytes of a request that a worker may read without asking for memory; they are part of [`WORKER_BYTES`].
 const REQUEST_BYTES: usize = 1 << 20;
 
-/// What runs the scripts.
+/// The process or thread that runs the scripts.
 enum Worker {
     Process(Process, Arc<Workers>),
     /// A thread of this process, for tests: it cannot be killed, and ends when it asks for more.
@@ -64,7 +64,7 @@ pub(crate) struct Client {
     worker: Worker,
     outgoing: Outgoing,
     incoming: Incoming,
-    /// What the worker holds for the operation, in bytes.
+    /// Bytes that the worker holds for the operation.
     held_bytes: usize,
     /// The longest request that it may read within that.
     request_bytes: usize,
@@ -75,7 +75,7 @@ pub(crate) struct Client {
 impl Client {
     /// Takes a worker of the operation's server, or a thread where the operation knows of none.
     /// # Errors
-    /// What the operation says; `JSInterpreterFailure` where no process can be started.
+    /// As [`OperationContext::check`]; `JSInterpreterFailure` where no process can be started.
     pub fn new(operation: &Arc<OperationContext>) -> Result<Self> {
         operation.hold_elsewhere(WORKER_BYTES)?;
         let workers = operation.script_host().and_then(|host| host.downcast::<Workers>().ok());
@@ -93,7 +93,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Calls are about to be made; whether the worker is still there, or the reason for which it is not.
+    /// Calls are about to be made. Whether the worker is still there; one that failed its operation counts as there, and fails the calls.
     pub fn resume(&self) -> bool {
         match &self.worker {
             Worker::Process(process, _) if self.ended.is_none() => process.resume(),
@@ -110,66 +110,61 @@ impl Client {
 
     /// Compiles a script; its number.
     /// # Errors
-    /// `JSInterpreterFailure` for what is no JavaScript; what the operation says.
+    /// `JSInterpreterFailure` for a text that is no JavaScript; as [`OperationContext::check`].
     pub fn compile(&mut self, text: &str) -> Result<usize> {
         self.outgoing.compile(text);
-        match self.ask()? {
-            Answer::Compiled(number) => Ok(number),
-            _ => Err(nonsense()),
-        }
+        self.ask(|answer| match answer {
+            Answer::Compiled(number) => Some(*number),
+            _ => None,
+        })
     }
 
     /// Defines what scripts find under a name.
     pub fn define(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
         self.outgoing.define(name, value);
-        self.ask().map(drop)
+        self.ask(|answer| matches!(answer, Answer::Done).then_some(()))
     }
 
     /// The answer of a script.
     pub fn call(&mut self, number: usize, this: Option<DocumentRef<'_>>, arguments: &[ValueRef<'_>]) -> Result<Value> {
         self.outgoing.call(Wish::Value, number, this, arguments);
-        self.value()
+        self.ask(value)
     }
 
     /// Whether the answer of a script counts as true.
     pub fn is_true(&mut self, number: usize, this: DocumentRef<'_>) -> Result<bool> {
         self.outgoing.call(Wish::Truth, number, Some(this), &[]);
-        match self.ask()? {
-            Answer::Truth(is_true) => Ok(is_true),
-            _ => Err(nonsense()),
-        }
+        self.ask(|answer| match answer {
+            Answer::Truth(is_true) => Some(*is_true),
+            _ => None,
+        })
     }
 
-    /// What a script emits, as documents of `k` and `v`.
+    /// The values that a script emits, as documents of `k` and `v`.
     pub fn emits(&mut self, number: usize, this: DocumentRef<'_>) -> Result<ArrayBuf> {
         self.outgoing.call(Wish::Emitted, number, Some(this), &[]);
-        match self.value()? {
+        match self.ask(value)? {
             Value::Array(emitted) => Ok(emitted),
             _ => Ok(ArrayBuf::new()),
         }
     }
 
-    fn value(&mut self) -> Result<Value> {
-        match self.ask()? {
-            Answer::Value(document) => Ok(document.get("").map_or(Value::Undefined, ValueRef::to_value)),
-            _ => Err(nonsense()),
-        }
-    }
-
-    /// Sends the request that is written, and waits for its answer.
-    fn ask(&mut self) -> Result<Answer<'_>> {
+    /// Sends the request that is written, and takes what is wanted from the answer. A worker that answers something else is ended, as is the
+    /// worker of an operation that has to stop.
+    fn ask<T>(&mut self, take: impl FnOnce(&Answer<'_>) -> Option<T>) -> Result<T> {
         if let Some(reason) = &self.ended {
             return Err(reason.clone());
         }
-        if let Err(reason) = self.exchange() {
+        let exchanged = self.exchange();
+        let answered = exchanged.and_then(|()| match self.incoming.frame().and_then(Answer::parse) {
+            Some(Answer::Failed(failure)) => Ok(Err(failure)),
+            answer => answer.as_ref().and_then(take).map(Ok).ok_or_else(nonsense),
+        });
+        answered.unwrap_or_else(|reason| {
             self.worker.end();
             self.ended = Some(reason.clone());
-            return Err(reason);
-        }
-        match self.incoming.frame().and_then(Answer::parse) {
-            Some(Answer::Failed(failure)) => Err(failure),
-            answer => answer.ok_or_else(nonsense),
-        }
+            Err(reason)
+        })
     }
 
     fn exchange(&mut self) -> Result<()> {
@@ -252,7 +247,14 @@ impl Client {
     }
 }
 
-/// What goes to a worker.
+fn value(answer: &Answer<'_>) -> Option<Value> {
+    match answer {
+        Answer::Value(document) => Some(document.get("").map_or(Value::Undefined, ValueRef::to_value)),
+        _ => None,
+    }
+}
+
+/// A frame that goes to a worker.
 #[derive(Clone, Copy)]
 enum Sent {
     Request,

@@ -13,10 +13,10 @@ use rquickjs::{Coerced, Context, Ctx, Error, Function, Object, Runtime};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the scripts of one operation may hold, in bytes; they count for the operation besides.
+/// Most bytes of the heap of one operation's scripts; they count for the operation besides.
 /// Source: MongoDB manual, parameter `internalQueryJavaScriptHeapSizeLimitMB`.
 const HEAP_BYTES_MAX: usize = 100 * 1024 * 1024;
-/// What calls within calls may take of a thread's stack, in bytes; threads have 2 MiB.
+/// Most bytes of stack that nested calls may take; a thread has 2 MiB.
 const STACK_BYTES_MAX: usize = 256 * 1024;
 
 const PRELUDE: &str = include_str!("prelude.js");
@@ -32,7 +32,7 @@ pub(crate) struct Engine {
 pub(crate) struct Call<'a> {
     /// Of the script.
     pub number: usize,
-    /// What it calls `this`.
+    /// The document that the script calls `this`.
     pub this: Option<DocumentRef<'a>>,
     /// An array's elements.
     pub arguments: DocumentRef<'a>,
@@ -166,7 +166,7 @@ fn compiled<'js>(context: &Ctx<'js>, text: &str) -> std::result::Result<Function
 fn thrown<'js>(context: &Ctx<'js>, kit: &Kit<'js>) -> Failure {
     let thrown = context.catch();
     let written = kit.written.call::<_, String>((thrown,)).unwrap_or_else(|_| {
-        // What it threw fails itself when it is looked at.
+        // The value that the script threw throws itself when it is looked at.
         drop(context.catch());
         "uncaught exception".to_owned()
     });
@@ -177,7 +177,7 @@ pub(crate) fn interpreter_failure(message: &str) -> Failure {
     Failure::new(ErrorCode::JS_INTERPRETER_FAILURE, message)
 }
 
-/// What the prelude is given of this side.
+/// Functions of this side that the prelude is given.
 fn host<'js>(context: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
     let host = Object::new(context.clone())?;
     // The server ends the process where the operation has to stop meanwhile.

@@ -1,11 +1,11 @@
-//! The processes of workers: how many there are, who has one, and how each comes to its end.
+//! The processes of workers: how many there are, which operation has one, and how each comes to its end.
 //!
 //! A thread starts them, because the kernel ends a child together with the thread that started it, and this one lives as long as the
 //! server. An operation takes a process that has been started before, and another one is started in its place, so that it waits for
 //! none. A process serves one operation and is killed then: nothing that a script leaves behind reaches another client.
 //!
-//! There is a most. Operations beyond it wait in the order in which they came; one whose turn it is ends the process of a cursor
-//! that waits for its client, if there is one. That cursor goes on with a new process.
+//! Their number is limited. Operations beyond the limit wait in the order in which they came. The first in the queue ends the process
+//! of a cursor that waits for its client, if there is such a cursor, which goes on with a new process later.
 
 use crate::engine::interpreter_failure;
 use bunko_errors::Result;
@@ -26,11 +26,11 @@ use std::time::{Duration, Instant};
 
 /// How long something is waited for until the operation is asked whether it has to stop.
 pub(crate) const NAP: Duration = Duration::from_millis(20);
-/// What a worker takes of the memory before it runs a script, in bytes, with its first credit.
+/// Bytes that a worker takes before it runs a script, with its first credit.
 pub const WORKER_BYTES: usize = 6 << 20;
 /// A worker that has not been called for so long may be ended for an operation that waits.
 const IDLE_MIN: Duration = Duration::from_millis(200);
-/// What a worker whose call takes long gets of a processor beside the threads that serve clients: a tenth of what they get.
+/// The priority of a worker whose call takes long: beside threads that serve clients it gets a tenth of a processor.
 const NICENESS: i32 = 10;
 /// How often a process that was killed is asked whether it has ended.
 const REAP: Duration = Duration::from_millis(2);
@@ -53,16 +53,16 @@ pub struct Workers {
 #[derive(Default)]
 struct State {
     has_thread: bool,
-    /// Started, and nobody's yet.
+    /// Processes that wait for an operation.
     spares: Vec<Process>,
-    /// Whether one is kept for the next operation. Not after one could not be started.
+    /// Whether a process is kept ready for the next operation; not after the system refused to start one.
     keeps_spare: bool,
-    /// Operations that wait, by their numbers, the next one first.
+    /// Numbers of the operations that wait, in their order.
     queue: VecDeque<u64>,
     last_number: u64,
-    /// Those that operations have.
+    /// Processes that operations have.
     lives: Vec<Arc<Life>>,
-    /// Killed, and not yet gone.
+    /// Processes that were killed and have not ended yet.
     dying: Vec<Child>,
     failures: u64,
     last_failure: String,
@@ -204,7 +204,7 @@ impl Workers {
 }
 
 impl State {
-    /// A spare that lives, unless operations have so many already and none of them is idle.
+    /// Takes a spare process that still runs, unless operations have `most` of them and none is idle.
     fn pop(&mut self, most: usize) -> Option<Process> {
         if self.lives.len() >= most {
             self.end_idle();
@@ -220,7 +220,7 @@ impl State {
         None
     }
 
-    /// Ends the one that has been idle for the longest time.
+    /// Ends the process that has been idle for the longest time.
     fn end_idle(&mut self) {
         let idle = self.lives.iter().enumerate().filter_map(|(at, life)| Some((life.idle_for()?, at))).max();
         if let Some((idle, at)) = idle

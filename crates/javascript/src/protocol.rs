@@ -1,7 +1,7 @@
-//! What the server and a worker say to each other: frames of a length, a kind, and what the kind says. The server asks, the worker
-//! answers; while it works it may ask for memory, which the server grants, or it ends the worker.
+//! The frames between the server and a worker: a length, a kind, and a content that depends on the kind. The server asks and the worker
+//! answers. While it works the worker may ask for memory; the server grants it, or ends the worker.
 //!
-//! The server takes nothing of a worker on trust: an answer that makes no sense ends it.
+//! The server does not trust a worker: an answer that makes no sense ends it.
 
 use crate::engine::{Call, interpreter_failure};
 use bunko_bson::{DocumentRef, ValueRef, Writer};
@@ -15,7 +15,7 @@ pub(crate) const FRAME_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a frame's length, which does not count itself, and of its kind.
 const LENGTH_BYTES: usize = 4;
 const HEADER_BYTES: usize = LENGTH_BYTES + 1;
-/// What a buffer for frames has at first, in bytes.
+/// First size of a buffer for frames, in bytes.
 const BUFFER_BYTES: usize = 16 << 10;
 
 const COMPILE: u8 = 0;
@@ -48,7 +48,7 @@ pub(crate) fn more(bytes: usize) -> [u8; HEADER_BYTES + 8] {
     frame
 }
 
-/// What a call is to answer.
+/// The kind of answer that a call is to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     Value,
@@ -56,7 +56,7 @@ pub(crate) enum Wish {
     Emitted,
 }
 
-/// What a worker is asked.
+/// A request to a worker.
 pub(crate) enum Request<'a> {
     Compile(&'a str),
     /// The only field of the document.
@@ -92,7 +92,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What a worker answers.
+/// An answer of a worker.
 pub(crate) enum Answer<'a> {
     Done,
     Compiled(usize),

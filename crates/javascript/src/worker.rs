@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The argument that makes a program a worker. A program whose [`Workers`](crate::Workers) name it passes it to [`work_for_server`].
 pub const WORKER_ARGUMENT: &str = "script-worker";
 
-/// What a process does that was started as a worker: it gives away what it does not need, and serves the server whose socket is its
+/// Runs a process that was started as a worker: it gives up all rights that it does not need, and serves the server whose socket is its
 /// standard input until the server is gone.
 pub fn work_for_server() -> ExitCode {
     let is_socket =

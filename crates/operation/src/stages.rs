@@ -108,7 +108,7 @@ impl StageLimits {
         Self { scripting, ..self }
     }
 
-    /// The same with something that runs the scripts.
+    /// Limits whose scripts run there.
     #[must_use]
     pub fn with_script_host(self, script_host: Arc<ScriptHost>) -> Self {
         Self { script_host: Some(script_host), ..self }

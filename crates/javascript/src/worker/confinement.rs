@@ -1,4 +1,4 @@
-//! What a worker gives away before it runs a script: a script that breaks out of the engine finds a process that can do little.
+//! A worker gives up its rights before it runs a script: a script that breaks out of the engine finds a process that can do little.
 #![allow(unsafe_code)]
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
