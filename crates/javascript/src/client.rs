@@ -111,7 +111,7 @@ impl Client {
     /// Compiles a script; its number.
     /// # Errors
     /// `JSInterpreterFailure` for a text that is no JavaScript; as [`OperationContext::check`].
-    pub fn compile(&mut self, text: &str) -> Result<usize> {
+    pub fn compile(&mut self, text: &str) -> Result<u32> {
         self.outgoing.compile(text);
         self.ask(|answer| match answer {
             Answer::Compiled(number) => Some(*number),
@@ -126,13 +126,13 @@ impl Client {
     }
 
     /// The answer of a script.
-    pub fn call(&mut self, number: usize, this: Option<DocumentRef<'_>>, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    pub fn call(&mut self, number: u32, this: Option<DocumentRef<'_>>, arguments: &[ValueRef<'_>]) -> Result<Value> {
         self.outgoing.call(Wish::Value, number, this, arguments);
         self.ask(value)
     }
 
     /// Whether the answer of a script counts as true.
-    pub fn is_true(&mut self, number: usize, this: DocumentRef<'_>) -> Result<bool> {
+    pub fn is_true(&mut self, number: u32, this: DocumentRef<'_>) -> Result<bool> {
         self.outgoing.call(Wish::Truth, number, Some(this), &[]);
         self.ask(|answer| match answer {
             Answer::Truth(is_true) => Some(*is_true),
@@ -141,7 +141,7 @@ impl Client {
     }
 
     /// The values that a script emits, as documents of `k` and `v`.
-    pub fn emits(&mut self, number: usize, this: DocumentRef<'_>) -> Result<ArrayBuf> {
+    pub fn emits(&mut self, number: u32, this: DocumentRef<'_>) -> Result<ArrayBuf> {
         self.outgoing.call(Wish::Emitted, number, Some(this), &[]);
         match self.ask(value)? {
             Value::Array(emitted) => Ok(emitted),

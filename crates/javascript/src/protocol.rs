@@ -95,7 +95,7 @@ impl<'a> Request<'a> {
 /// An answer of a worker.
 pub(crate) enum Answer<'a> {
     Done,
-    Compiled(usize),
+    Compiled(u32),
     Truth(bool),
     /// The only field of a document.
     Value(DocumentRef<'a>),
@@ -108,7 +108,7 @@ impl<'a> Answer<'a> {
         let (kind, rest) = frame.split_first()?;
         Some(match *kind {
             DONE => Self::Done,
-            COMPILED => Self::Compiled(u32::from_le_bytes(rest.try_into().ok()?) as usize),
+            COMPILED => Self::Compiled(u32::from_le_bytes(rest.try_into().ok()?)),
             TRUTH => Self::Truth(*rest.first()? != 0),
             VALUE => Self::Value(DocumentRef::parse(rest).ok()?),
             FAILED => {
@@ -153,7 +153,7 @@ impl Outgoing {
     pub fn call(
         &mut self,
         wish: Wish,
-        number: usize,
+        number: u32,
         this: Option<DocumentRef<'_>>,
         arguments: &[ValueRef<'_>],
     ) -> &[u8] {
@@ -162,7 +162,7 @@ impl Outgoing {
             Wish::Truth => IS_TRUE,
             Wish::Emitted => EMITS,
         });
-        frame.extend_from_slice(&(number as u32).to_le_bytes());
+        frame.extend_from_slice(&number.to_le_bytes());
         let has_arguments = if arguments.is_empty() { 0 } else { HAS_ARGUMENTS };
         frame.push(has_arguments | if this.is_some() { HAS_THIS } else { 0 });
         frame.extend_from_slice(this.map_or(&[], DocumentRef::as_bytes));
@@ -181,8 +181,8 @@ impl Outgoing {
         self.end()
     }
 
-    pub fn compiled(&mut self, number: usize) -> &[u8] {
-        self.begin(COMPILED).extend_from_slice(&(number as u32).to_le_bytes());
+    pub fn compiled(&mut self, number: u32) -> &[u8] {
+        self.begin(COMPILED).extend_from_slice(&number.to_le_bytes());
         self.end()
     }
 

@@ -24,7 +24,7 @@ pub struct Scripts {
 struct TheirWorker {
     ready: Option<Ready>,
     /// How many it has had: a worker may be ended while a cursor waits for its client.
-    count: usize,
+    count: u32,
 }
 
 /// A worker that knows the scope, and whether it knows the stored functions.
@@ -32,7 +32,7 @@ struct Ready {
     client: Client,
     knows_stored: bool,
     /// Which of the operation's workers it is.
-    ordinal: usize,
+    ordinal: u32,
 }
 
 impl Scripts {
@@ -111,7 +111,7 @@ impl Scripts {
         done
     }
 
-    fn make_ready(&self, ordinal: usize) -> Result<Ready> {
+    fn make_ready(&self, ordinal: u32) -> Result<Ready> {
         let mut client = Client::new(&self.operation)?;
         let scope = self.scope.lock();
         for variable in scope.iter().flat_map(|scope| scope.as_ref().iter()) {
@@ -148,7 +148,7 @@ pub struct Function {
     text: Box<str>,
     place: Place,
     /// Its number, and in which of the operation's workers.
-    number: Mutex<Option<(usize, usize)>>,
+    number: Mutex<Option<(u32, u32)>>,
 }
 
 impl Function {
@@ -193,14 +193,14 @@ impl Function {
         self.called(|client, number| client.emits(number, document))
     }
 
-    fn called<T>(&self, work: impl FnOnce(&mut Client, usize) -> Result<T>) -> Result<T> {
+    fn called<T>(&self, work: impl FnOnce(&mut Client, u32) -> Result<T>) -> Result<T> {
         self.scripts.with(Some(self.place), |ready| {
             let number = self.number(ready)?;
             work(&mut ready.client, number)
         })
     }
 
-    fn number(&self, ready: &mut Ready) -> Result<usize> {
+    fn number(&self, ready: &mut Ready) -> Result<u32> {
         let mut number = self.number.lock();
         match *number {
             Some((number, ordinal)) if ordinal == ready.ordinal => Ok(number),

@@ -67,7 +67,7 @@ fn answer<'o>(
     };
     match request {
         Request::Compile(text) => match engine.compile(text) {
-            Ok(number) => outgoing.compiled(number),
+            Ok(number) => outgoing.compiled(number as u32),
             Err(failure) => outgoing.failed(&failure),
         },
         Request::Define(variable) => match define(engine, variable) {
