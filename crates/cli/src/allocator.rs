@@ -40,19 +40,22 @@ pub(crate) fn keep_freed_memory() {
 }
 
 /// Starts a thread that gives freed memory back to the system while the process is idle, every ten minutes where it never is, and at
-/// once where the process comes near to its limit.
+/// once where the process comes near to its limit. `held_elsewhere` says what other processes hold for it, which counts too.
 ///
 /// By itself mimalloc does so a second after, and the next thread that asks for memory does the work: a client's request
 /// waited up to 8 ms for what a flush had freed, which the next memtable then had to have cleared again.
 /// # Errors
 /// No thread can be started.
-pub(crate) fn give_freed_memory_back(mut gauge: PressureGauge) -> std::io::Result<()> {
+pub(crate) fn give_freed_memory_back(
+    mut gauge: PressureGauge,
+    held_elsewhere: impl Fn() -> u64 + Send + 'static,
+) -> std::io::Result<()> {
     leave_giving_back_to_us();
     let mut freed = Freed { cpu: process_cpu(), kept: Duration::ZERO };
     std::thread::Builder::new().name("memory".to_owned()).spawn(move || {
         let (mut pressure, mut since_look) = (Pressure::None, Duration::ZERO);
         loop {
-            let taken = private_resident_bytes().unwrap_or(0);
+            let taken = private_resident_bytes().unwrap_or(0) + held_elsewhere();
             let was = std::mem::replace(&mut pressure, gauge.note(taken));
             if pressure != was {
                 set_purge_delay(if pressure == Pressure::None { NOT_BY_ITSELF_MS } else { SCARCE_MS });

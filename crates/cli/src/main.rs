@@ -20,6 +20,7 @@ mod open_files;
 mod panics;
 mod pid_file;
 mod printed;
+mod script_workers;
 mod serve;
 mod signals;
 mod start_report;
@@ -31,6 +32,12 @@ use arguments::{Arguments, Command};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if script_workers::is_one() {
+        allocator::use_small_pages();
+        // Its answers are waited for.
+        bunko_host::use_short_slices();
+        return bunko_javascript::work_for_server();
+    }
     file_modes::keep_new_files_private();
     let outcome = match Arguments::of_process().command {
         Command::Serve(arguments) => {

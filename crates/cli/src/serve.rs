@@ -17,6 +17,7 @@ use crate::open_files;
 use crate::panics::log_panics;
 use crate::pid_file::PidFile;
 use crate::printed::print;
+use crate::script_workers;
 use crate::signals;
 use crate::start_report::{log_certificate, log_engine, log_process, log_recovery, log_without_effect, warn};
 use bunko_catalog::{Catalog, InterruptedBuild, UnfinishedFate};
@@ -24,6 +25,7 @@ use bunko_certificates::Details;
 use bunko_client::percent_encoded;
 use bunko_command::{Facts, LogLines, OwnCertificate, Process, Service, World, delete_expired_until_stopped};
 use bunko_host::usable_memory_bytes;
+use bunko_javascript::Workers;
 use bunko_operation::{Helpers, MemoryLimits, ScratchSpace, ServerMemory, StageLimits};
 use bunko_scratch::ScratchDirectory;
 use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped, Tls};
@@ -118,7 +120,12 @@ fn serve(
     let cannot_handle = |error| format!("cannot handle signals: {error}");
     let requests = signals::Requests::register().map_err(cannot_handle)?;
     let memory = budget(usable_memory_bytes(), settings.engine.name, &settings.engines);
-    give_freed_memory_back(PressureGauge::new(&memory, usable_memory_bytes()))
+    let workers = script_workers::of_server(&memory);
+    let held_by_workers = {
+        let workers = Arc::clone(&workers);
+        move || workers.held_bytes()
+    };
+    give_freed_memory_back(PressureGauge::new(&memory, usable_memory_bytes()), held_by_workers)
         .map_err(|error| format!("cannot start a thread: {error}"))?;
     let started = Instant::now();
     let store = open_store(settings)?;
@@ -147,7 +154,8 @@ fn serve(
         }),
         is_this_machine: Box::new(is_this_machine),
     };
-    let facts = Facts { connections_max: connections_max as u32, ..facts(settings, memory, open_scratch(settings)?) };
+    let memory_limits = memory_limits(settings, memory, open_scratch(settings)?, workers);
+    let facts = Facts { connections_max: connections_max as u32, ..facts(settings, memory_limits) };
     let service = new_service(settings, facts, &catalog, log_lines, process)?;
     service.audit_start(settings.in_force.as_ref());
     access.begin(&service, &catalog, settings.addresses.first().map_or(0, std::net::SocketAddr::port))?;
@@ -206,7 +214,8 @@ pub fn open_service(settings: &Settings) -> Result<(Arc<Store>, Arc<Service>), S
     let store = open_store(settings)?;
     let catalog = Catalog::open(Arc::clone(&store), Box::new(uuid)).map_err(|failure| failure.to_string())?;
     let memory = budget(usable_memory_bytes(), settings.engine.name, &settings.engines);
-    let facts = facts(settings, memory, open_scratch(settings)?);
+    let workers = script_workers::of_server(&memory);
+    let facts = facts(settings, memory_limits(settings, memory, open_scratch(settings)?, workers));
     let service = new_service(settings, facts, &catalog, Arc::default(), Process::default())?;
     Ok((store, service))
 }
@@ -321,7 +330,7 @@ fn own_certificate(tls: &Tls) -> OwnCertificate {
     OwnCertificate { subject, not_after_ms }
 }
 
-fn facts(settings: &Settings, memory: Arc<ServerMemory>, scratch: Option<Arc<dyn ScratchSpace>>) -> Facts {
+fn facts(settings: &Settings, memory_limits: MemoryLimits) -> Facts {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let port = settings.addresses.first().map_or(0, std::net::SocketAddr::port);
     Facts {
@@ -329,7 +338,7 @@ fn facts(settings: &Settings, memory: Arc<ServerMemory>, scratch: Option<Arc<dyn
         arguments: shown_arguments(std::env::args()),
         parsed_options: settings.parsed.clone(),
         connections_max: settings.admission.connections_max as u32,
-        memory_limits: memory_limits(settings, memory, scratch),
+        memory_limits,
         journal_commit_interval: settings.commit_interval,
         slow_operation: settings.slow_operation,
         compressors: settings.compressors.clone(),
@@ -354,6 +363,7 @@ fn memory_limits(
     settings: &Settings,
     server: Arc<ServerMemory>,
     scratch: Option<Arc<dyn ScratchSpace>>,
+    workers: Arc<Workers>,
 ) -> MemoryLimits {
     MemoryLimits {
         operation_bytes_max: OPERATION_BYTES_MAX.min(server.bytes_max() / 2),
@@ -361,6 +371,7 @@ fn memory_limits(
         stages: StageLimits::in_memory()
             .with_scratch(scratch)
             .with_scripting(settings.scripting)
+            .with_script_host(workers)
             .with_helpers(Helpers::new(processors() - 1)),
         ..MemoryLimits::none()
     }

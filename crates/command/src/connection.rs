@@ -217,6 +217,11 @@ impl ClientConnection {
         registration.begin(beginning, self.metadata.as_ref())
     }
 
+    /// Notes that the command has failed: if it was to begin again on another thread, it did not.
+    pub(crate) fn end_move(&self) {
+        self.registration.as_ref().into_iter().for_each(Registration::end_move);
+    }
+
     /// The command that waited, if one did.
     pub(crate) fn unpark(&mut self) -> Option<(RunningOperation, ParkedCursor)> {
         let Parked { mut operation, cursor } = self.parked.take()?;

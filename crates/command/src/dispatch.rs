@@ -210,6 +210,7 @@ impl Service {
                 Err(halt)
             }
             Err(Halt::Failed(failure)) => {
+                connection.end_move();
                 out.truncate(start);
                 let mut reply = Writer::new(out);
                 write_failure_fields(&mut reply, &error_labels::labelled(failure, request.body));
@@ -332,6 +333,9 @@ impl Service {
         };
         if matches!(outcome, Err(Halt::TooLong | Halt::Awaits(_))) {
             invocation.set_fate(Fate::AsBefore);
+        }
+        if matches!(outcome, Err(Halt::TooLong)) {
+            operation.note_move();
         }
         let written = invocation.written();
         if written.is_some() && may_change_users(command, &request) {

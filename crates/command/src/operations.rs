@@ -37,6 +37,9 @@ pub(crate) struct OperationSlot {
     running: AtomicU32,
     /// The id of the operation that is to stop: an id, not a flag, so that a late kill never hits the next operation.
     killed: AtomicU32,
+    /// The id of the operation that goes on on another thread, from when it leaves one until it begins on the other: it can be
+    /// killed meanwhile.
+    moving: AtomicU32,
     is_client_gone: AtomicBool,
     are_all_interrupted: Arc<AtomicBool>,
     /// Rung where the running operation may have to stop, for one that waits without a thread.
@@ -148,7 +151,9 @@ pub(crate) struct RunningOperation {
 
 impl Drop for RunningOperation {
     fn drop(&mut self) {
-        self.slot.running.store(0, Ordering::Release);
+        if self.slot.moving.load(Ordering::Acquire) != self.opid {
+            self.slot.running.store(0, Ordering::Release);
+        }
     }
 }
 
@@ -169,6 +174,7 @@ impl Operations {
             client,
             running: AtomicU32::new(0),
             killed: AtomicU32::new(0),
+            moving: AtomicU32::new(0),
             is_client_gone: AtomicBool::new(false),
             are_all_interrupted: Arc::clone(&self.registry.are_all_interrupted),
             stop: Arc::default(),
@@ -284,10 +290,10 @@ impl Operations {
 impl Registration {
     /// Notes that an operation of a client with that `metadata` begins; it ends when the answer is dropped.
     pub(crate) fn begin(&self, beginning: &Beginning<'_>, metadata: Option<&DocumentBuf>) -> RunningOperation {
-        let mut opid = next_opid(&self.registry.last_opid);
-        if opid == 0 {
-            opid = next_opid(&self.registry.last_opid);
-        }
+        let opid = match self.slot.moving.swap(0, Ordering::AcqRel) {
+            0 => next_opid(&self.registry.last_opid),
+            moved => moved,
+        };
         let mut details = self.slot.details.lock();
         details.command_name = beginning.command_name;
         details.database.clear();
@@ -317,6 +323,13 @@ impl Registration {
         }
     }
 
+    /// An operation that was to go on on another thread does not.
+    pub(crate) fn end_move(&self) {
+        if self.slot.moving.swap(0, Ordering::AcqRel) != 0 {
+            self.slot.running.store(0, Ordering::Release);
+        }
+    }
+
     /// Notes who is logged in from now on.
     pub(crate) fn note_user(&self, user: Option<Owner>) {
         self.slot.details.lock().user = user;
@@ -330,7 +343,11 @@ impl Registration {
 
 /// Ids are positive 32-bit integers to clients and begin again after the last.
 fn next_opid(last: &AtomicU32) -> u32 {
-    last.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & (i32::MAX as u32)
+    let next = || last.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & (i32::MAX as u32);
+    match next() {
+        0 => next(),
+        opid => opid,
+    }
 }
 
 /// Keeps a small command whole; of a large one (a batch of documents, as a rule) the fields that fit.
@@ -395,6 +412,11 @@ impl RunningOperation {
         &self.slot.stop
     }
 
+    /// It ends on this thread and begins again on another one, as the same operation.
+    pub(crate) fn note_move(&self) {
+        self.slot.moving.store(self.opid, Ordering::Release);
+    }
+
     /// It waits without a thread from now on.
     pub(crate) fn note_wait(&mut self) {
         self.waits_since = Some(Instant::now());
@@ -440,5 +462,31 @@ mod tests {
         assert_eq!(operations.observe()[0].opid, 0);
         drop(connection);
         assert!(operations.observe().is_empty());
+    }
+    #[test]
+    fn an_operation_that_moves_to_another_thread_stays_killed() {
+        let operations = Operations::default();
+        let connection = operations.register(3, Peer::Tcp(([127, 0, 0, 1], 5).into()));
+        let command = DocumentBuf::new().with("find", "c");
+        let begin = || {
+            let command = Shown::of_own(command.as_ref());
+            connection.begin(&Beginning { command_name: "find", database: "test", command, session: None }, None)
+        };
+        let first = begin();
+        let opid = first.opid();
+        first.note_move();
+        drop(first);
+        operations.kill(opid);
+        let second = begin();
+        let observed = operations.observe();
+        assert_eq!((second.opid(), observed[0].opid, observed[0].is_killed), (opid, opid, true));
+        drop(second);
+        assert_eq!(operations.observe()[0].opid, 0);
+        let third = begin();
+        assert_ne!(third.opid(), opid, "the next operation is another one");
+        third.note_move();
+        drop(third);
+        connection.end_move();
+        assert_eq!(operations.observe()[0].opid, 0, "it was refused on the other thread");
     }
 }

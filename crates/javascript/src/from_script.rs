@@ -1,9 +1,9 @@
 //! From what scripts answer to BSON. Numbers become doubles, but for those of a document that is written back as it came.
 
+use crate::allocation::Account;
 use crate::kit::{Kind, Kit};
 use bunko_bson::{Decimal128, DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ObjectId, Timestamp, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
-use bunko_operation::OperationContext;
 use rquickjs::{Object, Type, Value};
 
 /// How deep a value of a script may be.
@@ -35,22 +35,19 @@ type Taken<T> = Result<T, Refused>;
 /// Takes values from scripts.
 pub(crate) struct FromScript<'a, 'js> {
     pub kit: &'a Kit<'js>,
-    pub operation: &'a OperationContext,
+    pub account: &'a Account,
 }
 
 impl<'js> FromScript<'_, 'js> {
-    /// The value, alone in a document under the empty name.
-    pub fn value(&self, value: &Value<'js>) -> Taken<bunko_bson::Value> {
-        let mut bytes = Vec::new();
-        let mut writer = Writer::new(&mut bytes);
+    /// Appends a document whose only field is the value, under the empty name.
+    pub fn append_alone(&self, answer: &mut Vec<u8>, value: &Value<'js>) -> Taken<()> {
+        let mut writer = Writer::new(answer);
         self.append(&mut writer, "", value)?;
         writer.end();
-        let document = DocumentRef::trusted(&bytes);
-        Ok(document.get("").map_or(bunko_bson::Value::Undefined, ValueRef::to_value))
+        Ok(())
     }
 
     fn append(&self, writer: &mut Writer<'_>, name: &str, value: &Value<'js>) -> Taken<()> {
-        self.operation.work(1)?;
         if writer.len_bytes() > MAX_INTERNAL_DOCUMENT_BYTES {
             let message = "a script's value is larger than a document may be";
             return Err(Failure::new(ErrorCode::BSON_OBJECT_TOO_LARGE, message).into());
@@ -59,12 +56,17 @@ impl<'js> FromScript<'_, 'js> {
             let message = "JavaScript property (name) contains a null char which is not allowed in BSON.";
             return Err(Failure::new(ErrorCode(16985), message).into());
         }
+        self.account.hold_answer(writer.len_bytes());
         match value.type_of() {
             Type::Undefined | Type::Uninitialized => writer.append(name, ValueRef::Undefined),
             Type::Null => writer.append(name, ValueRef::Null),
             Type::Bool => writer.append(name, value.as_bool().unwrap_or_default()),
             Type::Int | Type::Float => writer.append(name, value.as_number().unwrap_or(f64::NAN)),
-            Type::String => writer.append(name, self.text(value)?.as_str()),
+            Type::String => {
+                let text = self.text(value)?;
+                self.account.hold_answer(writer.len_bytes() + text.len());
+                writer.append(name, text.as_str())
+            }
             Type::Array => return self.array(writer, name, value),
             Type::Function | Type::Constructor => {
                 let source: String = self.kit.source.call((value.clone(),))?;

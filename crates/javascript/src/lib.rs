@@ -1,24 +1,33 @@
-//! Scripts of clients: `$where`, `$function`, `$accumulator`, `mapReduce`. QuickJS (crate `rquickjs`) runs them, within what
-//! their operation may still do.
+//! Scripts of clients: `$where`, `$function`, `$accumulator`, `mapReduce`. QuickJS (crate `rquickjs`) runs them, in a process that
+//! its operation has for itself.
 //!
 //! An operation that has scripts has one engine, made for the first of them that is called: they share its global object,
 //! as they do in MongoDB. A script is compiled once. It sees the documents that it is given, as MongoDB's scripts see
 //! them (`prelude.js`), and nothing else: no file, no socket, no other operation.
 //!
-//! **Invariant:** a script runs on a thread of its operation's own, never on one that serves others ([`Scripts::admit`]).
-//! **Invariant:** a script that has to stop stops: the engine asks the operation at every few thousand steps, whenever it
-//! takes a large piece of memory, and before loops of its own.
-//! **Invariant:** what a script does to the engine is nobody's business but its own operation's.
+//! A script may stay for hours inside one function of the engine that never asks whether to go on: `normalize`, a sort, a proxy with
+//! many keys. So the engine runs in a worker ([`worker`]), which can be killed whatever it does. The server starts
+//! it from its own program ([`Workers`]), sends the calls there and waits ([`client`]).
+//!
+//! **Invariant:** a script runs for a thread of its operation's own, never for one that serves others ([`Scripts::admit`]).
+//! **Invariant:** an operation that has to stop stops within moments, whatever its script does.
+//! **Invariant:** what a script does to its engine or its process concerns no other operation.
 #![deny(unsafe_code)]
 
 mod allocation;
+mod client;
 mod engine;
 mod from_script;
 mod kit;
+mod processes;
+mod protocol;
 mod scripts;
 mod source;
 mod stored_functions;
 mod to_script;
+mod worker;
 
+pub use processes::{WORKER_BYTES, Workers};
 pub use scripts::{Function, Scripts};
 pub use stored_functions::{StoredFunctions, StoredVisitor};
+pub use worker::{WORKER_ARGUMENT, work_for_server};

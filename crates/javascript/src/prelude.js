@@ -2,7 +2,6 @@
 // JavaScript". Evaluated once for each engine; answers what the Rust side keeps: how values are made, and whose they are.
 (function (host) {
   "use strict";
-  const apply = Reflect.apply;
   const define = Object.defineProperty;
   const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
   const unhex = (text) => Array.from({ length: text.length / 2 }, (_, at) => parseInt(text.substr(2 * at, 2), 16));
@@ -276,53 +275,7 @@
     keySet: (object) => Object.keys(object),
   });
 
-  // Loops of the engine's own do not ask whether to go on. So those that something small can make long say first how long
-  // they may take, and none goes over more elements than memory could hold.
-  const ELEMENTS_MAX = 2 ** 24;
-  const STEPS_UNTOLD = 4096;
-  const lengthOf = (value) => (typeof value === "string" ? value.length : Number(Object(value).length) || 0);
-  const guard = (object, names, cost) => {
-    for (const name of names) {
-      const original = object[name];
-      if (typeof original !== "function") continue;
-      const guarded = { [name](...args) {
-        const steps = cost(this, args);
-        if (steps > STEPS_UNTOLD) host.work(steps);
-        return apply(original, this, args);
-      } }[name];
-      define(guarded, "length", { value: original.length });
-      define(object, name, { value: guarded, writable: true, configurable: true });
-    }
-  };
-  const elements = (value) => {
-    if (value === null || value === undefined) return 0;
-    const length = lengthOf(value);
-    if (length > ELEMENTS_MAX) throw new RangeError("an array of " + length + " elements is too long");
-    return length;
-  };
-  guard(Array.prototype, Object.getOwnPropertyNames(Array.prototype)
-    .filter((name) => !["constructor", "push", "pop", "at", "keys", "values", "entries"].includes(name)),
-    (self) => elements(self));
-  define(Array.prototype, Symbol.iterator, { value: Array.prototype.values, writable: true, configurable: true });
-  guard(Array.prototype, ["sort", "toSorted"], (self, args) => (args[0] === undefined ? 64 * elements(self) : elements(self)));
-  const nested = (list, depth) => {
-    let count = elements(list);
-    for (const item of depth > 100 ? [] : list) if (Array.isArray(item)) count += nested(item, depth + 1);
-    return count;
-  };
-  guard(Array.prototype, ["concat", "flat"], (self, args) => nested([Array.isArray(self) ? self : [], args], 0));
-  guard(Array, ["from"], (_, args) => elements(args[0]));
-  const typed = Object.getPrototypeOf(Uint8Array.prototype);
-  guard(typed, Object.getOwnPropertyNames(typed).filter((name) => ["fill", "sort", "indexOf", "lastIndexOf", "includes", "join",
-    "reverse", "set", "slice", "copyWithin", "toSorted", "toReversed", "with"].includes(name)), (self) => lengthOf(self));
-  const searched = (self, args) => {
-    const length = lengthOf(self);
-    const pattern = typeof args[0] === "string" ? args[0].length : 1;
-    return length <= STEPS_UNTOLD ? 0 : Math.max(length / 16, length * Math.min(pattern, length) / 64);
-  };
-  guard(String.prototype, ["indexOf", "lastIndexOf", "includes", "split", "replace", "replaceAll", "match", "matchAll", "search",
-    "normalize", "toUpperCase", "toLowerCase", "localeCompare", "trim", "concat", "slice", "substring", "substr"], searched);
-  // Nobody answers these here.
+  // No thread and no event loop serves these here.
   for (const name of ["Atomics", "SharedArrayBuffer", "WeakRef", "FinalizationRegistry", "performance", "queueMicrotask"]) {
     delete globalThis[name];
   }

@@ -1,7 +1,7 @@
 //! The scripts of one operation.
 
 use crate::StoredFunctions;
-use crate::engine::{Call, Engine};
+use crate::client::Client;
 use crate::stored_functions::Stored;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -15,14 +15,24 @@ pub struct Scripts {
     operation: Arc<OperationContext>,
     scope: Mutex<Option<DocumentBuf>>,
     stored: Stored,
-    /// Made for the first script that is compiled.
-    engine: Mutex<Option<Ready>>,
+    /// Taken for the first script that is compiled.
+    worker: Mutex<TheirWorker>,
 }
 
-/// An engine, and whether it knows the stored functions.
+/// The worker of an operation's scripts, if it has one at this moment.
+#[derive(Default)]
+struct TheirWorker {
+    ready: Option<Ready>,
+    /// How many it has had: a worker may be ended while a cursor waits for its client.
+    count: u32,
+}
+
+/// A worker that knows the scope, and whether it knows the stored functions.
 struct Ready {
-    engine: Engine,
+    client: Client,
     knows_stored: bool,
+    /// Which of the operation's workers it is.
+    ordinal: u32,
 }
 
 impl Scripts {
@@ -32,7 +42,7 @@ impl Scripts {
             operation: Arc::clone(operation),
             scope: Mutex::default(),
             stored: Stored::default(),
-            engine: Mutex::default(),
+            worker: Mutex::default(),
         })
     }
 
@@ -80,27 +90,42 @@ impl Scripts {
         Ok(function)
     }
 
-    fn with<T>(&self, place: Option<Place>, work: impl FnOnce(&Engine) -> Result<T>) -> Result<T> {
+    fn with<T>(&self, place: Option<Place>, work: impl FnOnce(&mut Ready) -> Result<T>) -> Result<T> {
         if place == Some(Place::Expression) {
             self.stored.check_expression()?;
         }
-        let mut ready = self.engine.lock();
-        if ready.is_none() {
-            let made = Engine::new(&self.operation)?;
-            let scope = self.scope.lock();
-            for variable in scope.iter().flat_map(|scope| scope.as_ref().iter()) {
-                made.define(variable.name, variable.value)?;
-            }
-            *ready = Some(Ready { engine: made, knows_stored: false });
+        let mut worker = self.worker.lock();
+        if worker.ready.as_ref().is_some_and(|ready| !ready.client.resume()) {
+            worker.ready = None;
         }
-        let Some(ready) = ready.as_mut() else {
-            return Err(Failure::new(ErrorCode::INTERNAL_ERROR, "there is no JavaScript engine"));
+        let mut ready = match worker.ready.take() {
+            Some(ready) => ready,
+            None => {
+                worker.count += 1;
+                self.make_ready(worker.count)?
+            }
         };
+        let done = self.tell_stored(place, &mut ready).and_then(|()| work(&mut ready));
+        ready.client.rest();
+        worker.ready = Some(ready);
+        done
+    }
+
+    fn make_ready(&self, ordinal: u32) -> Result<Ready> {
+        let mut client = Client::new(&self.operation)?;
+        let scope = self.scope.lock();
+        for variable in scope.iter().flat_map(|scope| scope.as_ref().iter()) {
+            client.define(variable.name, variable.value)?;
+        }
+        Ok(Ready { client, knows_stored: false, ordinal })
+    }
+
+    fn tell_stored(&self, place: Option<Place>, ready: &mut Ready) -> Result<()> {
         if place.is_some() && !ready.knows_stored && self.stored.are_wanted() {
-            self.stored.define_in(&ready.engine, &self.operation)?;
+            self.stored.define_in(&mut ready.client, &self.operation)?;
             ready.knows_stored = true;
         }
-        work(&ready.engine)
+        Ok(())
     }
 }
 
@@ -122,7 +147,8 @@ pub struct Function {
     scripts: Arc<Scripts>,
     text: Box<str>,
     place: Place,
-    number: Mutex<Option<usize>>,
+    /// Its number, and in which of the operation's workers.
+    number: Mutex<Option<(u32, u32)>>,
 }
 
 impl Function {
@@ -143,44 +169,47 @@ impl Function {
     /// # Errors
     /// `JSInterpreterFailure` for what is no JavaScript; what the operation says.
     pub fn compile(&self) -> Result<()> {
-        self.scripts.with(None, |engine| self.number(engine)).map(drop)
+        self.scripts.with(None, |ready| self.number(ready)).map(drop)
     }
 
     /// Calls it; numbers in the answer are doubles.
     /// # Errors
     /// `JSInterpreterFailure` for what it throws; 17279 and others for an answer that is no BSON; what the operation says.
     pub fn call(&self, this: Option<DocumentRef<'_>>, arguments: &[ValueRef<'_>]) -> Result<Value> {
-        self.called(|engine| engine.call(Call { number: self.number(engine)?, this, arguments }))
+        self.called(|client, number| client.call(number, this, arguments))
     }
 
     /// Whether its answer for a document counts as true.
     /// # Errors
     /// As [`Self::call`].
     pub fn is_true(&self, document: DocumentRef<'_>) -> Result<bool> {
-        self.called(|engine| {
-            engine.is_true(Call { number: self.number(engine)?, this: Some(document), arguments: &[] })
-        })
+        self.called(|client, number| client.is_true(number, document))
     }
 
     /// What it emits for a document: documents of `k` and `v`.
     /// # Errors
     /// As [`Self::call`].
     pub fn emits(&self, document: DocumentRef<'_>) -> Result<ArrayBuf> {
-        self.called(|engine| engine.emits(Call { number: self.number(engine)?, this: Some(document), arguments: &[] }))
+        self.called(|client, number| client.emits(number, document))
     }
 
-    fn called<T>(&self, work: impl FnOnce(&Engine) -> Result<T>) -> Result<T> {
-        self.scripts.with(Some(self.place), work)
+    fn called<T>(&self, work: impl FnOnce(&mut Client, u32) -> Result<T>) -> Result<T> {
+        self.scripts.with(Some(self.place), |ready| {
+            let number = self.number(ready)?;
+            work(&mut ready.client, number)
+        })
     }
 
-    fn number(&self, engine: &Engine) -> Result<usize> {
+    fn number(&self, ready: &mut Ready) -> Result<u32> {
         let mut number = self.number.lock();
-        if let Some(number) = *number {
-            return Ok(number);
+        match *number {
+            Some((number, ordinal)) if ordinal == ready.ordinal => Ok(number),
+            _ => {
+                let compiled = ready.client.compile(&self.text)?;
+                *number = Some((compiled, ready.ordinal));
+                Ok(compiled)
+            }
         }
-        let compiled = engine.compile(&self.text)?;
-        *number = Some(compiled);
-        Ok(compiled)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Functions that a database keeps for scripts. `$where` and `mapReduce` find them by their names; `$function` and `$accumulator`
 //! do not, as on MongoDB.
 
-use crate::engine::Engine;
+use crate::client::Client;
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
@@ -72,11 +72,11 @@ impl Stored {
         Err(Failure::new(ErrorCode(4_649_200), message))
     }
 
-    /// Defines all of them in an engine. A function that is no JavaScript is left out.
+    /// Defines all of them in a worker. A function that is no JavaScript is left out.
     /// # Errors
     /// As [`StoredFunctions::read`]; 10209 for a name that is no string, 10210 for one without a value, 4546000 for code
     /// with a scope.
-    pub(crate) fn define_in(&self, engine: &Engine, operation: &Arc<OperationContext>) -> Result<()> {
+    pub(crate) fn define_in(&self, worker: &mut Client, operation: &Arc<OperationContext>) -> Result<()> {
         let Some(source) = self.source.lock().clone() else { return Ok(()) };
         source.read(operation, &mut |name, value| {
             let Some(ValueRef::String(name)) = name else {
@@ -90,7 +90,7 @@ impl Stored {
                     let message = format!("the stored function '{name}' is code with scope, which scripts cannot have");
                     Err(Failure::new(ErrorCode(4_546_000), message))
                 }
-                Some(value) => match engine.define(name, value) {
+                Some(value) => match worker.define(name, value) {
                     Err(failure) if failure.code() != ErrorCode::JS_INTERPRETER_FAILURE => Err(failure),
                     _ => operation.check(),
                 },

@@ -1,11 +1,9 @@
-//! Scripts within their limits, and what becomes of values on the way in and out.
+//! Values on their way into scripts and back, and the errors that scripts throw.
 
 use bunko_bson::{ArrayBuf, Decimal128, DocumentBuf, ObjectId, Timestamp, Value, ValueRef, extended_json};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_javascript::Scripts;
-use bunko_operation::{Interruption, MemoryLimits, OperationContext};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use bunko_operation::OperationContext;
 
 fn shown(value: &Value) -> String {
     extended_json::to_relaxed(value.as_ref())
@@ -108,56 +106,6 @@ fn what_scripts_throw_is_told() {
     }
     let circular = called("function() { var a = {}; a.a = a; return a }", &[]).expect_err("circular");
     assert_eq!(circular.code(), ErrorCode(17279));
-}
-
-/// An operation that is stopped after a while.
-struct Until(Instant);
-
-impl Interruption for Until {
-    fn reason(&self) -> Option<Failure> {
-        (Instant::now() >= self.0)
-            .then(|| Failure::new(ErrorCode::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"))
-    }
-}
-
-const HOSTILE: &[&str] = &[
-    "while (true) {}",
-    "(function f() { for (;;) { try { f() } catch (e) {} } })()",
-    "for (var a = []; ; ) a.push(new Array(1000).fill('x'))",
-    "for (var a = [];;) { try { for (;;) a.push(new Array(10000).fill({})) } catch (e) {} }",
-    "var s = 'x'; for (;;) s += s",
-    "'x'.repeat(2 ** 29).split('').map(x => x + x)",
-    "for (;;) { try { 'x'.repeat(50000000).indexOf('y') } catch (e) {} }",
-    "'a'.repeat(20000000).indexOf('a'.repeat(9000000) + 'b')",
-    "/^(a+)+$/.test('a'.repeat(40) + 'b')",
-    "new Array(4294967295).indexOf(1)",
-    "Array.prototype.indexOf.call({length: 2 ** 53 - 1}, 1)",
-    "[new Array(4294967295)].flat()",
-    "String(new Array(4294967295))",
-    "({toString() { while (true) {} }}) + ''",
-    "JSON.stringify({toJSON() { while (true) {} }})",
-    "sleep(1e9)",
-    "Object.defineProperty(Object.prototype, 'a', {get() { while (true) {} }}); ({}).a",
-    "function() { function* g() { for (;;) yield 1 } return [...g()] }",
-    "new Proxy({}, {get() { for (;;); }}).x",
-    "eval('(' .repeat(1000000))",
-    "JSON.parse('['.repeat(1000000))",
-    "2n ** 100000000000n",
-    "var o = {}; for (var i = 0; ; i++) o['k' + i] = i",
-    "for (;;) Object.keys(globalThis.big ??= Object.fromEntries(new Array(200000).fill(0).map((_, i) => ['k' + i, i])))",
-];
-
-#[test]
-fn hostile_scripts_come_to_an_end() {
-    for text in HOSTILE {
-        let began = Instant::now();
-        let until = Arc::new(Until(began + Duration::from_millis(500)));
-        let operation = OperationContext::new(until, MemoryLimits::none());
-        let failure = Scripts::new(&operation).function(text).call(None, &[]);
-        assert!(failure.is_err(), "{text}: {failure:?}");
-        assert!(began.elapsed() < Duration::from_secs(10), "{text}: {:?}", began.elapsed());
-        eprintln!("{:?} {text}: {:?}", began.elapsed(), failure.err());
-    }
 }
 
 #[test]

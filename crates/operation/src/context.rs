@@ -6,7 +6,7 @@ pub use drawing::OperationDraw;
 
 use crate::memory::{Allowance, HeldMemory, MemoryLimits};
 use crate::patience::Patience;
-use crate::{DiskUse, Gatherer, HelperPermit, ScratchSpace, Scripting, StageLimits, WorkCounters};
+use crate::{DiskUse, Gatherer, HelperPermit, ScratchSpace, ScriptHost, Scripting, StageLimits, WorkCounters};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_host::rest_in_crowds;
 use parking_lot::Mutex;
@@ -261,6 +261,11 @@ impl OperationContext {
     /// Whether it may run scripts of clients.
     pub fn may_run_scripts(&self) -> bool {
         self.stages.scripting == Scripting::Allowed
+    }
+
+    /// What runs its scripts, if anything beside this process does.
+    pub fn script_host(&self) -> Option<Arc<ScriptHost>> {
+        self.stages.script_host.clone()
     }
 
     /// Goes on only on a thread of its own, whatever the time: what follows may hold its thread for long.

@@ -23,5 +23,5 @@ pub use helper_permits::{HelperPermit, Helpers};
 pub use memory::MemoryLimits;
 pub use scratch::{DiskUse, ScratchFile, ScratchSpace};
 pub use server_memory::{Draw, Drawing, Purpose, ServerMemory};
-pub use stages::{Gatherer, STAGE_BYTES_MAX, Scripting, StageLimits, WORKERS_MAX};
+pub use stages::{Gatherer, STAGE_BYTES_MAX, ScriptHost, Scripting, StageLimits, WORKERS_MAX};
 pub use work_done::{WorkCounters, WorkDone};

@@ -44,7 +44,7 @@ pub(crate) struct HeldMemory {
     limits: MemoryLimits,
     /// Bytes that this thread had taken when it began.
     taken_before: i64,
-    /// Bytes that the operation held when a thread left it.
+    /// Bytes that the operation held when a thread left it, and those that other processes hold for it.
     kept: i64,
     /// Bytes of which the server has been told: those beyond the bytes that were drawn for it.
     told: i64,
@@ -162,6 +162,20 @@ impl HeldMemory {
     pub fn end_prepaid(&mut self, bytes: u64) {
         self.limits.prepaid_bytes = self.limits.prepaid_bytes.saturating_sub(bytes);
         self.tell(0);
+    }
+
+    /// Notes that another process holds so many bytes for it. The server has been told.
+    pub fn hold_elsewhere(&mut self, bytes: usize) {
+        self.kept += bytes as i64;
+    }
+
+    /// Notes that it holds them no longer. Any thread may say so, also while none works for the operation.
+    pub fn let_go_elsewhere(&mut self, bytes: usize) {
+        let bytes = bytes as i64;
+        self.kept -= bytes;
+        let told = bytes.min(self.told);
+        self.told -= told;
+        self.limits.server.tell(-told);
     }
 
     fn held(&self) -> i64 {

@@ -1,6 +1,7 @@
 //! What stages that gather their input may hold in memory.
 
 use crate::{DiskUse, Helpers, ScratchSpace};
+use std::any::Any;
 use std::sync::Arc;
 
 /// What a stage may gather before it goes on disk, or fails, in bytes.
@@ -52,6 +53,8 @@ pub struct StageLimits {
     pub disk_use: DiskUse,
     /// Whether stages may run scripts of clients.
     pub scripting: Scripting,
+    /// What runs them; without it they run within the process.
+    pub script_host: Option<Arc<ScriptHost>>,
     /// Most threads that work for one operation at once.
     pub workers_max: u32,
     /// Who may help.
@@ -60,6 +63,9 @@ pub struct StageLimits {
 
 /// Threads that work for one operation, unless something else is said.
 pub const WORKERS_MAX: u32 = 2;
+
+/// What runs scripts of clients, as the crate that knows scripts knows it.
+pub type ScriptHost = dyn Any + Send + Sync;
 
 /// Whether scripts of clients are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +84,7 @@ impl StageLimits {
             scratch: None,
             disk_use: DiskUse::Allowed,
             scripting: Scripting::Allowed,
+            script_host: None,
             workers_max: WORKERS_MAX,
             helpers: Arc::default(),
         }
@@ -99,6 +106,12 @@ impl StageLimits {
     #[must_use]
     pub fn with_scripting(self, scripting: Scripting) -> Self {
         Self { scripting, ..self }
+    }
+
+    /// Limits whose scripts run there.
+    #[must_use]
+    pub fn with_script_host(self, script_host: Arc<ScriptHost>) -> Self {
+        Self { script_host: Some(script_host), ..self }
     }
 
     /// What a stage may gather, in bytes.

@@ -1,6 +1,6 @@
 //! Draws of an operation on the server's memory, before it takes the memory.
 
-use super::{OperationContext, WAIT};
+use super::{OperationContext, WAIT, Waiting};
 use crate::patience::Patience;
 use crate::{Draw, Place, Purpose, ServerMemory};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -111,6 +111,20 @@ impl OperationContext {
         self.turn.lock().memory.prepay(bytes);
     }
 
+    /// Counts bytes that another process is about to hold for the operation, as if the operation held them itself.
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn hold_elsewhere(&self, bytes: usize) -> Result<()> {
+        self.ask_for(bytes, Waiting::Allowed)?;
+        self.turn.lock().memory.hold_elsewhere(bytes);
+        Ok(())
+    }
+
+    /// The other process holds them no longer.
+    pub fn let_go_elsewhere(&self, bytes: usize) {
+        self.turn.lock().memory.let_go_elsewhere(bytes);
+    }
+
     /// Whether a part of it that can take less memory, such as a batch, is to take less.
     pub fn is_memory_short(&self) -> bool {
         self.turn.lock().memory.server().is_short()
@@ -154,6 +168,28 @@ mod tests {
         let other = server.draw(700, Purpose::Work);
         assert_eq!(code(operation.draw(300)), Some(ErrorCode::EXCEEDED_MEMORY_LIMIT), "too much for all");
         drop((first, other));
+        assert_eq!(server.held(), 0);
+    }
+
+    #[test]
+    fn what_is_held_elsewhere_counts_as_its_own() {
+        let server = ServerMemory::new(1600 << 20);
+        let (operation, _) = operation(&server, 100 << 20);
+        operation.hold_elsewhere(60 << 20).expect("there is room");
+        let refused = operation.hold_elsewhere(60 << 20).expect_err("too much for one");
+        assert_eq!(refused.code(), ErrorCode::EXCEEDED_MEMORY_LIMIT);
+        assert_eq!(code(operation.draw(60 << 20)), Some(ErrorCode::EXCEEDED_MEMORY_LIMIT), "too much for one");
+        operation.check().expect("nothing ends it");
+        assert!((60 << 20..61 << 20).contains(&server.held()), "{}", server.held());
+        operation.leave(0);
+        operation.rest();
+        assert_eq!((server.held(), operation.kept_bytes() >> 20), (0, 60), "a cursor waits with it");
+        operation.enter(Place::OwnThread, Instant::now());
+        operation.check().expect("nothing ends it");
+        operation.let_go_elsewhere(60 << 20);
+        assert!(server.held() < 1 << 20, "{}", server.held());
+        operation.hold_elsewhere(60 << 20).expect("there is room again");
+        drop(operation);
         assert_eq!(server.held(), 0);
     }
 

@@ -1,0 +1,303 @@
+//! The processes of workers: how many there are, which operation has one, and how each comes to its end.
+//!
+//! A thread starts them, because the kernel ends a child together with the thread that started it, and this one lives as long as the
+//! server. An operation takes a process that has been started before, and another one is started in its place, so that it waits for
+//! none. A process serves one operation and is killed then: nothing that a script leaves behind reaches another client.
+//!
+//! Their number is limited. Operations beyond the limit wait in the order in which they came. The first in the queue ends the process
+//! of a cursor that waits for its client, if there is such a cursor, which goes on with a new process later.
+
+use crate::engine::interpreter_failure;
+use bunko_errors::Result;
+use bunko_operation::OperationContext;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use rustix::process::{Pid, setpriority_process};
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long something is waited for until the operation is asked whether it has to stop.
+pub(crate) const NAP: Duration = Duration::from_millis(20);
+/// Bytes that a worker takes before it runs a script, with its first credit.
+pub const WORKER_BYTES: usize = 6 << 20;
+/// A worker that has not been called for so long may be ended for an operation that waits.
+const IDLE_MIN: Duration = Duration::from_millis(200);
+/// The priority of a worker whose call takes long: beside threads that serve clients it gets a tenth of a processor.
+const NICENESS: i32 = 10;
+/// How often a process that was killed is asked whether it has ended.
+const REAP: Duration = Duration::from_millis(2);
+/// How long a process that closed its socket may take to end by itself.
+const LAST_MOMENTS: u32 = 25;
+
+/// Where operations find the workers for their scripts.
+pub struct Workers {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    most: usize,
+    state: Mutex<State>,
+    /// Told to the thread that starts and reaps processes.
+    wanted: Condvar,
+    /// Told to operations that wait.
+    given: Condvar,
+    held_bytes: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    has_thread: bool,
+    /// Processes that wait for an operation.
+    spares: Vec<Process>,
+    /// Whether a process is kept ready for the next operation; not after the system refused to start one.
+    keeps_spare: bool,
+    /// Numbers of the operations that wait, in their order.
+    queue: VecDeque<u64>,
+    last_number: u64,
+    /// Processes that operations have.
+    lives: Vec<Arc<Life>>,
+    /// Processes that were killed and have not ended yet.
+    dying: Vec<Child>,
+    failures: u64,
+    last_failure: String,
+}
+
+/// A worker's process and its socket.
+pub(crate) struct Process {
+    pub socket: UnixStream,
+    life: Arc<Life>,
+}
+
+/// The life of a process, which the pool may end while no call is made.
+struct Life(Mutex<Living>);
+
+struct Living {
+    child: Option<Child>,
+    /// Since when no call is made.
+    idle: Option<Instant>,
+}
+
+impl Workers {
+    /// Workers that `program` becomes with these arguments, by calling [`work_for_server`](crate::work_for_server); at most so many at
+    /// once. None is started before the first script.
+    pub fn new(program: PathBuf, arguments: Vec<OsString>, most: usize) -> Arc<Self> {
+        Arc::new(Self {
+            program,
+            arguments,
+            most: most.max(1),
+            state: Mutex::default(),
+            wanted: Condvar::new(),
+            given: Condvar::new(),
+            held_bytes: AtomicU64::default(),
+        })
+    }
+
+    /// Bytes that workers hold for operations.
+    pub fn held_bytes(&self) -> u64 {
+        self.held_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_held(&self, bytes: usize) {
+        self.held_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_given_back(&self, bytes: usize) {
+        self.held_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// A process that no other operation has had.
+    /// # Errors
+    /// As [`OperationContext::check`] while it waits; `JSInterpreterFailure` where none can be started.
+    pub(crate) fn take(self: &Arc<Self>, operation: &OperationContext) -> Result<Process> {
+        let mut state = self.state.lock();
+        self.start_thread(&mut state)?;
+        state.last_number += 1;
+        state.keeps_spare = true;
+        let (number, failures) = (state.last_number, state.failures);
+        state.queue.push_back(number);
+        let taken = loop {
+            if state.queue.front() == Some(&number)
+                && let Some(process) = state.pop(self.most)
+            {
+                break Ok(process);
+            }
+            if state.failures != failures {
+                break Err(interpreter_failure(&state.last_failure));
+            }
+            self.wanted.notify_one();
+            self.given.wait_for(&mut state, NAP);
+            if let Err(failure) = MutexGuard::unlocked(&mut state, || operation.check()) {
+                break Err(failure);
+            }
+        };
+        state.queue.retain(|waiting| *waiting != number);
+        self.wanted.notify_one();
+        self.given.notify_all();
+        taken
+    }
+
+    /// Ends a process, whatever it does.
+    pub(crate) fn end(&self, process: &Process) {
+        let child = process.life.kill();
+        let mut state = self.state.lock();
+        state.dying.extend(child);
+        state.lives.retain(|life| !Arc::ptr_eq(life, &process.life));
+        self.wanted.notify_one();
+        self.given.notify_all();
+    }
+
+    fn start_thread(self: &Arc<Self>, state: &mut State) -> Result<()> {
+        if state.has_thread {
+            return Ok(());
+        }
+        let workers = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("scripts".into()).spawn(move || workers.start_and_reap());
+        thread.map_err(|error| interpreter_failure(&format!("cannot start a thread for scripts: {error}")))?;
+        state.has_thread = true;
+        Ok(())
+    }
+
+    fn start_and_reap(&self) {
+        let mut state = self.state.lock();
+        loop {
+            state.dying.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+            let wanted = state.queue.len().min(self.most.saturating_sub(state.lives.len()));
+            let wanted = wanted + usize::from(state.keeps_spare);
+            if state.spares.len() < wanted {
+                match MutexGuard::unlocked(&mut state, || self.start()) {
+                    Ok(process) => state.spares.push(process),
+                    Err(error) => {
+                        state.last_failure = format!("cannot start a process for scripts: {error}");
+                        state.failures += 1;
+                        state.keeps_spare = false;
+                    }
+                }
+                self.given.notify_all();
+            } else if state.spares.len() > wanted {
+                let killed = state.spares.pop().and_then(|spare| spare.life.kill());
+                state.dying.extend(killed);
+            } else if state.dying.is_empty() {
+                self.wanted.wait(&mut state);
+            } else {
+                self.wanted.wait_for(&mut state, REAP);
+            }
+        }
+    }
+
+    fn start(&self) -> std::io::Result<Process> {
+        let (socket, theirs) = UnixStream::pair()?;
+        socket.set_read_timeout(Some(NAP))?;
+        socket.set_write_timeout(Some(NAP))?;
+        let mut command = Command::new(&self.program);
+        // A group of its own: what a terminal sends to the server's group is not for it.
+        command.arg0("bunko").args(&self.arguments).env_clear().process_group(0);
+        command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn()?;
+        Ok(Process { socket, life: Arc::new(Life(Mutex::new(Living { child: Some(child), idle: None }))) })
+    }
+}
+
+impl State {
+    /// Takes a spare process that still runs, unless operations have `most` of them and none is idle.
+    fn pop(&mut self, most: usize) -> Option<Process> {
+        if self.lives.len() >= most {
+            self.end_idle();
+        }
+        while self.lives.len() < most {
+            let process = self.spares.pop()?;
+            if process.life.has_ended() {
+                continue;
+            }
+            self.lives.push(Arc::clone(&process.life));
+            return Some(process);
+        }
+        None
+    }
+
+    /// Ends the process that has been idle for the longest time.
+    fn end_idle(&mut self) {
+        let idle = self.lives.iter().enumerate().filter_map(|(at, life)| Some((life.idle_for()?, at))).max();
+        if let Some((idle, at)) = idle
+            && idle >= IDLE_MIN
+            && let Some(child) = self.lives[at].kill_if_idle()
+        {
+            self.dying.push(child);
+            self.lives.swap_remove(at);
+        }
+    }
+}
+
+impl Process {
+    /// A call is about to be made; whether the process is still there for it.
+    pub fn resume(&self) -> bool {
+        let mut living = self.life.0.lock();
+        living.idle = None;
+        living.child.is_some()
+    }
+
+    /// A call takes long: threads that serve clients go first from now on.
+    pub fn step_back(&self) {
+        let living = self.life.0.lock();
+        if let Some(child) = &living.child {
+            // A system that refuses it lets the worker run as before.
+            let _ = setpriority_process(Some(Pid::from_child(child)), NICENESS);
+        }
+    }
+
+    /// No call is made now.
+    pub fn rest(&self) {
+        self.life.0.lock().idle = Some(Instant::now());
+    }
+
+    /// How a process came to its end that has closed its socket, if it has ended.
+    pub fn how_it_ended(&self) -> Option<String> {
+        for _ in 0..LAST_MOMENTS {
+            if let Ok(Some(status)) = self.life.0.lock().child.as_mut()?.try_wait() {
+                return Some(status.to_string());
+            }
+            std::thread::sleep(REAP);
+        }
+        None
+    }
+}
+
+impl Life {
+    fn kill(&self) -> Option<Child> {
+        self.0.lock().kill()
+    }
+
+    fn kill_if_idle(&self) -> Option<Child> {
+        let mut living = self.0.lock();
+        living.idle.and_then(|_| living.kill())
+    }
+
+    fn idle_for(&self) -> Option<Duration> {
+        self.0.lock().idle.map(|since| since.elapsed())
+    }
+
+    fn has_ended(&self) -> bool {
+        let mut living = self.0.lock();
+        living.child.as_mut().is_none_or(|child| !matches!(child.try_wait(), Ok(None)))
+    }
+}
+
+impl Living {
+    fn kill(&mut self) -> Option<Child> {
+        let mut child = self.child.take()?;
+        // It fails only where the process has ended already.
+        let _ = child.kill();
+        Some(child)
+    }
+}
+
+impl fmt::Debug for Workers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workers").field("program", &self.program).field("most", &self.most).finish_non_exhaustive()
+    }
+}
