@@ -54,7 +54,8 @@ impl Store {
 
     /// Whether engines hold so little that a chain may begin.
     pub(crate) fn keeps_up_with_chains(&self) -> bool {
-        self.unwritten_bytes() <= (LEISURE_FACTOR * self.options.unflushed_bytes_max).max(CHAIN_LEISURE_BYTES_MIN)
+        let leisure_bytes = self.options.unflushed_bytes_max.saturating_mul(LEISURE_FACTOR);
+        self.unwritten_bytes() <= leisure_bytes.max(CHAIN_LEISURE_BYTES_MIN)
     }
 
     /// Waits until engines are far from holding writers back, as [`Store::catch_up`] does. For work in the background.
