@@ -85,6 +85,8 @@ pub struct Invocation<'a> {
     context: OnceCell<Context>,
     written: Option<Lsn>,
     collection: Option<Cow<'a, str>>,
+    /// Whether the command has dropped its collection.
+    is_collection_gone: bool,
     /// The command's effects and its plan, for the profiler and the log.
     pub(crate) observation: Observation,
     /// Keys and documents that its statements examined: counted, but not told in the command's own entry.
@@ -153,6 +155,7 @@ impl<'a> Invocation<'a> {
             context: OnceCell::new(),
             written: None,
             collection: None,
+            is_collection_gone: false,
             observation: Observation::default(),
             examined_by_statements: Examined::default(),
             processor_time_before: service.profiler.is_any_on().then(machine::thread_time).flatten(),
@@ -246,12 +249,13 @@ impl<'a> Invocation<'a> {
     /// Says that the collection is gone: `top` forgets it, and counts the command under none.
     pub(crate) fn forget_namespace(&mut self, namespace: &Namespace) {
         self.service.counters.forget_namespace(namespace.database(), Some(namespace.collection()));
-        self.collection = None;
+        self.is_collection_gone = true;
     }
 
     /// Database and collection that `top` counts the command under.
     pub(crate) fn namespace_noted(&self) -> Option<(&'a str, Cow<'a, str>)> {
-        self.collection.clone().map(|collection| (self.request.database, collection))
+        let collection = self.collection.clone().filter(|_| !self.is_collection_gone);
+        collection.map(|collection| (self.request.database, collection))
     }
 
     /// The namespace that the profiler shows: of a collection that was named by its identity, that of its name.

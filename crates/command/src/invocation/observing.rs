@@ -7,6 +7,7 @@ use crate::machine;
 use crate::operation_description::operation_name;
 use crate::profiler::{Entry, Outcome};
 use bunko_bson::DocumentBuf;
+use bunko_errors::ErrorCode;
 use bunko_query::PlanReport;
 use std::time::Duration;
 
@@ -71,6 +72,9 @@ impl<'a> Invocation<'a> {
         let name = self.command.name;
         let has_statements = matches!(name, "update" | "delete" | "bulkWrite");
         let has_collection = self.collection.is_some();
+        // Without its cursor a getMore reaches no collection.
+        let is_unknown_cursor =
+            name == "getMore" && outcome.failure.is_some_and(|failure| failure.code() == ErrorCode::CURSOR_NOT_FOUND);
         let entry = Entry {
             op: operation_name(name),
             log_type: "command",
@@ -86,7 +90,10 @@ impl<'a> Invocation<'a> {
             outcome,
             locking: Locking::of(name, has_collection),
             // Statements have entries of their own.
-            is_profiled: has_collection && !has_statements && !matches!(name, "killCursors" | "profile"),
+            is_profiled: has_collection
+                && !has_statements
+                && !is_unknown_cursor
+                && !matches!(name, "killCursors" | "profile"),
         };
         self.service.profiler.note(self, &entry);
     }
