@@ -255,7 +255,11 @@ impl Builder<'_> {
                     return Ok(distinct);
                 }
                 let candidate = Candidate::new(&index, predicates_of(root), self.query.sort.as_ref(), strings);
-                if matches!(index.kind.answers(), Answers::ByPath { .. }) && !candidate.bounds.is_narrowed() {
+                // Other indexes are walked as a whole where the query has no bounds there, or asks for documents that a
+                // partial one leaves out. MongoDB refuses that for these, whose keys are not all of one path.
+                let is_served =
+                    candidate.bounds.is_narrowed() && choose::takes_all(&index, predicates_of(root), strings);
+                if matches!(index.kind.answers(), Answers::ByPath { .. }) && !is_served {
                     if let Some(alternatives) = or_plan::of_predicates(&[index], predicates_of(root), strings) {
                         return Ok(self.or_scan(alternatives));
                     }
