@@ -25,7 +25,7 @@ pub(crate) use index_bounds::{IndexBounds, names_array_index};
 pub(crate) use intervals::{Edge, IntervalRef, Intervals};
 pub(crate) use key_ranges::{KeyRanges, RangeRef};
 pub(crate) use key_window::KeyWindow;
-pub(crate) use near_plan::is_near;
+use near_plan::is_near;
 pub(crate) use text_plan::names_text;
 
 use crate::AllowedIndexes;
@@ -235,7 +235,7 @@ impl Builder<'_> {
         if is_near(self.query) {
             return self.near();
         }
-        if is_never(root) {
+        if matches!(root, Expression::AlwaysFalse) {
             return Ok(Found { stage: Box::new(Eof { number: self.number() }), order: Order::AsAsked });
         }
         match self.hint() {
@@ -462,17 +462,6 @@ impl Builder<'_> {
             text(query.projection_document.as_ref()),
         );
         Failure::new(code, message)
-    }
-}
-
-/// Whether a filter is known to match nothing.
-fn is_never(expression: &Expression) -> bool {
-    match expression {
-        Expression::AlwaysFalse => true,
-        Expression::In { values, regexes, .. } => values.is_empty() && regexes.is_empty(),
-        Expression::And(children) => children.iter().any(is_never),
-        Expression::Or(children) => !children.is_empty() && children.iter().all(is_never),
-        _ => false,
     }
 }
 
