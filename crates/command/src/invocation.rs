@@ -237,13 +237,21 @@ impl<'a> Invocation<'a> {
         if namespace.collection().starts_with("system.") {
             return Err(Failure::not_supported_yet("a collection of the server that is named by its UUID"));
         }
-        self.collection = Some(Cow::Owned(namespace.collection().to_owned()));
+        self.note_namespace(&namespace);
         Ok(Namespace::clone(&namespace))
     }
 
     /// Says which collection `top` counts the command under, where its first value does not name it.
     pub fn note_collection(&mut self, name: &'a str) {
         self.collection = Some(Cow::Borrowed(name));
+    }
+
+    /// As [`Self::note_collection`], for a command that names its collection otherwise than by its name alone. One in another
+    /// database is not noted: `top` and the profiler look at the database of the command.
+    pub(crate) fn note_namespace(&mut self, namespace: &Namespace) {
+        if namespace.database() == self.request.database {
+            self.collection = Some(Cow::Owned(namespace.collection().to_owned()));
+        }
     }
 
     /// Says that the collection is gone: `top` forgets it, and counts the command under none.
