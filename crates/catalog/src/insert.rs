@@ -67,7 +67,7 @@ impl Inserted {
 pub(crate) enum Place<'l> {
     /// They will stand in the log.
     Log,
-    /// The same, as copies of another collection's documents.
+    /// They will stand in the log, as copies of another collection's documents.
     Copies,
     /// The engine has them already.
     Staged {

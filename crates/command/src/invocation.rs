@@ -17,7 +17,6 @@ use crate::fields::{Fields, elements};
 use crate::generic_options::GenericOptions;
 use crate::machine;
 use crate::observation::Observation;
-use crate::operation_description;
 use crate::operations::{Interruption, RunningOperation};
 use crate::query_settings;
 use crate::service::Service;
@@ -239,43 +238,6 @@ impl<'a> Invocation<'a> {
         }
         self.note_namespace(&namespace);
         Ok(Namespace::clone(&namespace))
-    }
-
-    /// Says which collection `top` counts the command under, where its first value does not name it.
-    pub fn note_collection(&mut self, name: &'a str) {
-        self.collection = Some(Cow::Borrowed(name));
-    }
-
-    /// As [`Self::note_collection`], for a command that names its collection otherwise than by its name alone. One in another
-    /// database is not noted: `top` and the profiler look at the database of the command.
-    pub(crate) fn note_namespace(&mut self, namespace: &Namespace) {
-        if namespace.database() == self.request.database {
-            self.collection = Some(Cow::Owned(namespace.collection().to_owned()));
-        }
-    }
-
-    /// Says that the collection is gone: `top` forgets it, and counts the command under none.
-    pub(crate) fn forget_namespace(&mut self, namespace: &Namespace) {
-        self.service.counters.forget_namespace(namespace.database(), Some(namespace.collection()));
-        self.is_collection_gone = true;
-    }
-
-    /// Database and collection that `top` counts the command under.
-    pub(crate) fn namespace_noted(&self) -> Option<(&'a str, Cow<'a, str>)> {
-        let collection = self.collection.clone().filter(|_| !self.is_collection_gone);
-        collection.map(|collection| (self.request.database, collection))
-    }
-
-    /// The namespace that the profiler shows: of a collection that was named by its identity, that of its name.
-    pub(crate) fn namespace_shown(&self) -> String {
-        match &self.collection {
-            Some(Cow::Owned(collection)) => format!("{}.{collection}", self.request.database),
-            _ => operation_description::namespace(
-                self.command.name,
-                self.request.database,
-                self.operation.command().as_ref(),
-            ),
-        }
     }
 
     /// The collection with that name, if it exists.

@@ -93,7 +93,7 @@ impl Filter {
         Self { root, holds, walk: Later::default(), operation: None, strings, written: None }
     }
 
-    /// The same without its constant conditions.
+    /// Takes the filter's constant conditions out of its tree.
     fn folded(self) -> Self {
         Self { root: constants::folded(self.root), ..self }
     }

@@ -137,7 +137,7 @@ pub(crate) fn tell(
                 let unknown = || format!("an unknown note in the record at {} of the log", moment.lsn.0);
                 match Note::decode(content).ok_or_else(|| Failure::new(ErrorCode::INTERNAL_ERROR, unknown()))? {
                     Note::Collection { uuid, namespace, are_copies } => {
-                        collection = Some((uuid, namespace, are_copies))
+                        collection = Some((uuid, namespace, are_copies));
                     }
                     Note::Deleted(id) => deleted = Some(id),
                     Note::Modified(told) => delta = Some(told),
