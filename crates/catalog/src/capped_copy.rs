@@ -60,7 +60,7 @@ impl Catalog {
         let source = self.collection(copy.from).ok_or_else(|| not_found(copy.from))?;
         let _no_writer = exclude_all(&source, operation)?;
         let (target, _) = self.create_under(&mut changes, copy.temporary, unvalidated(copy, &source))?;
-        let outcome = self.copy_newest(&source, &target, operation).and_then(|()| {
+        let outcome = self.copy_newest(&source, &target, Place::Copies, operation).and_then(|()| {
             let _no_writer_either = exclude_all(&target, operation)?;
             self.commit_rename(&target, Some(&source), copy.to, Some(&copy.options))
         });
@@ -79,7 +79,7 @@ impl Catalog {
         let source = self.collection(copy.from).ok_or_else(|| not_found(copy.from))?;
         self.refuse_taken(copy.to)?;
         let (target, _) = self.create(copy.temporary, unvalidated(copy, &source), operation)?;
-        let outcome = self.copy_newest(&source, &target, operation).and_then(|()| {
+        let outcome = self.copy_newest(&source, &target, Place::Copies, operation).and_then(|()| {
             let _changes = lock(&self.changes, operation)?;
             self.refuse_taken(copy.to)?;
             let _no_writer = exclude_all(&target, operation)?;
@@ -100,11 +100,13 @@ impl Catalog {
         Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, message))
     }
 
-    /// Puts the newest documents of one collection, as many as the other may hold, into it.
+    /// Puts the newest documents of one collection, as many as the other may hold, into it. Change streams tell of documents in
+    /// [`Place::Log`] as inserts.
     pub(crate) fn copy_newest(
         &self,
         source: &Collection,
         target: &Collection,
+        place: Place<'_>,
         operation: &dyn OperationSource,
     ) -> Result<()> {
         let snapshot = source.snapshot();
@@ -116,7 +118,7 @@ impl Catalog {
             if batch.is_empty() {
                 return Ok(());
             }
-            let inserted = self.insert_batch(target, &batch, 0, Order::Ordered, Place::Log, operation)?;
+            let inserted = self.insert_batch(target, &batch, 0, Order::Ordered, place, operation)?;
             let inserted = inserted.ok_or_else(|| crate::dropped(target))?;
             operation.operation().note_change();
             if let Some((_, failure)) = inserted.failures.into_iter().next() {

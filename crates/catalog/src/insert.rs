@@ -67,6 +67,8 @@ impl Inserted {
 pub(crate) enum Place<'l> {
     /// They will stand in the log.
     Log,
+    /// They will stand in the log, as copies of another collection's documents.
+    Copies,
     /// The engine has them already.
     Staged {
         /// The record of the first one; the others follow.
@@ -196,7 +198,7 @@ impl Catalog {
         }
         let indexes = collection.indexes_lent();
         let first_record = match place {
-            Place::Log => collection.take_record_ids(documents.len() as u64),
+            Place::Log | Place::Copies => collection.take_record_ids(documents.len() as u64),
             Place::Staged { first_record, .. } => first_record,
         };
         let record = |position: usize| RecordId(first_record.0 + position as u64);
@@ -243,7 +245,8 @@ impl Catalog {
             return Ok(Attempt::Awaits(owned));
         }
         let latest = view.as_ref().map_or(self.store.latest(), |view: &Snapshot| view as &dyn View);
-        let (mut batch, mut notes) = (notes::batch_of(collection), BuildNotes::default());
+        let batch = if matches!(place, Place::Copies) { notes::batch_of_copies } else { notes::batch_of };
+        let (mut batch, mut notes) = (batch(collection), BuildNotes::default());
         // One document has nobody beside it, and each of its keys is looked up once at most.
         let mut taken = if documents.len() > 1 { keys.taken(latest, &indexes)? } else { Vec::new() };
         let mut inserted = Inserted::default();
@@ -278,7 +281,9 @@ impl Catalog {
                 continue;
             }
             match place {
-                Place::Log => batch.insert_record(collection.records, record(position), document.as_ref()),
+                Place::Log | Place::Copies => {
+                    batch.insert_record(collection.records, record(position), document.as_ref());
+                }
                 Place::Staged { locations, .. } => {
                     batch.place_record(collection.records, record(position), locations[position]);
                 }

@@ -93,8 +93,8 @@ pub use past::{KEPT_STATES_MAX, PastStates, Reading, SNAPSHOT_WINDOW_S, Snapshot
 pub use plan_cache::{CachedPlan, PlanCache};
 pub use rename::RenameTarget;
 pub use retry::{
-    NOBODY, Outcome, RetryableWrite, SessionName, SessionUuid, StatementNumbers, WRITE_HISTORIES, WriteHistories,
-    WriteHistory,
+    Did, Image, NOBODY, Outcome, RetryableWrite, SessionName, SessionUuid, StatementNumbers, WRITE_HISTORIES,
+    WriteHistories, WriteHistory,
 };
 pub use search_index::{SEARCH_INDEXES_MAX, SearchIndex, SearchIndexes};
 pub use search_tables::{SEARCH_BYTES_MAX, SearchMemory};

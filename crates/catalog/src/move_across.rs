@@ -4,6 +4,7 @@
 //! A server that is killed before has the source, and a collection of the temporary name; one that is killed right behind has
 //! both.
 
+use crate::insert::Place;
 use crate::rename::source_not_found;
 use crate::transaction::{announce, exclude_all};
 use crate::user_writes;
@@ -89,7 +90,7 @@ impl Catalog {
             if specs_of(source)?.len() != specs.len() {
                 return Err(changed(moved.from));
             }
-            self.copy_newest(source, copy, operation)?;
+            self.copy_newest(source, copy, Place::Log, operation)?;
             let _none_to_the_copy = exclude_all(copy, operation)?;
             let _none_to_the_target = target.as_ref().map(|target| exclude_all(target, operation)).transpose()?;
             copy.set_search_indexes((*source.search_indexes()).clone());

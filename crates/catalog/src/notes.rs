@@ -11,6 +11,7 @@
 //!                                 the number `first` on
 //! 8  document {e, after, before}     an operation of it, as the oplog has it; the documents where the collection keeps them
 //! 9  document                        a client's own entry, which changes nothing
+//! 10 16 bytes of UUID, namespace     as 1, where the documents that follow are copies of another collection's
 //! ```
 
 use crate::delta;
@@ -29,6 +30,7 @@ const BEFORE: u8 = 6;
 pub(crate) const TRANSACTION: u8 = 7;
 pub(crate) const OPERATION: u8 = 8;
 const REMARK: u8 = 9;
+const COPIES: u8 = 10;
 
 /// A note as it is read back.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +41,8 @@ pub enum Note<'a> {
         uuid: [u8; 16],
         /// Its name at the time.
         namespace: &'a str,
+        /// Whether the documents that follow are copies of another collection's, which change streams do not tell.
+        are_copies: bool,
     },
     /// What is deleted next: its `_id` and nothing else.
     Deleted(DocumentRef<'a>),
@@ -71,9 +75,10 @@ impl<'a> Note<'a> {
     pub fn decode(content: &'a [u8]) -> Option<Self> {
         let (&kind, rest) = content.split_first()?;
         Some(match kind {
-            COLLECTION => {
+            COLLECTION | COPIES => {
                 let (uuid, name) = rest.split_first_chunk()?;
-                Self::Collection { uuid: *uuid, namespace: std::str::from_utf8(name).ok()? }
+                let namespace = std::str::from_utf8(name).ok()?;
+                Self::Collection { uuid: *uuid, namespace, are_copies: kind == COPIES }
             }
             DELETED => Self::Deleted(DocumentRef::parse_around(rest).ok()?),
             COMMAND => Self::Command(DocumentRef::parse_around(rest).ok()?),
@@ -97,7 +102,7 @@ pub(crate) fn names_of(batch: &Batch<'_>, tell: &mut dyn FnMut(&str)) {
     for statement in batch.noted() {
         let Statement::Note(content) = statement else { continue };
         // The others may be large, and are read as a whole.
-        if !matches!(content.first(), Some(&(COLLECTION | COMMAND | OPERATION))) {
+        if !matches!(content.first(), Some(&(COLLECTION | COMMAND | OPERATION | COPIES))) {
             continue;
         }
         match Note::decode(content) {
@@ -147,11 +152,20 @@ pub(crate) fn is_told_of(collection: &Collection) -> bool {
 
 /// Begins a batch of writes to a collection's documents.
 pub(crate) fn batch_of<'d>(collection: &Collection) -> Batch<'d> {
+    batch_under(collection, COLLECTION)
+}
+
+/// Begins a batch of copies of another collection's documents.
+pub(crate) fn batch_of_copies<'d>(collection: &Collection) -> Batch<'d> {
+    batch_under(collection, COPIES)
+}
+
+fn batch_under<'d>(collection: &Collection, kind: u8) -> Batch<'d> {
     let mut batch = Batch::new();
     if is_told_of(collection) {
         let namespace = collection.namespace();
         let mut content = Vec::with_capacity(1 + collection.uuid.len() + namespace.as_str().len());
-        content.push(COLLECTION);
+        content.push(kind);
         content.extend_from_slice(&collection.uuid);
         content.extend_from_slice(namespace.as_str().as_bytes());
         batch.note(&content);

@@ -219,10 +219,10 @@ impl Counters {
         let latency = Latency { micros: elapsed.as_micros() as u64, operations: 1 };
         let mut tally = self.own();
         match name {
-            "find" => tally.operations.queries += 1,
+            "find" | "aggregate" => tally.operations.queries += 1,
             "getMore" => tally.operations.get_mores += 1,
             // These count their statements themselves.
-            "insert" | "update" | "delete" => {}
+            "insert" | "update" | "delete" | "bulkWrite" => {}
             _ => tally.operations.commands += 1,
         }
         let runs = tally.commands.entry(name).or_default();

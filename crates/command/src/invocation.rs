@@ -17,7 +17,6 @@ use crate::fields::{Fields, elements};
 use crate::generic_options::GenericOptions;
 use crate::machine;
 use crate::observation::Observation;
-use crate::operation_description;
 use crate::operations::{Interruption, RunningOperation};
 use crate::query_settings;
 use crate::service::Service;
@@ -85,6 +84,8 @@ pub struct Invocation<'a> {
     context: OnceCell<Context>,
     written: Option<Lsn>,
     collection: Option<Cow<'a, str>>,
+    /// Whether the command has dropped its collection.
+    is_collection_gone: bool,
     /// The command's effects and its plan, for the profiler and the log.
     pub(crate) observation: Observation,
     /// Keys and documents that its statements examined: counted, but not told in the command's own entry.
@@ -153,6 +154,7 @@ impl<'a> Invocation<'a> {
             context: OnceCell::new(),
             written: None,
             collection: None,
+            is_collection_gone: false,
             observation: Observation::default(),
             examined_by_statements: Examined::default(),
             processor_time_before: service.profiler.is_any_on().then(machine::thread_time).flatten(),
@@ -234,36 +236,8 @@ impl<'a> Invocation<'a> {
         if namespace.collection().starts_with("system.") {
             return Err(Failure::not_supported_yet("a collection of the server that is named by its UUID"));
         }
-        self.collection = Some(Cow::Owned(namespace.collection().to_owned()));
+        self.note_namespace(&namespace);
         Ok(Namespace::clone(&namespace))
-    }
-
-    /// Says which collection `top` counts the command under, where its first value does not name it.
-    pub fn note_collection(&mut self, name: &'a str) {
-        self.collection = Some(Cow::Borrowed(name));
-    }
-
-    /// Says that the collection is gone: `top` forgets it, and counts the command under none.
-    pub(crate) fn forget_namespace(&mut self, namespace: &Namespace) {
-        self.service.counters.forget_namespace(namespace.database(), Some(namespace.collection()));
-        self.collection = None;
-    }
-
-    /// Database and collection that `top` counts the command under.
-    pub(crate) fn namespace_noted(&self) -> Option<(&'a str, Cow<'a, str>)> {
-        self.collection.clone().map(|collection| (self.request.database, collection))
-    }
-
-    /// The namespace that the profiler shows: of a collection that was named by its identity, that of its name.
-    pub(crate) fn namespace_shown(&self) -> String {
-        match &self.collection {
-            Some(Cow::Owned(collection)) => format!("{}.{collection}", self.request.database),
-            _ => operation_description::namespace(
-                self.command.name,
-                self.request.database,
-                self.operation.command().as_ref(),
-            ),
-        }
     }
 
     /// The collection with that name, if it exists.

@@ -107,7 +107,7 @@ fn append_facts(facts: &mut DocumentBuf, invocation: &Invocation<'_>, entry: &En
         facts.append("planSummary", plan.summary.as_str());
         // A line would be many times as long.
         if names.duration == PROFILE.duration {
-            let stages = Shown::of_statement(entry.database, plan.stages.clone());
+            let stages = Shown::of_statement(&entry.namespace, plan.stages.clone());
             facts.append("execStats", &stages);
         }
     }

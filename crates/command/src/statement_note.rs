@@ -135,7 +135,7 @@ impl StatementClock {
             component: "WRITE",
             database: statement.namespace.database(),
             namespace: statement.namespace.as_str().to_owned(),
-            command: Shown::of_statement(statement.namespace.database(), command),
+            command: Shown::of_statement(statement.namespace.as_str(), command),
             observation: &observation,
             outcome: Outcome { elapsed, failure: statement.counts.err(), reply_bytes: None },
             locking: Locking::Write,

@@ -68,8 +68,8 @@ enum Decisive {
 /// Source: MongoDB 8.2, what `explain` shows of pipelines with constants.
 fn rule(operator: &str) -> Rule {
     match operator {
-        "$_internalJsEmit" | "$filter" | "$function" | "$getField" | "$let" | "$map" | "$rand" | "$reduce"
-        | "$setField" | "$sortArray" | "$unsetField" => Rule::Nothing,
+        "$_internalJsEmit" | "$filter" | "$function" | "$getField" | "$let" | "$map" | "$meta" | "$rand"
+        | "$reduce" | "$setField" | "$sortArray" | "$unsetField" => Rule::Nothing,
         "$add" | "$multiply" => Rule::Front,
         "$concat" | "$concatArrays" => Rule::Neighbours,
         "$setIntersection" | "$setUnion" => Rule::Anywhere,

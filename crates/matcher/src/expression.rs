@@ -236,6 +236,16 @@ impl Expression {
         }
     }
 
+    /// Whether `$expr` or `$where` stands somewhere, which it may wherever a whole document is asked.
+    pub(crate) fn holds_expr(&self) -> bool {
+        match self {
+            Self::Expr(_) => true,
+            Self::And(children) | Self::Or(children) | Self::Nor(children) => children.iter().any(Self::holds_expr),
+            Self::Not(child) => child.holds_expr(),
+            _ => false,
+        }
+    }
+
     /// Whether no part of it is an expression, a script, a schema or a search.
     pub(crate) fn looks_at_values_only(&self) -> bool {
         match self {
@@ -393,6 +403,11 @@ pub trait ExprPredicate: Send + Sync {
     /// # Errors
     /// What the expression's evaluation reports, such as a division by zero.
     fn matches(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<bool>;
+
+    /// Whether the expression is true, if that is the same for every document.
+    fn constant(&self) -> Option<bool> {
+        None
+    }
 
     /// What the expression comes to, as the details of a failed validation tell it; `None` for a missing value.
     /// # Errors

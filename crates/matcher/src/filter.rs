@@ -1,5 +1,6 @@
 //! A filter on whole documents.
 
+use crate::constants;
 use crate::evaluate::Evaluation;
 use crate::explain;
 use crate::expression::{ExprCompiler, Expression};
@@ -17,11 +18,20 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Filter {
     root: Expression,
+    holds: Holds,
     walk: Later,
     operation: Option<Arc<OperationContext>>,
     strings: StringOrder,
     /// A validator as it was written.
     written: Option<Arc<Clause>>,
+}
+
+/// What a filter was written with, also where constants beside it keep it out of the tree.
+#[derive(Clone, Copy, Debug)]
+struct Holds {
+    expr: bool,
+    text: bool,
+    near: bool,
 }
 
 /// Where a matching document matched.
@@ -53,8 +63,7 @@ impl Filter {
     /// `BadValue`, `TypeMismatch` or `FailedToParse` as MongoDB for a malformed or unsupported operator; 51091 and
     /// 51108 for a bad regular expression; what `compiler` reports.
     pub fn parse_with(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
-        let root = Parser::new(compiler).filter(filter)?;
-        Ok(Self { root, walk: Later::default(), operation: None, strings: compiler.strings().clone(), written: None })
+        Ok(Self::of(Parser::new(compiler).filter(filter)?, compiler))
     }
 
     /// Parses the filter of a plan, which may hold `$near` and `$text`.
@@ -65,7 +74,7 @@ impl Filter {
         let root = Parser::new(compiler).for_plan().filter(filter)?;
         near::check(&root)?;
         text::check(&root)?;
-        Ok(Self { root, walk: Later::default(), operation: None, strings: compiler.strings().clone(), written: None })
+        Ok(Self::of(root, compiler).folded())
     }
 
     /// Parses the filter of a pipeline's stage, which may hold `$text`: only a plan finds documents by it.
@@ -74,7 +83,19 @@ impl Filter {
     pub fn parse_for_stage(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
         let root = Parser::new(compiler).for_stage().filter(filter)?;
         text::check(&root)?;
-        Ok(Self { root, walk: Later::default(), operation: None, strings: compiler.strings().clone(), written: None })
+        Ok(Self::of(root, compiler).folded())
+    }
+
+    fn of(root: Expression, compiler: &dyn ExprCompiler) -> Self {
+        let holds =
+            Holds { expr: root.holds_expr(), text: text::search(&root).is_some(), near: near::holds_near(&root) };
+        let strings = compiler.strings().clone();
+        Self { root, holds, walk: Later::default(), operation: None, strings, written: None }
+    }
+
+    /// Takes the filter's constant conditions out of its tree.
+    fn folded(self) -> Self {
+        Self { root: constants::folded(self.root), ..self }
     }
 
     /// What it looks for in texts, if it does.
@@ -89,7 +110,7 @@ impl Filter {
         let parser = Parser::of_validator(compiler);
         let root = parser.filter(filter)?;
         let written = Some(Arc::new(Clause::parse(&parser, filter)?));
-        Ok(Self { root, walk: Later::default(), operation: None, strings: compiler.strings().clone(), written })
+        Ok(Self { written, ..Self::of(root, compiler) })
     }
 
     /// The filter of an operation, which is asked whether it has to stop where a document has many elements to look at.
@@ -145,6 +166,21 @@ impl Filter {
     /// and any thread may ask it.
     pub fn looks_at_values_only(&self) -> bool {
         self.root.looks_at_values_only()
+    }
+
+    /// Whether it was written with an `$expr`.
+    pub fn holds_expr(&self) -> bool {
+        self.holds.expr
+    }
+
+    /// Whether it was written with a `$text`.
+    pub fn holds_text(&self) -> bool {
+        self.holds.text
+    }
+
+    /// Whether it was written with a search by distance.
+    pub fn holds_near(&self) -> bool {
+        self.holds.near
     }
 
     /// In which order it compares strings.

@@ -10,6 +10,7 @@
 //! **Invariant:** whoever looks at elements of arrays or of lists counts them as the operation's work.
 #![forbid(unsafe_code)]
 
+mod constants;
 mod element;
 mod evaluate;
 mod explain;

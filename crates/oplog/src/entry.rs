@@ -60,6 +60,8 @@ pub struct Change<'h> {
     pub delta: Option<DocumentRef<'h>>,
     /// The document before, where its collection keeps that.
     pub before: Option<DocumentRef<'h>>,
+    /// Whether it is an insert of a copy of another collection's document.
+    pub is_copy: bool,
 }
 
 impl Happening<'_> {
@@ -88,6 +90,7 @@ impl Change<'_> {
             Some(id) => entry.with("o2", &DocumentBuf::new().with("_id", id)),
             None => entry,
         };
+        let entry = if self.is_copy { entry.with("fromMigrate", true) } else { entry };
         let after = (operation == "u").then(|| document.to_owned());
         let before = self.before.map(DocumentRef::to_owned);
         Entry { after, before, ..ended(entry, self.at, self.time_ms) }
@@ -133,7 +136,9 @@ pub(crate) fn tell(
             Statement::Note(content) => {
                 let unknown = || format!("an unknown note in the record at {} of the log", moment.lsn.0);
                 match Note::decode(content).ok_or_else(|| Failure::new(ErrorCode::INTERNAL_ERROR, unknown()))? {
-                    Note::Collection { uuid, namespace } => collection = Some((uuid, namespace)),
+                    Note::Collection { uuid, namespace, are_copies } => {
+                        collection = Some((uuid, namespace, are_copies));
+                    }
                     Note::Deleted(id) => deleted = Some(id),
                     Note::Modified(told) => delta = Some(told),
                     Note::Before(document) => before = Some(document),
@@ -185,7 +190,7 @@ pub(crate) fn tell(
             Statement::Remember { .. } | Statement::Forget { .. } => {}
             Statement::Effect(effect) => {
                 // Records without a name are the catalog's own.
-                let Some((uuid, namespace)) = &collection else { continue };
+                let Some((uuid, namespace, are_copies)) = &collection else { continue };
                 // So are those of retryable writes.
                 if effect.keyspace() == WRITE_HISTORIES {
                     continue;
@@ -213,6 +218,7 @@ pub(crate) fn tell(
                     document,
                     delta: delta.filter(|_| operation == "u"),
                     before: before.filter(|_| operation != "i"),
+                    is_copy: *are_copies && operation == "i",
                 }))?;
             }
         }

@@ -205,4 +205,12 @@ impl ExprPredicate for Predicate {
     fn matches(&self, document: DocumentRef<'_>, _: Option<&OperationContext>) -> Result<bool> {
         Ok(self.expression.evaluate(&self.scope.context(document))?.is_true())
     }
+
+    fn constant(&self) -> Option<bool> {
+        if !self.expression.is_constant() {
+            return None;
+        }
+        // An expression that fails goes on failing where it is evaluated.
+        self.matches(DocumentRef::EMPTY, None).ok()
+    }
 }

@@ -3,7 +3,6 @@
 use crate::QueryShape;
 use crate::expr_filter::{QueryScope, parse_plan_filter};
 use crate::near::NearAsked;
-use crate::planner;
 use crate::resumable::ScanStart;
 use crate::stages::names_fields_alone;
 use bunko_bson::text::ValueText;
@@ -167,10 +166,12 @@ impl FindQuery {
 
     /// What of its documents is known beside their fields that the filter makes.
     fn made(&self) -> Offered {
-        match self.filter.text() {
-            Some(_) => Offered::TEXT,
-            None if planner::is_near(self) => Offered::NEAR,
-            None => Offered::NONE,
+        if self.filter.holds_text() {
+            Offered::TEXT
+        } else if self.near.is_some() || self.filter.holds_near() {
+            Offered::NEAR
+        } else {
+            Offered::NONE
         }
     }
 
@@ -379,7 +380,7 @@ impl FindQuery {
             self.check_sort_key()?;
         }
         let is_positional = self.projection.as_ref().is_some_and(|parsed| parsed.positional_path().is_some());
-        if is_positional && holds_expr(self.filter.root()) {
+        if is_positional && self.filter.holds_expr() {
             let message = "$expr is not allowed in the query of a positional projection";
             return Err(Failure::new(ErrorCode::QUERY_FEATURE_NOT_ALLOWED, message));
         }
@@ -438,17 +439,6 @@ pub fn parse_count(field: &str, value: ValueRef<'_>) -> Result<u64> {
 /// As [`parse_count`].
 pub fn parse_limit(value: ValueRef<'_>) -> Result<Option<u64>> {
     Ok(Some(parse_count("limit", value)?).filter(|limit| *limit > 0))
-}
-
-/// Whether some part of a filter is an expression, which tells no position.
-fn holds_expr(filter: &bunko_matcher::Expression) -> bool {
-    use bunko_matcher::Expression::{And, Expr, Nor, Not, Or};
-    match filter {
-        Expr(_) => true,
-        And(children) | Or(children) | Nor(children) => children.iter().any(holds_expr),
-        Not(child) => holds_expr(child),
-        _ => false,
-    }
 }
 
 #[cfg(test)]

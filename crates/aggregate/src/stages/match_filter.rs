@@ -42,7 +42,7 @@ impl Stage for Match {
     }
 
     fn searches_text(&self) -> bool {
-        self.filter.text().is_some()
+        self.filter.holds_text()
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {

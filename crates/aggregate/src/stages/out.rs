@@ -11,9 +11,6 @@ use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$out", strings: StringUse::AsBytes, parse };
 
-/// Databases that nobody writes out to.
-const INTERNAL: &[&str] = &["admin", "config", "local"];
-
 /// The collection. Whoever runs the pipeline writes; the stage itself only hands its input on.
 struct Out(OutTarget);
 
@@ -43,10 +40,11 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
     if target.collection.starts_with("system.") {
         return Err(failure(17385, format!("Can't $out to special collection: {}", target.collection)));
     }
-    if let Some(database) = target.database.as_deref().filter(|database| INTERNAL.contains(database)) {
-        return Err(failure(31321, format!("Can't $out to internal database: {database}")));
+    let out = OutTarget { name: target, series };
+    if let Some(database) = &out.name.database {
+        WriteStage::Out(out.clone()).check_database(database)?;
     }
-    Ok(vec![Box::new(Out(OutTarget { name: target, series }))])
+    Ok(vec![Box::new(Out(out))])
 }
 
 impl Stage for Out {

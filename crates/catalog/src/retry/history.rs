@@ -186,7 +186,7 @@ mod tests {
         history.turn_to(1);
         assert!(history.may_be_remembered(&few, &Outcome::One));
         assert!(!history.may_be_remembered(&many, &Outcome::One));
-        assert!(!history.may_be_remembered(&few, &Outcome::Returned { value: None, upserted: None }));
+        assert!(!history.may_be_remembered(&few, &Outcome::Returned { value: None, upserted: None, did: None }));
         history.add(&few, Told::Remembered { own: 5 }, Lsn(64), 0);
         assert!(!history.may_be_remembered(&Ranges::one(1), &Outcome::One), "the value would hide the one before");
         history.turn_to(2);

@@ -13,7 +13,7 @@ mod retryable_write;
 
 pub(crate) use commit::commit_transaction;
 pub use history::WriteHistory;
-pub use outcome::Outcome;
+pub use outcome::{Did, Image, Outcome};
 pub use retryable_write::{RetryableWrite, StatementNumbers};
 
 use crate::{Catalog, from_storage};

@@ -15,7 +15,41 @@ pub enum Outcome {
         value: Option<DocumentBuf>,
         /// The `_id` of the document that it inserted instead.
         upserted: Option<Value>,
+        /// What it did to the document; unknown where an earlier version did it.
+        did: Option<Did>,
     },
+}
+
+/// What a findAndModify did to a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Did {
+    /// It removed the document, and returned it.
+    Removed,
+    /// It updated or inserted the document, and returned that state.
+    Updated(Image),
+}
+
+/// A state of a document that is updated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Image {
+    /// As it was.
+    Before,
+    /// As it is then.
+    After,
+}
+
+impl Did {
+    /// All there are, by the names that records have.
+    const NAMES: [(Self, &'static str); 3] =
+        [(Self::Removed, "removed"), (Self::Updated(Image::Before), "before"), (Self::Updated(Image::After), "after")];
+
+    fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(did, _)| *did == self).expect("all have a name").1
+    }
+
+    fn of_name(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(_, own)| *own == name).map(|(did, _)| *did)
+    }
 }
 
 impl Outcome {
@@ -24,13 +58,16 @@ impl Outcome {
         match self {
             Self::One => None,
             Self::Upserted(id) => Some(DocumentBuf::new().with("upserted", id)),
-            Self::Returned { value, upserted } => {
+            Self::Returned { value, upserted, did } => {
                 let mut document = match value {
                     Some(value) => DocumentBuf::new().with("value", value),
                     None => DocumentBuf::new().with("value", ValueRef::Null),
                 };
                 if let Some(id) = upserted {
                     document.append("upserted", id);
+                }
+                if let Some(did) = did {
+                    document.append("did", did.name());
                 }
                 Some(document)
             }
@@ -42,7 +79,8 @@ impl Outcome {
         let upserted = document.get("upserted").map(ValueRef::to_value);
         match (document.get("value"), upserted) {
             (Some(value), upserted) => {
-                Self::Returned { value: value.as_document().map(DocumentRef::to_owned), upserted }
+                let did = document.get("did").and_then(ValueRef::as_str).and_then(Did::of_name);
+                Self::Returned { value: value.as_document().map(DocumentRef::to_owned), upserted, did }
             }
             (None, Some(id)) => Self::Upserted(id),
             (None, None) => Self::One,

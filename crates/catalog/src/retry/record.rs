@@ -220,6 +220,7 @@ impl FromIterator<i32> for Ranges {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Did, Image};
     use super::*;
     use bunko_bson::Value;
     use bunko_store::Statement;
@@ -230,8 +231,10 @@ mod tests {
         for (outcome, user) in [
             (Outcome::One, NOBODY),
             (Outcome::Upserted(Value::Int32(7)), NOBODY),
-            (Outcome::Returned { value: Some(returned), upserted: None }, [7; 32]),
-            (Outcome::Returned { value: None, upserted: Some(Value::Int32(7)) }, [8; 32]),
+            (Outcome::Returned { value: Some(returned), upserted: None, did: Some(Did::Removed) }, [7; 32]),
+            (Outcome::Returned { value: None, upserted: None, did: Some(Did::Updated(Image::Before)) }, NOBODY),
+            (Outcome::Returned { value: None, upserted: None, did: Some(Did::Updated(Image::After)) }, NOBODY),
+            (Outcome::Returned { value: None, upserted: Some(Value::Int32(7)), did: None }, [8; 32]),
         ] {
             let session = SessionName { id: [9; 16], user };
             let ranges: Ranges = [0, 1, 2, 7, i32::MAX].into_iter().collect();

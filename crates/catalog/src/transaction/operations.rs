@@ -34,7 +34,7 @@ impl Operations {
         for statement in batch.noted() {
             match statement {
                 Statement::Note(content) => match Note::decode(content) {
-                    Some(Note::Collection { uuid, namespace }) => collection = Some((uuid, namespace)),
+                    Some(Note::Collection { uuid, namespace, .. }) => collection = Some((uuid, namespace)),
                     Some(Note::Deleted(id)) => deleted = Some(id),
                     Some(Note::Modified(told)) => delta = Some(told),
                     Some(Note::Before(document)) => before = Some(document),

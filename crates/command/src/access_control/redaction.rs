@@ -48,6 +48,8 @@ impl Secrets {
             "hello" | "isMaster" => Self::Fields(&["speculativeAuthenticate"]),
             "authenticate" => Self::Fields(&["key", "nonce", "pwd"]),
             "configureFailPoint" | "setAuditConfig" | "setClusterParameter" | "setParameter" => Self::Named,
+            // Their first value may be a document, with fields that are refused only when it is read.
+            "rolesInfo" | "usersInfo" => Self::Named,
             _ => Self::None,
         }
     }
@@ -76,9 +78,9 @@ impl<'a> Shown<'a> {
         Self::redacted(command, request.database, request.body)
     }
 
-    /// A statement of a write to a collection of that database, or the stages that ran for it.
-    pub fn of_statement(database: &str, statement: DocumentBuf) -> DocumentBuf {
-        if database == DATABASE_OF_USERS { without_named(statement.as_ref()) } else { statement }
+    /// A statement of a write to that collection, by its full name, or the stages that ran for it.
+    pub fn of_statement(namespace: &str, statement: DocumentBuf) -> DocumentBuf {
+        if is_of_users(namespace) { without_named(statement.as_ref()) } else { statement }
     }
 
     fn redacted(command: &Command, database: &str, body: DocumentRef<'a>) -> Self {
@@ -125,6 +127,8 @@ impl<'a> Shown<'a> {
 
 /// The database whose collections hold users, and the users of a dump that is being restored.
 const DATABASE_OF_USERS: &str = super::DATABASE;
+/// The collection of users; dumps of single databases and old servers have one in other databases too.
+const COLLECTION_OF_USERS: &str = "system.users";
 
 /// Whether a command may read or write documents of users.
 fn is_about_users(command: &str, database: &str, body: DocumentRef<'_>) -> bool {
@@ -138,7 +142,10 @@ fn is_about_users(command: &str, database: &str, body: DocumentRef<'_>) -> bool 
             .first()
             .and_then(|first| first.value.as_array())
             .is_some_and(|entries| entries.iter().filter_map(ValueRef::as_document).any(is_entry_of_users)),
-        _ => database == DATABASE_OF_USERS,
+        _ => {
+            let collection = body.first().and_then(|first| first.value.as_str());
+            database == DATABASE_OF_USERS || collection == Some(COLLECTION_OF_USERS)
+        }
     }
 }
 
@@ -154,7 +161,9 @@ fn is_entry_of_users(entry: DocumentRef<'_>) -> bool {
 }
 
 fn is_of_users(namespace: &str) -> bool {
-    namespace.split_once('.').is_some_and(|(database, _)| database == DATABASE_OF_USERS)
+    namespace
+        .split_once('.')
+        .is_some_and(|(database, collection)| database == DATABASE_OF_USERS || collection == COLLECTION_OF_USERS)
 }
 
 /// The command that another one explains.
@@ -319,6 +328,46 @@ mod tests {
         let request = Request::new("test", refused.as_ref(), None);
         let shown = Shown::of_any(commands::find("ping").expect("a command"), &request);
         assert_eq!(shown.as_ref(), document("{ping: 1, password: 'xxx', other: 1}").as_ref());
+    }
+
+    #[test]
+    fn no_secret_of_users_is_shown_in_other_databases() {
+        for (command, expected) in [
+            (
+                "{find: 'system.users', filter: {'credentials.SCRAM-SHA-256.storedKey': 'canary'}}",
+                "{find: \"system.users\", filter: {\"credentials.SCRAM-SHA-256.storedKey\": \"xxx\"}}",
+            ),
+            (
+                "{insert: 'system.users', documents: [{credentials: {k: 'canary'}}]}",
+                "{insert: \"system.users\", documents: [{credentials: \"xxx\"}]}",
+            ),
+            (
+                "{aggregate: 'system.users', pipeline: [{$match: {pwd: 'canary'}}], cursor: {}}",
+                "{aggregate: \"system.users\", pipeline: [{$match: {pwd: \"xxx\"}}], cursor: {}}",
+            ),
+            (
+                "{bulkWrite: 1, ops: [{insert: 0, document: {pwd: 'canary'}}], nsInfo: [{ns: 'test.system.users'}]}",
+                "{bulkWrite: 1, ops: [{insert: 0, document: {pwd: \"xxx\"}}], nsInfo: [{ns: \"test.system.users\"}]}",
+            ),
+            (
+                "{usersInfo: {user: 'u', db: 'a', pwd: 'canary'}, filter: {pwd: 'canary'}}",
+                "{usersInfo: {user: \"u\", db: \"a\", pwd: \"xxx\"}, filter: {pwd: \"xxx\"}}",
+            ),
+            (
+                "{usersInfo: [{user: 'u', db: 'a', pwd: 'canary'}]}",
+                "{usersInfo: [{user: \"u\", db: \"a\", pwd: \"xxx\"}]}",
+            ),
+            (
+                "{rolesInfo: {role: 'r', db: 'a', secret: 'canary'}}",
+                "{rolesInfo: {role: \"r\", db: \"a\", secret: \"xxx\"}}",
+            ),
+        ] {
+            assert_eq!(shown("test", command), [expected, expected], "{command}");
+        }
+        let statement = document("{q: {pwd: 'canary'}, u: {$set: {pwd: 'canary'}}}");
+        let hidden = document("{q: {pwd: 'xxx'}, u: {$set: {pwd: 'xxx'}}}");
+        assert_eq!(Shown::of_statement("test.system.users", statement.clone()), hidden);
+        assert_eq!(Shown::of_statement("test.users", statement.clone()), statement);
     }
 
     #[test]

@@ -121,6 +121,7 @@ impl Events<'_> {
                 let event = of_view(entry, o, text("op")).filter(|_| self.options.is_expanded);
                 into.extend(event.map(|document| Event { document, is_last: false }));
             }
+            "i" if document.get("fromMigrate").is_some() && !self.options.shows_copies => {}
             op @ ("i" | "u" | "d") => {
                 let changed = Changed::of_entry(entry, op, o);
                 let mut bytes = Vec::with_capacity(entry.document.len_bytes() + HEAD_BYTES);

@@ -48,6 +48,8 @@ pub(super) struct Options {
     pub before: Image,
     pub beginning: Beginning,
     pub is_expanded: bool,
+    /// Whether copies of another collection's documents are told as inserts.
+    pub shows_copies: bool,
     /// Whether a document is looked up only in the very collection that was changed.
     pub matches_uuid: bool,
 }
@@ -59,6 +61,7 @@ pub(super) struct Specification<'c> {
     before: Image,
     pub all_changes: bool,
     is_expanded: bool,
+    shows_copies: bool,
     matches_uuid: bool,
     resume_after: Option<GivenToken<'c>>,
     start_after: Option<GivenToken<'c>>,
@@ -74,6 +77,7 @@ impl<'c> Specification<'c> {
             before: Image::None,
             all_changes: false,
             is_expanded: false,
+            shows_copies: false,
             matches_uuid: false,
             resume_after: None,
             start_after: None,
@@ -101,8 +105,7 @@ impl<'c> Specification<'c> {
                     parsed.start_at = Some(time);
                 }
                 "matchCollectionUUIDForUpdateLookup" => parsed.matches_uuid = switch(&place(), value)?,
-                // Without shards nothing migrates, so there is nothing to show.
-                "showMigrationEvents" => _ = switch(&place(), value)?,
+                "showMigrationEvents" => parsed.shows_copies = switch(&place(), value)?,
                 "showSystemEvents" | "showRawUpdateDescription" | "allowToRunOnConfigDB" | "allowToRunOnSystemNS" => {
                     if switch(&place(), value)? {
                         return Err(Failure::not_supported_yet(&format!("the option '{name}' of $changeStream")));
@@ -141,8 +144,8 @@ impl<'c> Specification<'c> {
             (None, Some(time)) => Beginning::At(time),
             (None, None) => Beginning::Now,
         };
-        let Self { full_document, before, is_expanded, matches_uuid, .. } = self;
-        Ok(Options { full_document, before, beginning, is_expanded, matches_uuid })
+        let Self { full_document, before, is_expanded, shows_copies, matches_uuid, .. } = self;
+        Ok(Options { full_document, before, beginning, is_expanded, shows_copies, matches_uuid })
     }
 }
 

@@ -30,8 +30,8 @@ const ALL_BYTES_MAX: usize = 64 << 20;
 /// How often a stream that is about to become a member looks for what came meanwhile.
 const TRIES: usize = 4;
 
-/// What a tail tells: of which scope, and whether of all kinds of events.
-type Key = (Box<str>, bool);
+/// What a tail tells: of which scope, whether of all kinds of events, and whether of copies.
+type Key = (Box<str>, bool, bool);
 
 /// All tails of a server.
 #[derive(Clone, Default)]
@@ -122,6 +122,7 @@ impl<'d> Draft<'d> {
     /// Adds what a record did.
     fn add(&mut self, by: &Events<'_>, happening: Happening<'_>) -> Result<()> {
         match happening {
+            Happening::Change(change) if change.is_copy && !by.options.shows_copies => Ok(()),
             Happening::Change(change) if !is_of_views(change.namespace) => {
                 self.put(false, |event| by.put_change(&change, event))
             }
@@ -184,7 +185,7 @@ impl Tails {
         feed: &mut Feed,
         ahead: &mut VecDeque<Event>,
     ) -> Result<Option<Member>> {
-        let key: Key = (target.scope().into(), options.is_expanded);
+        let key: Key = (target.scope().into(), options.is_expanded, options.shows_copies);
         let tail = {
             let mut by_key = self.0.by_key.lock();
             let begin = || Arc::new(Tail::new(catalog, target, options, beginning(catalog, target, feed)));

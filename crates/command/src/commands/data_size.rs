@@ -42,6 +42,7 @@ struct Part<'a> {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = Namespace::parse(invocation.argument_of(Kind::Text)?.as_str().unwrap_or_default())?;
     unstored::check(invocation, &namespace, invocation.command)?;
+    invocation.note_namespace(&namespace);
     let is_estimate = invocation.boolean("estimate", false)?;
     let part = part(invocation)?;
     let limits = Limits::parse(invocation)?;

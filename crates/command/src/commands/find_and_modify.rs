@@ -15,7 +15,7 @@ use crate::time_series;
 use crate::update_stages::own_fault;
 use crate::write_statement::{array_filters, check_modification, refuse_long_batch};
 use bunko_bson::{DocumentRef, ValueRef, Writer};
-use bunko_catalog::Outcome;
+use bunko_catalog::{Did, Image, Outcome};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::Hint;
 use bunko_query::write::{
@@ -64,7 +64,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let mut retries = Retries::of(invocation, 1)?;
     if let Some(outcome) = retries.did(0)? {
         invocation.note_written(retries.written());
-        write_outcome(reply, &statement.action, &answered(outcome)?);
+        write_outcome(reply, &statement.action, &answered(outcome, &statement.action)?);
         retries.write_one(reply);
         return Ok(());
     }
@@ -83,9 +83,6 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     note_search(invocation, &statement.action, writes.take_last_search());
     let outcome = match outcome {
         Ok(outcome) => outcome,
-        Err(refusal) if invocation.retryable_write().is_some() => {
-            return Err(refuse_retry(refusal).into());
-        }
         Err(refusal) => time_series::find_and_remove_instead(invocation, &namespace, &scope, &statement, refusal)?,
     };
     let changed = u64::from(outcome.is_found);
@@ -116,25 +113,35 @@ fn note_search(invocation: &mut Invocation<'_>, action: &Action<'_>, search: Opt
     invocation.note_plan(|| Some(search.report(stage, Express::No)));
 }
 
-/// The refusal to remove a measurement once: its bucket's write has no room for the answer yet.
-fn refuse_retry(refusal: Failure) -> Failure {
-    if refusal.code() == ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW {
-        return Failure::not_supported_yet("a retryable findAndModify of a view or a time series");
-    }
-    refusal
-}
-
 /// What was answered when it was done.
 /// # Errors
-/// `InvalidOptions` where that was another command.
-fn answered(outcome: Outcome) -> Result<FindAndModifyOutcome> {
-    match outcome {
-        Outcome::Returned { value, upserted } => {
-            let is_found = upserted.is_none();
-            Ok(FindAndModifyOutcome { is_found, is_modified: is_found, upserted, value })
+/// `InvalidOptions` where that was another command; 40606, 40608, 40610, 40611 and 40612 where it was another findAndModify.
+fn answered(outcome: Outcome, action: &Action<'_>) -> Result<FindAndModifyOutcome> {
+    let Outcome::Returned { value, upserted, did } = outcome else { return Err(other_kind("findAndModify")) };
+    check_retry(did.as_ref().filter(|_| upserted.is_none()), upserted.is_some(), action)?;
+    let is_found = upserted.is_none();
+    Ok(FindAndModifyOutcome { is_found, is_modified: is_found, upserted, value })
+}
+
+/// Refuses a findAndModify that is not the one that was done under its number; `did` is unknown where an earlier version did it.
+fn check_retry(did: Option<&Did>, has_inserted: bool, action: &Action<'_>) -> Result<()> {
+    let (code, asked, done) = match (did, action) {
+        (_, Action::Remove) if has_inserted => (40608, "asks for a removal", "inserted a document"),
+        (_, Action::Update(update)) if has_inserted && update.upsert == Upsert::No => {
+            (40608, "has no 'upsert: true'", "inserted a document")
         }
-        Outcome::One | Outcome::Upserted(_) => Err(other_kind("findAndModify")),
-    }
+        (Some(Did::Removed), Action::Update(_)) => (40606, "asks for an update", "removed a document"),
+        (Some(Did::Updated(_)), Action::Remove) => (40610, "asks for a removal", "updated a document"),
+        (Some(Did::Updated(Image::Before)), Action::Update(update)) if update.returning == Returning::After => {
+            (40611, "wants the document after the update", "kept the document before the update")
+        }
+        (Some(Did::Updated(Image::After)), Action::Update(update)) if update.returning == Returning::Before => {
+            (40612, "wants the document before the update", "kept the document after the update")
+        }
+        _ => return Ok(()),
+    };
+    let message = format!("findAndModify retry request {asked}, but the write under its number and statement {done}");
+    Err(Failure::new(ErrorCode(code), message))
 }
 
 /// Reads what a findAndModify asks for; `explain` does too.

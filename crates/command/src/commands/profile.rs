@@ -54,7 +54,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     match filter {
         Asked::Nothing => {}
         Asked::None => next.filter = None,
-        Asked::Filter(parsed) => next.filter = Some((parsed.0.to_owned(), parsed.1)),
+        Asked::Filter(written, parsed) => next.filter = Some((written.to_owned(), *parsed)),
     }
     profiler.set_database(database, next);
     Ok(())
@@ -93,14 +93,14 @@ fn sample_rate(invocation: &Invocation<'_>) -> Result<Option<f64>, Failure> {
 enum Asked<'a> {
     Nothing,
     None,
-    Filter((bunko_bson::DocumentRef<'a>, Filter)),
+    Filter(bunko_bson::DocumentRef<'a>, Box<Filter>),
 }
 
 fn filter<'a>(invocation: &Invocation<'a>) -> Result<Asked<'a>, Failure> {
     match invocation.field("filter") {
         None => Ok(Asked::Nothing),
         Some(ValueRef::String("unset")) => Ok(Asked::None),
-        Some(ValueRef::Document(filter)) => Ok(Asked::Filter((filter, Filter::parse(filter)?))),
+        Some(ValueRef::Document(filter)) => Ok(Asked::Filter(filter, Box::new(Filter::parse(filter)?))),
         Some(ValueRef::String(_)) => Err(Failure::bad_value("Expected an object, or the string 'unset'.")),
         Some(other) => Err(invocation.mismatch("filter", other, "types '[object, string]'")),
     }

@@ -4,13 +4,53 @@ use super::{Examined, Invocation};
 use crate::access_control::Shown;
 use crate::lock_modes::Locking;
 use crate::machine;
-use crate::operation_description::operation_name;
+use crate::operation_description::{self, operation_name};
 use crate::profiler::{Entry, Outcome};
 use bunko_bson::DocumentBuf;
+use bunko_catalog::Namespace;
+use bunko_errors::ErrorCode;
 use bunko_query::PlanReport;
+use std::borrow::Cow;
 use std::time::Duration;
 
 impl<'a> Invocation<'a> {
+    /// Says which collection `top` counts the command under, where its first value does not name it.
+    pub fn note_collection(&mut self, name: &'a str) {
+        self.collection = Some(Cow::Borrowed(name));
+    }
+
+    /// As [`Self::note_collection`], for a command that names its collection otherwise than by its name alone. One in another
+    /// database is not noted: `top` and the profiler look at the database of the command.
+    pub(crate) fn note_namespace(&mut self, namespace: &Namespace) {
+        if namespace.database() == self.request.database {
+            self.collection = Some(Cow::Owned(namespace.collection().to_owned()));
+        }
+    }
+
+    /// Says that the collection is gone: `top` forgets it, and counts the command under none.
+    pub(crate) fn forget_namespace(&mut self, namespace: &Namespace) {
+        self.service.counters.forget_namespace(namespace.database(), Some(namespace.collection()));
+        self.is_collection_gone = true;
+    }
+
+    /// Database and collection that `top` counts the command under.
+    pub(crate) fn namespace_noted(&self) -> Option<(&'a str, Cow<'a, str>)> {
+        let collection = self.collection.clone().filter(|_| !self.is_collection_gone);
+        collection.map(|collection| (self.request.database, collection))
+    }
+
+    /// The namespace that the profiler shows: of a collection that was named by its identity, that of its name.
+    pub(crate) fn namespace_shown(&self) -> String {
+        match &self.collection {
+            Some(Cow::Owned(collection)) => format!("{}.{collection}", self.request.database),
+            _ => operation_description::namespace(
+                self.command.name,
+                self.request.database,
+                self.operation.command().as_ref(),
+            ),
+        }
+    }
+
     /// Notes the keys and documents that were examined.
     pub(crate) fn note_examined(&mut self, examined: Examined) {
         self.observation.examined = Some(examined);
@@ -71,6 +111,9 @@ impl<'a> Invocation<'a> {
         let name = self.command.name;
         let has_statements = matches!(name, "update" | "delete" | "bulkWrite");
         let has_collection = self.collection.is_some();
+        // Without its cursor a getMore reaches no collection.
+        let is_unknown_cursor =
+            name == "getMore" && outcome.failure.is_some_and(|failure| failure.code() == ErrorCode::CURSOR_NOT_FOUND);
         let entry = Entry {
             op: operation_name(name),
             log_type: "command",
@@ -86,7 +129,10 @@ impl<'a> Invocation<'a> {
             outcome,
             locking: Locking::of(name, has_collection),
             // Statements have entries of their own.
-            is_profiled: has_collection && !has_statements && !matches!(name, "killCursors" | "profile"),
+            is_profiled: has_collection
+                && !has_statements
+                && !is_unknown_cursor
+                && !matches!(name, "killCursors" | "profile"),
         };
         self.service.profiler.note(self, &entry);
     }

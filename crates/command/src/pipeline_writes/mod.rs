@@ -19,7 +19,7 @@ pub(crate) struct PipelineWrite {
 impl PipelineWrite {
     /// Checks the target of a pipeline with strings in that order; `explain` does too.
     /// # Errors
-    /// `InvalidNamespace`; `CommandNotSupported` for a collection of sessions; `CommandNotSupportedOnView`; 17152 for a
+    /// 31321 and 31320 for a database of the server's; `InvalidNamespace`; `CommandNotSupported` for a collection of sessions; `CommandNotSupportedOnView`; 17152 for a
     /// capped collection; 7268700 and 7406103 for what is no time series, or another one than the stage says; 51183 where
     /// no unique index says which documents belong together.
     pub(crate) fn new(invocation: &Invocation<'_>, stage: WriteStage, strings: &StringOrder) -> Result<Self> {
@@ -28,6 +28,7 @@ impl PipelineWrite {
             WriteStage::Merge(merge) => ("$merge", merge.database.as_deref(), merge.collection.as_str()),
         };
         let database = database.unwrap_or(invocation.request.database);
+        stage.check_database(database)?;
         let target = Namespace::new(database, collection)?;
         target.check_length().map_err(|failure| {
             Failure::new(ErrorCode::ILLEGAL_OPERATION, format!("error with target namespace: {}", failure.message()))

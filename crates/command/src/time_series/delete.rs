@@ -64,6 +64,10 @@ pub(crate) fn find_and_remove_instead(
     if statement.sort.is_some() {
         return refuse("a sort");
     }
+    if invocation.retryable_write().is_some() {
+        // The write of the bucket has no room for the answer, which a retry gets.
+        return Err(Failure::not_supported_yet("a retryable findAndModify of a time series"));
+    }
     let scope = match &statement.strings {
         Some(strings) => Arc::new(scope.with_strings(strings)),
         None => Arc::clone(scope),

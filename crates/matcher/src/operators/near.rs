@@ -100,7 +100,8 @@ pub(crate) fn check(root: &Expression) -> Result<()> {
     Ok(())
 }
 
-fn holds_near(expression: &Expression) -> bool {
+/// Whether a search by distance stands somewhere.
+pub(crate) fn holds_near(expression: &Expression) -> bool {
     match expression {
         Expression::Near { .. } => true,
         Expression::And(children) | Expression::Or(children) | Expression::Nor(children) => {

@@ -25,7 +25,7 @@ pub(crate) use index_bounds::{IndexBounds, names_array_index};
 pub(crate) use intervals::{Edge, IntervalRef, Intervals};
 pub(crate) use key_ranges::{KeyRanges, RangeRef};
 pub(crate) use key_window::KeyWindow;
-pub(crate) use near_plan::is_near;
+use near_plan::is_near;
 pub(crate) use text_plan::names_text;
 
 use crate::AllowedIndexes;
@@ -235,7 +235,7 @@ impl Builder<'_> {
         if is_near(self.query) {
             return self.near();
         }
-        if is_never(root) {
+        if matches!(root, Expression::AlwaysFalse) {
             return Ok(Found { stage: Box::new(Eof { number: self.number() }), order: Order::AsAsked });
         }
         match self.hint() {
@@ -255,7 +255,11 @@ impl Builder<'_> {
                     return Ok(distinct);
                 }
                 let candidate = Candidate::new(&index, predicates_of(root), self.query.sort.as_ref(), strings);
-                if matches!(index.kind.answers(), Answers::ByPath { .. }) && !candidate.bounds.is_narrowed() {
+                // Other indexes are walked as a whole where the query has no bounds there, or asks for documents that a
+                // partial one leaves out. MongoDB refuses that for these, whose keys are not all of one path.
+                let is_served =
+                    candidate.bounds.is_narrowed() && choose::takes_all(&index, predicates_of(root), strings);
+                if matches!(index.kind.answers(), Answers::ByPath { .. }) && !is_served {
                     if let Some(alternatives) = or_plan::of_predicates(&[index], predicates_of(root), strings) {
                         return Ok(self.or_scan(alternatives));
                     }
@@ -464,17 +468,6 @@ impl Builder<'_> {
 
 /// Most bytes of a filter that a refusal shows.
 const TOLD_BYTES_MAX: usize = 64 << 10;
-
-/// Whether a filter is known to match nothing.
-fn is_never(expression: &Expression) -> bool {
-    match expression {
-        Expression::AlwaysFalse => true,
-        Expression::In { values, regexes, .. } => values.is_empty() && regexes.is_empty(),
-        Expression::And(children) => children.iter().any(is_never),
-        Expression::Or(children) => !children.is_empty() && children.iter().all(is_never),
-        _ => false,
-    }
-}
 
 /// The `_id` that the filter asks for, if it asks for nothing else.
 fn looked_up_id(expression: &Expression) -> Option<&Value> {

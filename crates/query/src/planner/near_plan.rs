@@ -11,7 +11,7 @@ use bunko_matcher::Expression;
 use std::sync::Arc;
 
 /// Whether a query searches by distance.
-pub(crate) fn is_near(query: &FindQuery) -> bool {
+pub(super) fn is_near(query: &FindQuery) -> bool {
     query.near.is_some() || predicates_of(query.filter.root()).iter().any(|one| matches!(one, Expression::Near { .. }))
 }
 

@@ -6,7 +6,7 @@ use crate::QueryScope;
 use crate::find_query::{FindQuery, Hint};
 use crate::planner::names_text;
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Value, ValueRef};
-use bunko_catalog::{Outcome as Answer, Verdict};
+use bunko_catalog::{Did, Image, Outcome as Answer, Verdict};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::check_document_bytes;
 use bunko_update::{Outcome, ParseContext, Targets, Update};
@@ -72,6 +72,13 @@ pub enum Returning {
     After,
 }
 
+impl Returning {
+    /// What an update that returns this has done.
+    fn done(self) -> Did {
+        Did::Updated(if self == Self::After { Image::After } else { Image::Before })
+    }
+}
+
 /// What findAndModify did.
 #[derive(Clone, Debug, Default)]
 pub struct FindAndModifyOutcome {
@@ -101,7 +108,11 @@ impl Writes<'_> {
                 let scope = Arc::clone(&self.scope);
                 let changes = self.change_matching(&wanted, Targets::One, &mut |document, position| {
                     value = Some(projected.apply(document, position)?);
-                    note_answer(&scope, || Answer::Returned { value: value.clone(), upserted: None });
+                    note_answer(&scope, || Answer::Returned {
+                        value: value.clone(),
+                        upserted: None,
+                        did: Some(Did::Removed),
+                    });
                     Ok(Verdict::Delete)
                 })?;
                 outcome.is_found = changes.matched > 0;
@@ -135,6 +146,7 @@ impl Writes<'_> {
             note_answer(&scope, || Answer::Returned {
                 value: inserted.clone(),
                 upserted: document.get("_id").map(ValueRef::to_value),
+                did: Some(modification.returning.done()),
             });
             Ok(())
         };
@@ -148,7 +160,11 @@ impl Writes<'_> {
                     _ => document,
                 };
                 value = Some(projected.apply(returned, position)?);
-                note_answer(&scope, || Answer::Returned { value: value.clone(), upserted: None });
+                note_answer(&scope, || Answer::Returned {
+                    value: value.clone(),
+                    upserted: None,
+                    did: Some(modification.returning.done()),
+                });
                 Ok(match next {
                     Outcome::Unchanged => Verdict::Keep,
                     Outcome::Changed(next) => verdict(&update, next, delta),

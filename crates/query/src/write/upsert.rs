@@ -6,7 +6,7 @@ use bunko_bson::{DocumentRef, Value, ValueRef, order};
 use bunko_catalog::Order;
 use bunko_catalog::stored_document::{self, EmptyTimestamps};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_matcher::{Expression, Filter};
+use bunko_matcher::Filter;
 use bunko_update::{ApplyContext, Insertion, Outcome, Update};
 use std::sync::Arc;
 
@@ -72,23 +72,11 @@ impl Writes<'_> {
 /// # Errors
 /// `QueryFeatureNotAllowed`.
 pub(super) fn check_filter(filter: &Filter, upsert: Upsert) -> Result<()> {
-    if upsert == Upsert::No || !holds_expr(filter.root()) {
+    if upsert == Upsert::No || !filter.holds_expr() {
         return Ok(());
     }
     let message = "$expr is not allowed in the query predicate for an upsert";
     Err(Failure::new(ErrorCode::QUERY_FEATURE_NOT_ALLOWED, message))
-}
-
-/// Whether `$expr` stands somewhere, which it may wherever a whole document is asked.
-fn holds_expr(expression: &Expression) -> bool {
-    match expression {
-        Expression::Expr(_) => true,
-        Expression::And(children) | Expression::Or(children) | Expression::Nor(children) => {
-            children.iter().any(holds_expr)
-        }
-        Expression::Not(child) => holds_expr(child),
-        _ => false,
-    }
 }
 
 /// Whether the filter's equalities are the very key that somebody else has inserted.

@@ -211,7 +211,16 @@ fn predicate() -> impl Strategy<Value = String> {
 
 pub fn filter() -> impl Strategy<Value = String> {
     let list = |name: &'static str, parts: Vec<String>| format!("{{{name}: [{}]}}", parts.join(", "));
-    predicate().prop_recursive(3, 8, 3, move |inner| {
+    let constant = prop::sample::select(vec![
+        "{$alwaysTrue: 1}",
+        "{$alwaysFalse: 1}",
+        "{a: {$nin: []}}",
+        "{$expr: {$eq: [1, 1]}}",
+        "{$expr: {$eq: ['$$NOW', 1]}}",
+        "{a: {$elemMatch: {$in: []}}}",
+    ]);
+    let leaf = prop_oneof![12 => predicate(), 1 => constant.prop_map(str::to_owned)];
+    leaf.prop_recursive(3, 8, 3, move |inner| {
         prop_oneof![
             4 => vec(inner.clone(), 1..4).prop_map(move |parts| list("$and", parts)),
             3 => vec(inner.clone(), 1..4).prop_map(move |parts| list("$or", parts)),

@@ -3,7 +3,7 @@
 use super::super::{Stages, lookup};
 use super::{Merge, Merging, WhenMatched, WhenNotMatched, is_root};
 use crate::stage_fields::StageFields;
-use crate::{Environment, Pipeline};
+use crate::{Environment, Pipeline, WriteStage};
 use bunko_bson::{ArrayRef, DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::FieldPath;
@@ -12,8 +12,6 @@ use std::sync::Arc;
 const FIELDS: &[&str] = &["into", "on", "let", "whenMatched", "whenNotMatched"];
 /// The stages of an update's pipeline.
 const UPDATE_STAGES: &[&str] = &["$addFields", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"];
-/// Databases that nobody merges into.
-const INTERNAL: &[&str] = &["admin", "config", "local"];
 
 fn failure(code: i32, message: impl Into<String>) -> Failure {
     Failure::new(ErrorCode(code), message)
@@ -42,10 +40,11 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
     if merge.collection.starts_with("system.") {
         return Err(failure(31319, format!("Cannot $merge to special collection: {}", merge.collection)));
     }
-    if let Some(database) = merge.database.as_deref().filter(|database| INTERNAL.contains(database)) {
-        return Err(failure(31320, format!("Cannot $merge to internal database: {database}")));
+    let merge = Arc::new(merge);
+    if let Some(database) = &merge.database {
+        WriteStage::Merge(Arc::clone(&merge)).check_database(database)?;
     }
-    Ok(vec![Box::new(Merging(Arc::new(merge)))])
+    Ok(vec![Box::new(Merging(merge))])
 }
 
 fn parse_document(specification: DocumentRef<'_>, environment: &Environment) -> Result<Merge> {

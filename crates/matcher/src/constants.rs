@@ -1,0 +1,184 @@
+//! Constant conditions, which are folded out of the filters of plans and stages before a plan is made: a branch of an `$or` that
+//! never matches would need an index of its own, and an `$and` with one never matches at all.
+//!
+//! MongoDB folds its filters at the same place, once all of the filter is parsed. So a branch that is dropped may hide what its
+//! evaluation would fail with, but nothing that its parsing refuses.
+
+use crate::expression::Expression;
+
+/// A filter without its constant conditions; a filter that is one as a whole becomes [`Expression::AlwaysTrue`],
+/// [`Expression::AlwaysFalse`] or the empty filter.
+pub(crate) fn folded(root: Expression) -> Expression {
+    // Most filters have none, and are not taken apart.
+    if holds_constant(&root) { fold(root) } else { root }
+}
+
+fn holds_constant(expression: &Expression) -> bool {
+    match expression {
+        Expression::And(children) | Expression::Or(children) | Expression::Nor(children) => {
+            children.iter().any(|child| is_empty(child) || holds_constant(child))
+        }
+        Expression::Not(child) => is_empty(child) || holds_constant(child),
+        other => truth(other).is_some(),
+    }
+}
+
+/// Whether an expression is the empty filter.
+fn is_empty(expression: &Expression) -> bool {
+    matches!(expression, Expression::And(children) if children.is_empty())
+}
+
+fn fold(expression: Expression) -> Expression {
+    match expression {
+        Expression::And(children) => match undecided(children, false) {
+            Some(children) => Expression::and(children),
+            None => Expression::AlwaysFalse,
+        },
+        Expression::Or(children) => match undecided(children, true) {
+            Some(children) if children.is_empty() => Expression::AlwaysFalse,
+            Some(children) => Expression::or(children),
+            None => Expression::AlwaysTrue,
+        },
+        Expression::Nor(children) => match undecided(children, true) {
+            Some(children) if children.is_empty() => Expression::AlwaysTrue,
+            Some(children) => Expression::nor(children),
+            None => Expression::AlwaysFalse,
+        },
+        Expression::Not(child) => {
+            let child = fold(*child);
+            truth_of_folded(&child).map_or_else(|| Expression::not(child), |is_true| constant(!is_true))
+        }
+        other => truth(&other).map_or(other, constant),
+    }
+}
+
+/// The folded children that are no constants; `None` where one of them has the truth that decides the whole list.
+fn undecided(children: Vec<Expression>, decisive: bool) -> Option<Vec<Expression>> {
+    let mut kept = Vec::with_capacity(children.len());
+    for child in children {
+        let child = fold(child);
+        match truth_of_folded(&child) {
+            Some(is_true) if is_true == decisive => return None,
+            Some(_) => {}
+            None => kept.push(child),
+        }
+    }
+    Some(kept)
+}
+
+fn constant(is_true: bool) -> Expression {
+    if is_true { Expression::AlwaysTrue } else { Expression::AlwaysFalse }
+}
+
+/// As [`truth`], of an expression that has been folded: constants are not inside of it any more.
+fn truth_of_folded(expression: &Expression) -> Option<bool> {
+    match expression {
+        Expression::AlwaysTrue => Some(true),
+        Expression::AlwaysFalse => Some(false),
+        other => is_empty(other).then_some(true),
+    }
+}
+
+/// What an expression says of every document; `None` if that depends on the document.
+fn truth(expression: &Expression) -> Option<bool> {
+    match expression {
+        Expression::AlwaysTrue => Some(true),
+        Expression::AlwaysFalse => Some(false),
+        Expression::In { values, regexes, .. } if values.is_empty() && regexes.is_empty() => Some(false),
+        Expression::Expr(expr) => expr.predicate.constant(),
+        Expression::And(children) => truth_of_list(children, false),
+        Expression::Or(children) => truth_of_list(children, true),
+        Expression::Nor(children) => truth_of_list(children, true).map(|is_true| !is_true),
+        Expression::Not(child) => truth(child).map(|is_true| !is_true),
+        // An element still has to be there where the condition is always true.
+        Expression::ElemMatchObject { filter: inner, .. } | Expression::ElemMatchValue { condition: inner, .. } => {
+            truth(inner).filter(|is_true| !is_true)
+        }
+        _ => None,
+    }
+}
+
+/// What a list says of every document, which one child of the `decisive` truth decides.
+fn truth_of_list(children: &[Expression], decisive: bool) -> Option<bool> {
+    let mut whole = Some(!decisive);
+    for child in children {
+        match truth(child) {
+            Some(is_true) if is_true == decisive => return Some(decisive),
+            Some(_) => {}
+            None => whole = None,
+        }
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Filter;
+    use bunko_bson::{DocumentBuf, ValueRef};
+    use bunko_testkit::shell;
+
+    const LEAVES: &[&str] = &[
+        "{a: 1}",
+        "{a: {$ne: 1}}",
+        "{}",
+        "{$alwaysTrue: 1}",
+        "{$alwaysFalse: 1}",
+        "{a: {$in: []}}",
+        "{a: {$nin: []}}",
+        "{a: {$not: {$nin: []}}}",
+        "{a: {$elemMatch: {$in: []}}}",
+        "{a: {$elemMatch: {$nin: []}}}",
+        "{a: {$elemMatch: {b: {$in: []}}}}",
+    ];
+
+    const DOCUMENTS: &[&str] = &["{}", "{a: 1}", "{a: []}", "{a: [1, 2]}", "{a: [{b: 1}]}"];
+
+    fn document(text: &str) -> DocumentBuf {
+        shell::parse_document(text).expect("a document")
+    }
+
+    fn planned(filter: &DocumentBuf) -> Filter {
+        let compiler = crate::parse::NoExpr { strings: bunko_bson::StringOrder::BYTES, operation: None };
+        Filter::parse_for_plan(filter.as_ref(), &compiler).expect("a filter")
+    }
+
+    /// Lists of each of `firsts` and each of the leaves.
+    fn lists(firsts: &[String]) -> Vec<String> {
+        let of = |name: &str, first: &String| {
+            LEAVES.iter().map(|second| format!("{{{name}: [{first}, {second}]}}")).collect::<Vec<_>>()
+        };
+        let names = ["$and", "$or", "$nor"];
+        names.iter().flat_map(|name| firsts.iter().flat_map(|first| of(name, first))).collect()
+    }
+
+    #[test]
+    fn folded_filters_match_the_same_documents_and_hold_no_constants() {
+        let leaves: Vec<String> = LEAVES.iter().map(|&leaf| leaf.to_owned()).collect();
+        let pairs = lists(&leaves);
+        let deep = lists(&pairs);
+        let documents: Vec<_> = DOCUMENTS.iter().map(|text| document(text)).collect();
+        for text in leaves.iter().chain(&pairs).chain(&deep) {
+            let source = document(text);
+            let (folded, whole) = (planned(&source), Filter::parse(source.as_ref()).expect("a filter"));
+            let root = folded.root();
+            assert!(
+                matches!(root, Expression::AlwaysTrue | Expression::AlwaysFalse) || !holds_constant(root),
+                "{text}: {root:?}"
+            );
+            for subject in &documents {
+                let matches = |filter: &Filter| filter.try_matches(subject.as_ref()).expect("no expressions");
+                assert_eq!(matches(&folded), matches(&whole), "{text} of {subject:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn constants_are_folded_only_in_filters_that_are_planned() {
+        let source = document("{$or: [{a: 1}, {b: {$in: []}}]}");
+        let print = |filter: Filter| shell::print(ValueRef::Document(filter.to_document().as_ref()));
+        assert_eq!(print(planned(&source)), "{a: {$eq: 1}}");
+        let other = Filter::parse(source.as_ref()).expect("a filter");
+        assert_eq!(print(other), "{$or: [{a: {$eq: 1}}, {$alwaysFalse: 1}]}");
+    }
+}
