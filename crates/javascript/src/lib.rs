@@ -6,8 +6,8 @@
 //! them (`prelude.js`), and nothing else: no file, no socket, no other operation.
 //!
 //! A script may stay for hours inside one function of the engine that never asks whether to go on: `normalize`, a sort, a proxy with
-//! many keys. So the engine runs in a worker ([`worker`]), which can be killed whatever it does. The server starts
-//! it from its own program ([`Workers`]), sends the calls there and waits ([`client`]).
+//! many keys. So the engine runs in a worker (`worker.rs`), which can be killed whatever it does. The server starts
+//! it from its own program ([`Workers`]), sends the calls there and waits (`client.rs`).
 //!
 //! **Invariant:** a script runs for a thread of its operation's own, never for one that serves others ([`Scripts::admit`]).
 //! **Invariant:** an operation that has to stop stops within moments, whatever its script does.

@@ -346,7 +346,8 @@ mod tests {
     #[test]
     fn an_operation_that_begins_to_hold_much_draws_first_and_may_wait() {
         let limits = limits();
-        let waits = |operation: &mut HeldMemory, bytes: u64| operation.check(bytes as usize, true).expect("it may wait");
+        let waits =
+            |operation: &mut HeldMemory, bytes: u64| operation.check(bytes as usize, true).expect("it may wait");
         let holding = |kept| {
             let mut operation = HeldMemory::new(limits.clone());
             operation.kept = kept;

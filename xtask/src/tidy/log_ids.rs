@@ -1,10 +1,14 @@
-//! An id in the log means one thing, for operators who watch for it: all lines with that id have one component.
+//! An id in the log means one thing, for operators who watch for it: all lines with an id of Bunko's own have one component. Larger ids
+//! are those of mongod's lines, some of which come from several components.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::findings::Findings;
 use crate::source_tree;
+
+/// Ids below are Bunko's own.
+const OWN_IDS: u64 = 1000;
 
 /// Components by id.
 type Components = BTreeMap<u64, BTreeSet<String>>;
@@ -21,10 +25,10 @@ pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
 fn collect(text: &str, components: &mut Components) {
     let lines = text.split("target: \"").skip(1).filter_map(|rest| {
         let (component, rest) = rest.split_once("\", id = ")?;
-        let digits = rest.find(|character: char| !character.is_ascii_digit())?;
-        Some((component, rest[..digits].parse().ok()?))
+        let end = rest.find(|character: char| !character.is_ascii_digit() && character != '_')?;
+        Some((component, rest[..end].replace('_', "").parse::<u64>().ok()?))
     });
-    for (component, id) in lines {
+    for (component, id) in lines.filter(|(_, id)| *id < OWN_IDS) {
         components.entry(id).or_default().insert(component.to_owned());
     }
 }
@@ -45,7 +49,8 @@ mod tests {
     fn an_id_of_two_components_is_found() {
         let mut components = Components::new();
         collect(r#"info!(target: "A", id = 7, "x"); warn!(target: "B", id = 7, "y");"#, &mut components);
-        collect(r#"warn!(target: "B", id = 8, "z"); warn!(target: "B", id = 8, "z");"#, &mut components);
+        collect(r#"warn!(target: "B", id = 8, "z"); warn!(target: "C", id = 4_757, "z");"#, &mut components);
+        collect(r#"warn!(target: "D", id = 4_757, "of mongod");"#, &mut components);
         let mut findings = Findings::default();
         compare(&components, &mut findings);
         assert_eq!(findings.failures, ["lines of A and B have the log's id 7: an id means one thing"]);
