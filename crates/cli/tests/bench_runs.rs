@@ -167,21 +167,21 @@ fn stop_most_of_the_time(run: &Child, time: Duration) {
     }
 }
 
-/// A control group whose processes get a tenth of one processor; removed when dropped.
-struct TenthOfAProcessor(PathBuf);
+/// A control group whose processes get 4 % of one processor, less than a server on a busy machine has; removed when dropped.
+struct SmallQuota(PathBuf);
 
-impl TenthOfAProcessor {
+impl SmallQuota {
     /// # Errors
     /// Why there can be none.
     fn new() -> Result<Self, String> {
         let v1 = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"].map(Path::new);
         let v2 = Path::new("/sys/fs/cgroup");
         if let Some(root) = v1.into_iter().find(|root| root.join("tasks").exists()) {
-            return Self::make(root, &[("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "10000")]);
+            return Self::make(root, &[("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "4000")]);
         }
         let delegated = fs::read_to_string(v2.join("cgroup.subtree_control")).unwrap_or_default();
         if delegated.split_whitespace().any(|controller| controller == "cpu") {
-            return Self::make(v2, &[("cpu.max", "10000 100000")]);
+            return Self::make(v2, &[("cpu.max", "4000 100000")]);
         }
         Err("no control group with a cpu controller".to_owned())
     }
@@ -205,7 +205,7 @@ impl TenthOfAProcessor {
     }
 }
 
-impl Drop for TenthOfAProcessor {
+impl Drop for SmallQuota {
     fn drop(&mut self) {
         // A group is removed by rmdir alone, once its last process is gone.
         let _ = fs::remove_dir(&self.0);
@@ -215,7 +215,7 @@ impl Drop for TenthOfAProcessor {
 #[test]
 fn a_quota_on_the_generator_is_found_out() {
     let _alone = alone();
-    let group = match TenthOfAProcessor::new() {
+    let group = match SmallQuota::new() {
         Ok(group) => group,
         Err(reason) => return eprintln!("SKIPPED: no CPU quota can be set here: {reason}"),
     };
