@@ -25,7 +25,7 @@ struct Known {
 }
 
 impl KnownRights {
-    /// All actions that the user may do on a collection.
+    /// All actions that the user may take on a collection.
     pub fn on(&mut self, authorization: &Authorization, database: &str, collection: &str) -> ActionSet {
         let is_it = |known: &&Known| *known.collection == *collection && *known.database == *database;
         if let Some(known) = self.known.iter().find(is_it) {

@@ -62,7 +62,7 @@ impl LoggedIn {
         })
     }
 
-    /// All actions that the user may do on a collection. The results for the connection's recent collections are
+    /// All actions that the user may take on a collection. The results for the connection's recent collections are
     /// cached.
     pub fn rights_on(&mut self, database: &str, collection: &str) -> ActionSet {
         self.known.on(&self.authorization, database, collection)

@@ -148,7 +148,7 @@ pub(crate) fn offer_in_hello(invocation: &mut Invocation<'_>, reply: &mut Writer
         return Ok(());
     };
     let exchange = exchange(&Fields::new("saslStart", first))?;
-    // No answer makes the client choose a mechanism that the user has.
+    // If the server does not answer here, the client chooses a mechanism that the user has.
     if let Ok(message) = ClientFirst::parse(&payload)
         && !offered(invocation.service, &Name::new(message.user, database))?.contains(&mechanism.name())
     {

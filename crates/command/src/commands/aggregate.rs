@@ -366,7 +366,7 @@ struct Sourced {
     write: Option<(PipelineWrite, Environment)>,
 }
 
-/// The stages behind a source stage. A source stage has no indexes, so a hint is ignored, as in MongoDB.
+/// The stages after a source stage. A source stage has no indexes, so a hint is ignored, as in MongoDB.
 /// # Errors
 /// MongoDB's codes for malformed options, stages and expressions.
 pub(super) fn behind_source(

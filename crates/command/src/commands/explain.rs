@@ -476,7 +476,7 @@ fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, field
         let shape = shape_of(fields.command, invocation.request.database, fields.body);
         reply.append("queryShapeHash", ShapeHash::of(&shape).to_string().as_str());
     }
-    // Leaves room for the fields behind `command`.
+    // Leaves room for the fields that follow `command`.
     if reply.len_bytes() + fields.body.len_bytes() <= MAX_USER_DOCUMENT_BYTES - (64 << 10) {
         reply.begin_document("command").extend(fields.body);
         if fields.body.get("$db").is_none() {

@@ -85,7 +85,7 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
     if let Some((count, failure)) =
         retries.begin_inserts((0..storable.documents.len()).map(|index| storable.position(index)))
     {
-        // In an unordered insert the documents behind the failed one fail with it.
+        // In an unordered insert the documents after the failed one fail too.
         let last = if order == Order::Ordered { count + 1 } else { storable.documents.len() };
         if order == Order::Ordered {
             refused.clear();

@@ -78,7 +78,7 @@ pub(crate) fn prepare(
     let sent = Pipeline::parse(stages, alone);
     let parsed = match (&resolved, namespace) {
         (Some(resolved), Some(namespace)) if resolved.views_count > 0 => {
-            // Stages over a time series follow the stage that unpacks buckets, so `$geoNear` cannot be the first one.
+            // Over a time series the stages come after the one that unpacks buckets, so `$geoNear` need not be first.
             if let Err(failure) = sent
                 && failure.code() != GEO_NEAR_NOT_FIRST
             {

@@ -119,7 +119,7 @@ impl<'a> Fields<'a> {
                         fields.given.push((set.name, set.value));
                     }
                 }
-                // Read after the loop: the fields of `u` come first, even if `u` stands behind `i`.
+                // Read after the loop: the fields of `u` come first, even if `u` stands after `i`.
                 "i" => {}
                 "b" => {
                     let message = "deltas inside binary values are not supported";

@@ -295,7 +295,7 @@ impl<'i> BulkWrite<'i> {
             if let Some((count, failure)) =
                 self.retries.begin_inserts(positions.iter().map(|position| first + position))
             {
-                // In an unordered command the documents behind the failed one fail with it.
+                // In an unordered command the documents after the failed one fail too.
                 let refused = if self.order == Order::Ordered { 1 } else { positions.len() - count };
                 failures.extend(positions[count..].iter().take(refused).map(|position| (*position, failure.clone())));
                 storable.truncate(count);

@@ -163,7 +163,7 @@ fn array_diff(before: ArrayRef<'_>, after: ArrayRef<'_>) -> DocumentBuf {
     diff
 }
 
-/// Values with fields ordered by name, because a delta may leave another order behind.
+/// Values with fields ordered by name, because a delta may produce another order.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![Just(Value::Null), (0..3_i32).prop_map(Value::Int32), Just(Value::String("x".to_owned()))];
     leaf.prop_recursive(4, 24, 4, |inner| {
