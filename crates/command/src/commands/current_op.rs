@@ -41,8 +41,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             index += 1;
         }
     }
-    // Idle sessions are listed even without `$all`, as in MongoDB, because they hold resources. Their users are not
-    // known here, so a client that sees only its own operations gets none of them.
+    // Idle sessions are listed even without `$all`, as in MongoDB, because they hold resources. They do not show their
+    // users, so a client that sees only its own operations gets none of them.
     let idle = if asker.is_none() { describe_idle_sessions(invocation.service) } else { Vec::new() };
     for described in idle {
         if filter.try_matches(described.as_ref())? {
