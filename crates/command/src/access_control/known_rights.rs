@@ -1,18 +1,19 @@
-//! What a user may do on the collections that their connection named last.
+//! Cache of a user's rights on the collections that the connection named most recently.
 
 use bunko_access::{ActionSet, Authorization};
 
-/// Collections that one connection's rights are kept of.
+/// Most collections in the cache of one connection.
 const KNOWN_MAX: usize = 8;
-/// Bytes of the names that are kept. No collection has longer ones, but whoever asks may have made them up.
+/// Longest name that is cached, in bytes of database and collection. No collection has a longer name, but a client can
+/// ask for one.
 const NAME_BYTES_MAX: usize = 255;
 
-/// The rights of one user on single collections, each found out once. It is dropped with the user's [`Authorization`], so
-/// that it never outlives a change of users or roles.
+/// The rights of one user on single collections. The cache is dropped with the user's [`Authorization`], so it never
+/// outlives a change of users or roles.
 #[derive(Debug, Default)]
 pub(crate) struct KnownRights {
     known: Vec<Known>,
-    /// Which one makes room for the next, once there are [`KNOWN_MAX`].
+    /// The entry that is replaced next, once there are [`KNOWN_MAX`].
     oldest: usize,
 }
 
@@ -24,7 +25,7 @@ struct Known {
 }
 
 impl KnownRights {
-    /// All actions that are allowed on a collection.
+    /// All actions that the user may take on a collection.
     pub fn on(&mut self, authorization: &Authorization, database: &str, collection: &str) -> ActionSet {
         let is_it = |known: &&Known| *known.collection == *collection && *known.database == *database;
         if let Some(known) = self.known.iter().find(is_it) {

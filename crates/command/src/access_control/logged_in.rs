@@ -1,4 +1,4 @@
-//! Who a connection is logged in as, and what that allows.
+//! The user that a connection is logged in as, and the rights of that user.
 
 use super::KnownRights;
 use super::roles::all_inherited;
@@ -12,32 +12,32 @@ use std::iter;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// A user who has proved to be who they are.
+/// A user who has proved their identity.
 #[derive(Debug)]
 pub(crate) struct LoggedIn {
     pub name: Name,
-    /// Whose their sessions are.
+    /// Digest of the name, by which the user's sessions are found.
     pub digest: Digest,
-    /// The user's own id: another user of that name has another.
+    /// The `userId` of the user's document. A user who is dropped and created again has another one.
     pub id: Option<Arc<[u8]>>,
-    /// What they may do, as of `generation`.
+    /// Privileges as of `generation`.
     pub privileges: Arc<[Privilege]>,
-    /// The same, in the form that commands are held against.
+    /// The privileges in the form that commands are checked against.
     pub authorization: Authorization,
     known: KnownRights,
-    /// All roles, with those that others bring.
+    /// All roles, including inherited ones.
     pub roles: Vec<Name>,
-    /// The same, as `$$USER_ROLES` has them.
+    /// All roles as documents, for `$$USER_ROLES`.
     pub role_documents: Arc<ArrayBuf>,
-    /// Those of the user and of each role that have any.
+    /// Authentication restrictions of the user and of each role that has any.
     restrictions: Vec<Restrictions>,
     generation: u64,
 }
 
 impl LoggedIn {
-    /// Reads what a user may do whose document is `user`.
+    /// Reads the rights of the user whose document is `user`.
     /// # Errors
-    /// Where roles cannot be read.
+    /// Errors of reading roles.
     pub fn read(service: &Service, name: &Name, user: DocumentRef<'_>, generation: u64) -> Result<Self> {
         let roles = all_inherited(&service.catalog, &names_of(user, "roles", "role"))?;
         let mut privileges = Vec::new();
@@ -62,24 +62,25 @@ impl LoggedIn {
         })
     }
 
-    /// All that they may do on a collection, which is found out once for those that the connection names often.
+    /// All actions that the user may take on a collection. The results for the connection's recent collections are
+    /// cached.
     pub fn rights_on(&mut self, database: &str, collection: &str) -> ActionSet {
         self.known.on(&self.authorization, database, collection)
     }
 
-    /// What the user of that name may do now; `None` where there is none.
+    /// The current rights of the user of that name; `None` if there is no such user.
     /// # Errors
-    /// Where it cannot be read.
+    /// Errors of reading users and roles.
     pub fn of(service: &Service, name: &Name) -> Result<Option<Self>> {
         let generation = service.access.generation();
         let Some(user) = find_user(&service.catalog, name)? else { return Ok(None) };
         Self::read(service, name, user.as_ref(), generation).map(Some)
     }
 
-    /// The same as of now, where users or roles may have changed since; `None` where the user is gone, or may not log in
-    /// from that address any more.
+    /// The user with current rights, read again if users or roles may have changed since. `None` if the user was
+    /// dropped or may no longer log in from that address.
     /// # Errors
-    /// Where they cannot be read.
+    /// Errors of reading users and roles.
     pub fn renewed(self, service: &Service, source: Option<IpAddr>) -> Result<Option<Self>> {
         if self.is_current(service) {
             return Ok(Some(self));
@@ -92,17 +93,18 @@ impl LoggedIn {
         Ok(now)
     }
 
-    /// Whether all restrictions are met by an address; at a Unix domain socket there is none.
+    /// Whether an address meets all restrictions. A client of a Unix domain socket has no address.
     pub fn may_come_from(&self, source: Option<IpAddr>) -> bool {
         self.restrictions.iter().all(|restrictions| restrictions.are_met_by(source))
     }
 
-    /// Whether [`Self::renewed`] has nothing to do.
+    /// Whether the rights are of the current generation, so that [`Self::renewed`] has nothing to read.
     pub fn is_current(&self, service: &Service) -> bool {
         service.access.generation() == self.generation
     }
 }
 
+/// A role as `$$USER_ROLES` shows it.
 /// Source: MongoDB manual, "USER_ROLES", whose examples have these three fields.
 fn role_document(role: &Name) -> DocumentBuf {
     let Name { database, name, .. } = role;

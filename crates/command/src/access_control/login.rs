@@ -1,6 +1,6 @@
-//! Logging in by SCRAM: `saslStart`, `saslContinue`, and the first message that `hello` may carry.
+//! Login by SCRAM: `saslStart`, `saslContinue`, and the first message that `hello` may carry.
 //!
-//! Whoever is refused hears that authentication failed, and nothing else. The log says why.
+//! A refused client learns only that authentication failed. The log says why.
 
 use super::logged_in::LoggedIn;
 use super::users::find_user;
@@ -17,9 +17,9 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use std::fmt;
 use std::sync::atomic::Ordering;
 
-/// The only conversation that a connection has at a time.
+/// Id of a connection's conversation: a connection has one at a time.
 const CONVERSATION_ID: i32 = 1;
-/// What stands for the credentials of a user whom a certificate names.
+/// Key in `credentials` of a user who is known by a certificate.
 pub(crate) const EXTERNAL: &str = "external";
 /// Random bytes of a nonce.
 const NONCE_BYTES: usize = 24;
@@ -35,11 +35,11 @@ pub(crate) struct Login {
 enum Stage {
     /// The client's proof comes next.
     Challenged(Conversation),
-    /// The client has proved who it is, and has only to say so once more.
+    /// The client has proved who it is; an empty message from it ends the conversation.
     Proved(Box<LoggedIn>),
 }
 
-/// Whether the client wants one empty exchange at the end.
+/// Whether the client asked for an empty exchange at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LastExchange {
     Empty,
@@ -52,7 +52,7 @@ impl fmt::Debug for Login {
     }
 }
 
-/// What a step of a conversation answers.
+/// The reply to one message of a conversation.
 struct Step {
     is_done: bool,
     payload: String,
@@ -62,9 +62,9 @@ pub(super) fn failed() -> Failure {
     Failure::new(ErrorCode::AUTHENTICATION_FAILED, "Authentication failed.")
 }
 
-/// `saslStart`.
+/// Runs `saslStart`.
 /// # Errors
-/// `AuthenticationFailed`; `MechanismUnavailable`; what is wrong with the fields.
+/// `AuthenticationFailed`; `MechanismUnavailable`; errors of malformed fields.
 pub(crate) fn start_login(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<()> {
     let (body, database) = (invocation.request.body, invocation.request.database);
     let exchange = exchange(invocation)?;
@@ -82,9 +82,9 @@ pub(crate) fn start_login(invocation: &mut Invocation<'_>, reply: &mut Writer<'_
     Ok(())
 }
 
-/// `saslContinue`.
+/// Runs `saslContinue`.
 /// # Errors
-/// `AuthenticationFailed`; `ProtocolError` where no conversation has begun, or another one.
+/// `AuthenticationFailed`; `ProtocolError` without a conversation, or for another conversation id or mechanism.
 pub(crate) fn continue_login(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<()> {
     let protocol = |message| Failure::new(ErrorCode::PROTOCOL_ERROR, message);
     let given = required_value(invocation, "conversationId")?;
@@ -92,7 +92,7 @@ pub(crate) fn continue_login(invocation: &mut Invocation<'_>, reply: &mut Writer
         return Err(invocation.mismatch("conversationId", given, "type 'int'"));
     }
     let payload = payload(invocation)?;
-    // A conversation is worth one answer, right or wrong.
+    // Each answer uses up the conversation; `go_on` puts it back if another message follows.
     let login = invocation.connection.login.take().ok_or_else(|| protocol("No SASL session state found"))?;
     let body = invocation.request.body;
     if number::as_i64_exact(given) != Some(CONVERSATION_ID.into()) {
@@ -107,7 +107,7 @@ pub(crate) fn continue_login(invocation: &mut Invocation<'_>, reply: &mut Writer
     Ok(())
 }
 
-/// The user whose mechanisms a client asks for, as a text or as a document.
+/// The user whose mechanisms the client asks for, given as a string or as a document.
 fn asked_about(invocation: &Invocation<'_>) -> Result<Option<Name>> {
     const FIELD: &str = "saslSupportedMechs";
     match invocation.field(FIELD) {
@@ -124,9 +124,9 @@ fn asked_about(invocation: &Invocation<'_>) -> Result<Option<Name>> {
     }
 }
 
-/// What `hello` says about logging in: which mechanisms a user has, and the answer to a first message that came along.
+/// Appends a user's mechanisms and the answer to a speculative first message to the reply of `hello`.
 /// # Errors
-/// What is wrong with the fields. A login that is refused is not an error of the handshake: the client tries again.
+/// Errors of malformed fields. A refused login is no error of the handshake: the client then logs in by a command.
 pub(crate) fn offer_in_hello(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<()> {
     if let Some(user) = asked_about(invocation)? {
         let names: ArrayBuf = offered(invocation.service, &user)?.into_iter().collect();
@@ -148,7 +148,7 @@ pub(crate) fn offer_in_hello(invocation: &mut Invocation<'_>, reply: &mut Writer
         return Ok(());
     };
     let exchange = exchange(&Fields::new("saslStart", first))?;
-    // The client takes a mechanism that the user has, unless it is answered here.
+    // If the server does not answer here, the client chooses a mechanism that the user has.
     if let Ok(message) = ClientFirst::parse(&payload)
         && !offered(invocation.service, &Name::new(message.user, database))?.contains(&mechanism.name())
     {
@@ -162,7 +162,8 @@ pub(crate) fn offer_in_hello(invocation: &mut Invocation<'_>, reply: &mut Writer
     Ok(())
 }
 
-/// The mechanisms of a user. Those of nobody are all, so that nobody hears who there is.
+/// The mechanisms that a user can log in by. For an unknown user it returns all of them, so that the reply does not
+/// reveal which users exist.
 fn offered(service: &Service, name: &Name) -> Result<Vec<&'static str>> {
     let user = find_user(&service.catalog, name)?;
     let credentials = user.as_ref().and_then(|user| user.as_ref().get("credentials")?.as_document());
@@ -186,7 +187,7 @@ fn start(
     let user = Name::new(first.user.as_str(), database);
     let document = find_user(&service.catalog, &user)?;
     let credential = document.as_ref().and_then(|document| credential_of(mechanism, document.as_ref()));
-    // Also made where it is not needed, so that it takes the same time.
+    // This is computed for known users too, so that both cases take equally long.
     let iterations = service.access.iterations(mechanism).load(Ordering::Relaxed) as u32;
     let pretended =
         ScramCredential::pretended(mechanism, service.access.secret(&service.world), &user.id(), iterations);
@@ -235,7 +236,7 @@ fn go_on(service: &Service, connection: &mut ClientConnection, login: Login, pay
     Ok(Step { is_done: exchange == LastExchange::Skipped, payload: answer })
 }
 
-/// Reads what somebody may do who has proved to be that user, if they may log in from where they are.
+/// Reads the rights of a user who has proved their identity, and checks that they may log in from this address.
 pub(super) fn admitted(
     service: &Service,
     connection: &ClientConnection,
@@ -255,8 +256,8 @@ pub(super) fn admitted(
     Ok(proved)
 }
 
-/// A connection has one user at a time: to log in once more as the same renews what they may do, as another takes a
-/// `logout` before.
+/// Makes `proved` the connection's user. Logging in again as that user renews their rights; another user must wait for
+/// a `logout`.
 pub(super) fn log_in(
     service: &Service,
     connection: &mut ClientConnection,
@@ -287,7 +288,7 @@ pub(super) fn log_refusal(
     note_login(service, connection, user, mechanism, Some(ErrorCode::AUTHENTICATION_FAILED));
 }
 
-/// The same where nobody is known yet, as the mechanism is none that this server has.
+/// Logs a login by a mechanism that this server does not have. The user is not known at that point.
 pub(super) fn log_unavailable(service: &Service, connection: &ClientConnection, database: &str, mechanism: &str) {
     let reason = "the mechanism is unknown or not enabled: there are SCRAM-SHA-256, SCRAM-SHA-1 and MONGODB-X509";
     log_refusal(service, connection, &Name::new("", database), mechanism, reason);
@@ -298,9 +299,9 @@ fn unavailable(mechanism: &str) -> Failure {
     Failure::new(ErrorCode::MECHANISM_UNAVAILABLE, message)
 }
 
-/// The message that a command brings.
+/// The required `payload` of a command.
 /// # Errors
-/// `IDLFailedToParse` where there is none; `TypeMismatch`.
+/// `IDLFailedToParse` if it is missing; `TypeMismatch`.
 fn payload(invocation: &Invocation<'_>) -> Result<Vec<u8>> {
     required_value(invocation, "payload")?;
     payload_of(invocation.request.body).ok_or_else(|| {
@@ -311,7 +312,7 @@ fn payload(invocation: &Invocation<'_>) -> Result<Vec<u8>> {
     })
 }
 
-/// A message, as bytes or as base64.
+/// Reads `payload` from bytes or from base64.
 fn payload_of(body: DocumentRef<'_>) -> Option<Vec<u8>> {
     match body.get("payload")? {
         ValueRef::Binary { bytes, .. } => Some(bytes.to_vec()),
@@ -326,7 +327,7 @@ fn exchange(fields: &Fields<'_>) -> Result<LastExchange> {
     Ok(if is_skipped { LastExchange::Skipped } else { LastExchange::Empty })
 }
 
-/// Writes an answer in the form in which the question came.
+/// Writes the answer as a string or as bytes, like the payload that the client sent.
 fn write_step(reply: &mut Writer<'_>, step: &Step, asked: DocumentRef<'_>) {
     reply.append("conversationId", CONVERSATION_ID).append("done", step.is_done);
     if matches!(asked.get("payload"), Some(ValueRef::String(_))) {

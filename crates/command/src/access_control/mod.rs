@@ -1,8 +1,8 @@
-//! Users and roles as the server keeps them, and who is logged in where.
+//! Users and roles as the server stores them, and the user that each connection is logged in as.
 //!
-//! They are documents of `admin.system.users` and `admin.system.roles`, in MongoDB's format. A connection keeps what its
-//! user may do, and the generation at which that was read: whatever may have changed a user or a role makes the next
-//! generation, and the connection's next command reads anew.
+//! They are documents of `admin.system.users` and `admin.system.roles`, in MongoDB's format. A connection caches the
+//! rights of its user, with the generation at which they were read. A change that may concern users or roles begins a
+//! new generation, and the connection's next command reads the rights again.
 
 mod known_rights;
 mod logged_in;
@@ -46,36 +46,36 @@ use std::time::Duration;
 pub(crate) const DATABASE: &str = "admin";
 pub(crate) const USERS: &str = "system.users";
 pub(crate) const ROLES: &str = "system.roles";
-/// Where it is written which format they have.
+/// The collection that holds the version of their format.
 const VERSIONS: &str = "system.version";
-/// MongoDB's format with credentials of SCRAM.
+/// Version of MongoDB's format with SCRAM credentials.
 const SCHEMA_VERSION: i32 = 5;
 
 /// The mechanisms by which users may log in, as `authenticationMechanisms` names them.
 pub(crate) const MECHANISMS: [&str; 3] = ["SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-X509"];
 
-/// Bytes of the secret that pretended salts follow from.
+/// Length of the secret that pretended salts are derived from.
 const SECRET_BYTES: usize = 32;
 
-/// What all connections share of users and roles.
+/// State of access control that all connections share.
 pub(crate) struct AccessControl {
     generation: AtomicU64,
     /// Whether commands need privileges.
     is_enforced: AtomicBool,
-    /// Whether there has been a user since the start.
+    /// Whether a user has existed since the server started.
     has_had_users: AtomicBool,
-    /// What a user who does not exist is answered with follows from it. It is as old as the process: a salt that changes
-    /// with a restart is no more of a hint than that of a user whose password was changed.
+    /// Secret from which the answers for unknown users are derived. The process makes a new one when it starts: a salt
+    /// that changes with a restart reveals no more than the salt of a user whose password was changed.
     secret: OnceLock<[u8; SECRET_BYTES]>,
-    /// One command at a time changes users or roles.
+    /// Held by a command that changes users or roles, one at a time.
     changes: Mutex<()>,
     iterations_sha_1: AtomicI32,
     iterations_sha_256: AtomicI32,
-    /// How long somebody waits for the refusal of a login, in milliseconds.
+    /// Delay of the reply to a refused login, in milliseconds.
     failure_delay_ms: AtomicU64,
-    /// Whether no client may make the first user without a login.
+    /// Whether the localhost exception is off, so that no client can create the first user without a login.
     is_bypass_closed: AtomicBool,
-    /// The mechanisms that logins may use; set before the first client comes.
+    /// The mechanisms that logins may use; set before the first client connects.
     mechanisms: OnceLock<Vec<&'static str>>,
 }
 
@@ -112,7 +112,7 @@ impl AccessControl {
         self.is_enforced.load(Ordering::Relaxed)
     }
 
-    /// Commands need privileges from now on.
+    /// Makes commands need privileges from now on.
     pub(crate) fn enforce(&self) {
         self.is_enforced.store(true, Ordering::Relaxed);
     }
@@ -125,28 +125,28 @@ impl AccessControl {
         self.has_had_users.store(true, Ordering::Release);
     }
 
-    /// Whether no client may make the first user without a login.
+    /// Whether the localhost exception is off, so that no client can create the first user without a login.
     pub(crate) fn is_bypass_closed(&self) -> bool {
         self.is_bypass_closed.load(Ordering::Relaxed)
     }
 
-    /// Lets no client make the first user without a login.
+    /// Turns the localhost exception off.
     pub(crate) fn close_bypass(&self) {
         self.is_bypass_closed.store(true, Ordering::Relaxed);
     }
 
     /// The mechanisms that logins may use.
     pub(crate) fn mechanisms(&self) -> Vec<&'static str> {
-        // As MongoDB shows it where none are set: a certificate needs none to be.
+        // MongoDB shows these two by default. X.509 can be used all the same.
         self.mechanisms.get().cloned().unwrap_or_else(|| MECHANISMS[..2].to_vec())
     }
 
-    /// Whether logins may use the mechanism of that name.
+    /// Whether logins may use the mechanism of that name; any if none were set.
     pub(crate) fn has_mechanism(&self, name: &str) -> bool {
         self.mechanisms.get().is_none_or(|names| names.contains(&name))
     }
 
-    /// Lets logins use these mechanisms alone; the first call counts.
+    /// Restricts logins to these mechanisms. Only the first call has an effect.
     pub(crate) fn set_mechanisms(&self, names: Vec<&'static str>) {
         let _ = self.mechanisms.set(names);
     }
@@ -155,7 +155,7 @@ impl AccessControl {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Notes that users or roles may have changed; to be called after the change can be read.
+    /// Notes that users or roles may have changed. Call it once the change is visible to readers.
     pub(crate) fn note_change(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
@@ -178,8 +178,8 @@ impl AccessControl {
     }
 }
 
-/// Begins a command that changes users or roles. It runs on a thread of its own, as keys take milliseconds to make and
-/// others may be at it.
+/// Begins a command that changes users or roles. It runs on a thread of its own: deriving keys takes milliseconds, and
+/// another change may hold the mutex.
 /// # Errors
 /// [`Halt::TooLong`] on a shared thread.
 pub(crate) fn begin_change<'a>(invocation: &Invocation<'a>) -> Result<MutexGuard<'a, ()>, Halt> {
@@ -188,7 +188,7 @@ pub(crate) fn begin_change<'a>(invocation: &Invocation<'a>) -> Result<MutexGuard
     Ok(service.access.changes.lock())
 }
 
-/// The document with a field that has another value, or none any more.
+/// The document with the field `name` set to `value`, or without that field.
 pub(crate) fn with_field(document: DocumentRef<'_>, name: &str, value: Option<ValueRef<'_>>) -> DocumentBuf {
     let mut changed = DocumentBuf::new();
     for field in document {

@@ -1,7 +1,7 @@
-//! Commands without their secrets: the one form in which `currentOp`, the profiler, the log, the audit and refusals show
-//! them.
+//! Commands without their secrets: the only form in which `currentOp`, the profiler, the log, the audit and error
+//! messages show them.
 //!
-//! **Invariant:** a command is shown as [`Shown`] only, which has no other constructors than these.
+//! **Invariant:** a command is shown only as a [`Shown`], which has no constructors other than these.
 
 use crate::commands;
 use crate::dispatch::{ANY_FIELDS, Command, Request};
@@ -9,38 +9,39 @@ use crate::generic_options::is_generic;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Element, ValueRef};
 
-/// The text that takes the place of a secret, as in MongoDB.
+/// The text that replaces a secret, as in MongoDB.
 const HIDDEN: &str = "xxx";
 
-/// A command as it may be shown.
+/// A command in a form that may be shown.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown<'a>(Form<'a>);
 
 #[derive(Clone, Debug)]
 enum Form<'a> {
-    /// As it was sent: it holds no secret.
+    /// The command as the client sent it. It holds no secret.
     AsSent(DocumentRef<'a>),
-    /// With [`HIDDEN`] in the place of secrets.
+    /// A copy with [`HIDDEN`] in place of secrets.
     Redacted(DocumentBuf),
 }
 
-/// Fields of a command that hold a secret, or values from which a secret could be guessed.
+/// The fields of a command that hold a secret, or values from which a secret could be guessed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Secrets {
-    /// No field that the command knows.
+    /// None of the command's known fields.
     None,
-    /// These. A field that the command does not know may be one of them, mistyped; others are looked through by name.
+    /// These fields. An unknown field may be one of them, mistyped, so it is hidden if the command has a list of
+    /// fields. All other fields are searched for names of secrets.
     Fields(&'static [&'static str]),
-    /// Fields that are named like one, at any depth: the command takes settings or documents of many kinds.
+    /// Fields with the name of a secret, at any depth: the command takes settings or documents of many kinds.
     Named,
-    /// Fields that are named like one, where the command is about the collections of users.
+    /// Fields with the name of a secret, if the command is about the collections of users.
     OfUsers,
 }
 
 impl Secrets {
     fn of(command: &str) -> Self {
         match command {
-            // Most commands are among the first, and are compared with no others.
+            // The most frequent commands come first, so that they are found after few comparisons.
             "find" | "insert" | "update" | "aggregate" | "delete" | "findAndModify" | "count" | "distinct"
             | "bulkWrite" | "bunkoBulkInsert" | "mapReduce" | "applyOps" => Self::OfUsers,
             "createUser" | "updateUser" => Self::Fields(&["pwd"]),
@@ -48,7 +49,7 @@ impl Secrets {
             "hello" | "isMaster" => Self::Fields(&["speculativeAuthenticate"]),
             "authenticate" => Self::Fields(&["key", "nonce", "pwd"]),
             "configureFailPoint" | "setAuditConfig" | "setClusterParameter" | "setParameter" => Self::Named,
-            // Their first value may be a document, with fields that are refused only when it is read.
+            // The first value may be a document, whose fields are not checked yet.
             "rolesInfo" | "usersInfo" => Self::Named,
             _ => Self::None,
         }
@@ -56,10 +57,10 @@ impl Secrets {
 }
 
 impl<'a> Shown<'a> {
-    /// A command whose fields have been checked: it has none that it does not know.
+    /// A command whose fields have been checked, so that it has no unknown ones.
     pub fn of_admitted(command: &Command, request: &Request<'a>) -> Self {
         let (body, database) = (request.body, request.database);
-        // A command that takes any field knows none of them.
+        // In a command that takes any field, all fields are unknown.
         let has_only_known = || command.fields != ANY_FIELDS || body.iter().skip(1).all(|field| is_generic(field.name));
         match Secrets::of(command.name) {
             Secrets::OfUsers if !is_about_users(command.name, database, body) => Self(Form::AsSent(body)),
@@ -68,7 +69,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// A command of the server's own, which holds no secret.
+    /// A command that the server itself runs. It holds no secret.
     pub fn of_own(body: DocumentRef<'a>) -> Self {
         Self(Form::AsSent(body))
     }
@@ -78,7 +79,7 @@ impl<'a> Shown<'a> {
         Self::redacted(command, request.database, request.body)
     }
 
-    /// A statement of a write to that collection, by its full name, or the stages that ran for it.
+    /// A statement of a write to the collection `namespace`, or the stages that ran for it.
     pub fn of_statement(namespace: &str, statement: DocumentBuf) -> DocumentBuf {
         if is_of_users(namespace) { without_named(statement.as_ref()) } else { statement }
     }
@@ -125,9 +126,9 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// The database whose collections hold users, and the users of a dump that is being restored.
+/// The database that holds the collection of users and, while a dump is restored, a temporary one of the dump's users.
 const DATABASE_OF_USERS: &str = super::DATABASE;
-/// The collection of users; dumps of single databases and old servers have one in other databases too.
+/// The collection of users. Dumps of single databases and old servers have one in other databases too.
 const COLLECTION_OF_USERS: &str = "system.users";
 
 /// Whether a command may read or write documents of users.
@@ -135,7 +136,7 @@ fn is_about_users(command: &str, database: &str, body: DocumentRef<'_>) -> bool 
     match command {
         "bulkWrite" => {
             let targets = body.get("nsInfo").and_then(ValueRef::as_array);
-            // Targets that came as a sequence are not shown.
+            // Targets that the client sent as a document sequence are not shown.
             targets.is_some_and(|targets| targets.iter().filter_map(ValueRef::as_document).any(is_target_of_users))
         }
         "applyOps" => body
@@ -153,7 +154,7 @@ fn is_target_of_users(target: DocumentRef<'_>) -> bool {
     target.get("ns").and_then(ValueRef::as_str).is_some_and(is_of_users)
 }
 
-/// Whether an entry of an oplog is about users: by its namespace, or because it holds such entries.
+/// Whether an oplog entry is about users: by its namespace, or because it contains such entries.
 fn is_entry_of_users(entry: DocumentRef<'_>) -> bool {
     let inner = entry.get("o").and_then(ValueRef::as_document).and_then(|o| o.get("applyOps")?.as_array());
     is_target_of_users(entry)
@@ -166,14 +167,14 @@ fn is_of_users(namespace: &str) -> bool {
         .is_some_and(|(database, collection)| database == DATABASE_OF_USERS || collection == COLLECTION_OF_USERS)
 }
 
-/// The command that another one explains.
+/// An `explain`, with the command inside it redacted.
 fn redacted_inside(database: &str, body: DocumentRef<'_>) -> DocumentBuf {
     let mut whole = DocumentBuf::new();
     for (position, field) in body.iter().enumerate() {
         let inner = field.value.as_document().filter(|_| position == 0);
         let name = inner.and_then(DocumentRef::first).map_or("", |first| first.name);
         match (inner, commands::find(name)) {
-            // No `explain` of an `explain` runs, and it could go on for any number of levels.
+            // An `explain` of an `explain` is refused, and could nest to any depth.
             (Some(_), Some(command)) if command.name == "explain" => {
                 whole.append(field.name, &DocumentBuf::new().with("explain", HIDDEN));
             }
@@ -186,14 +187,14 @@ fn redacted_inside(database: &str, body: DocumentRef<'_>) -> DocumentBuf {
     whole
 }
 
-/// The document, with the values of fields that are named like secrets hidden.
+/// A copy of the document in which fields with the name of a secret are hidden.
 pub(crate) fn without_named(document: DocumentRef<'_>) -> DocumentBuf {
     let mut shown = DocumentBuf::new();
     document.iter().for_each(|field| append_without_named(&mut shown, &field, false));
     shown
 }
 
-/// The text of a value in a refusal, without the values of fields that are named like secrets.
+/// The text of a value for an error message, in which fields with the name of a secret are hidden.
 pub(crate) fn shown_text(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Document(_) | ValueRef::Array(_) => {
@@ -204,8 +205,8 @@ pub(crate) fn shown_text(value: ValueRef<'_>) -> String {
     }
 }
 
-/// Appends a field, hidden where its name is that of a secret, unless `is_known` says what it is; else with the fields inside
-/// judged by their names.
+/// Appends a field. It is hidden if it has the name of a secret and is not `is_known`; otherwise the fields inside it
+/// are checked by their names.
 fn append_without_named(shown: &mut DocumentBuf, field: &Element<'_>, is_known: bool) {
     if !is_known && is_secret(field.name, field.value) {
         shown.append(field.name, HIDDEN);
@@ -221,7 +222,7 @@ fn append_without_named(shown: &mut DocumentBuf, field: &Element<'_>, is_known: 
                         elements.push(&without_named(document));
                     }
                     ValueRef::Array(nested) => {
-                        // An array is a document whose names are its indexes.
+                        // An array is a document whose field names are its indexes.
                         let nested = without_named(nested.as_document());
                         elements.push(&nested.as_ref().iter().map(|field| field.value).collect::<ArrayBuf>());
                     }
@@ -236,17 +237,17 @@ fn append_without_named(shown: &mut DocumentBuf, field: &Element<'_>, is_known: 
     };
 }
 
-/// Whether a field holds a secret, by its name and the type of its value.
+/// Whether a field holds a secret, judged by its name and the type of its value.
 fn is_secret(name: &str, value: ValueRef<'_>) -> bool {
     match value {
-        // Such as `digestPassword`.
+        // For example `digestPassword`.
         ValueRef::Boolean(_) => false,
         ValueRef::Document(pattern) if name == "key" && is_key_pattern(pattern) => false,
         _ => names_secret(name),
     }
 }
 
-/// Whether a document may be the key of an index.
+/// Whether a document can be the key pattern of an index.
 fn is_key_pattern(document: DocumentRef<'_>) -> bool {
     const KINDS: [&str; 6] = ["2d", "2dsphere", "hashed", "text", "wildcard", "columnstore"];
     document
@@ -254,7 +255,7 @@ fn is_key_pattern(document: DocumentRef<'_>) -> bool {
         .all(|field| field.value.is_number() || field.value.as_str().is_some_and(|kind| KINDS.contains(&kind)))
 }
 
-/// Whether a field's name says that it holds a secret. The last name of a path counts, and its letters alone.
+/// Whether a field's name is that of a secret. Only the last name of a path counts, and only its letters and digits.
 fn names_secret(name: &str) -> bool {
     const PARTS: [&str; 7] =
         ["password", "passwd", "passphrase", "secret", "credential", "speculativeauthenticate", "privatekey"];
@@ -278,7 +279,7 @@ mod tests {
         shell::parse_document(text).expect("a document")
     }
 
-    /// How a command is shown before and after its fields are checked.
+    /// Shows a command in both forms: before and after its fields are checked.
     fn shown(database: &str, command: &str) -> [String; 2] {
         let body = document(command);
         let request = Request::new(database, body.as_ref(), None);
@@ -291,7 +292,7 @@ mod tests {
     fn no_secret_is_shown() {
         for (command, expected) in [
             ("{createUser: 'u', pwd: 'canary', roles: []}", "{createUser: \"u\", pwd: \"xxx\", roles: []}"),
-            // Mistyped.
+            // A mistyped field.
             ("{createUser: 'u', pasword: 'canary', roles: []}", "{createUser: \"u\", pasword: \"xxx\", roles: []}"),
             ("{createUser: {user: 'u', pwd: 'canary'}}", "{createUser: {user: \"u\", pwd: \"xxx\"}}"),
             (

@@ -1,17 +1,19 @@
-//! What is revoked ends what runs by it: operations and transactions of users who are gone or may do less, and cursors of
-//! those who are gone.
+//! Ends running work after a revocation: operations and transactions of users who were dropped or lost rights, and
+//! cursors of users who were dropped.
 //!
-//! A connection reads its user's rights anew with its next command. This is for what has begun before: a scan of an hour,
-//! a stream that waits for changes.
+//! A connection reads its user's rights again before its next command. This module is for work that began before: a
+//! scan of an hour, a change stream that waits.
 
 use super::logged_in::LoggedIn;
 use crate::service::Service;
 use bunko_access::Name;
 use std::collections::{HashMap, HashSet};
 
-/// Ends what users have begun who could do something then that they may not do now, or may not come any more from where
-/// they are; but not the operation that asks, which may have brought that about. It does not matter whether what was revoked is what the operation needs: that is not
-/// known of one that runs. Who only got rights, or the same by other roles on the same resources, goes on.
+/// Ends the work of users who lost a right that they had when it began, or who may no longer log in from their address.
+/// The operation that asks is spared: it may be the revocation itself.
+///
+/// Any lost right ends an operation, because the server does not know which rights a running operation needs. A user
+/// who gained rights, or has equal rights on each resource by other roles, is not affected.
 pub(crate) fn end_revoked(service: &Service, asking: u32) {
     if !service.access.is_enforced() {
         return;
@@ -24,7 +26,7 @@ pub(crate) fn end_revoked(service: &Service, asking: u32) {
             revoked.insert(owner.name().clone());
         }
     }
-    // The next getMore of somebody who is still there hears that they may not read it any more.
+    // If the user still exists, the next `getMore` checks the rights and refuses.
     for (id, owner) in service.cursors.owners() {
         if !now(service, &mut users, owner.name()).is_some_and(|now| owner.is_of(now)) {
             service.cursors.kill(id, None);
@@ -32,7 +34,7 @@ pub(crate) fn end_revoked(service: &Service, asking: u32) {
         }
     }
     service.abort_transactions(|entry| {
-        // What it has written by a right that is gone must not be committed.
+        // A transaction must not commit writes that the user has lost the right to.
         let Some(owner) = &entry.owner else { return false };
         let is_revoked = !now(service, &mut users, owner.name()).is_some_and(|now| owner.is_still(now));
         if is_revoked {
@@ -46,7 +48,7 @@ pub(crate) fn end_revoked(service: &Service, asking: u32) {
     }
 }
 
-/// What a user may do now; who cannot be read is nobody.
+/// The current rights of a user. A user who cannot be read counts as dropped.
 fn now<'u>(service: &Service, users: &'u mut HashMap<Name, Option<LoggedIn>>, name: &Name) -> Option<&'u LoggedIn> {
     let read = || LoggedIn::of(service, name).ok().flatten();
     users.entry(name.clone()).or_insert_with(read).as_ref()

@@ -1,4 +1,4 @@
-//! Fields that commands about users and roles have in common.
+//! Fields that several commands about users and roles have.
 
 use super::roles::{all_inherited, find_role, reserved_role};
 use crate::fields::{Fields, elements};
@@ -8,10 +8,10 @@ use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_catalog::Catalog;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Most roles or privileges that one command may name.
+/// Most roles, privileges or restrictions that one command may name.
 const NAMED_MAX: usize = 10_000;
 
-/// The names of roles in a field, each once.
+/// The role names in a field, each once.
 /// # Errors
 /// `TypeMismatch`, `BadValue`.
 pub(crate) fn role_names(fields: &Fields<'_>, field: &str, database: &str) -> Result<Option<Vec<Name>>> {
@@ -27,7 +27,7 @@ pub(crate) fn role_names(fields: &Fields<'_>, field: &str, database: &str) -> Re
     Ok(Some(names))
 }
 
-/// The privileges in the field of that name, each resource once.
+/// The field `privileges`, with each resource once.
 /// # Errors
 /// `TypeMismatch`, `IDLFailedToParse`, `BadValue`.
 pub(crate) fn privileges(fields: &Fields<'_>) -> Result<Option<Vec<Privilege>>> {
@@ -43,7 +43,7 @@ pub(crate) fn privileges(fields: &Fields<'_>) -> Result<Option<Vec<Privilege>>> 
     Ok(Some(privileges))
 }
 
-/// Refuses a privilege whose parts are missing or of other types than MongoDB takes.
+/// Refuses a privilege with a missing part, or with a part of a type that MongoDB refuses.
 fn check_privilege_types(fields: &Fields<'_>, place: &str, privilege: DocumentRef<'_>) -> Result<()> {
     let resource_place = format!("{place}.resource");
     refuse_repeated(fields, place, privilege, &["resource", "actions"])?;
@@ -71,7 +71,7 @@ fn check_privilege_types(fields: &Fields<'_>, place: &str, privilege: DocumentRe
     fields.texts(&actions_place, actions).map(drop)
 }
 
-/// Refuses a document that has one of its fields twice; nulls and fields of other names are passed over.
+/// Refuses a document that has one of these fields twice. Nulls and other fields are ignored.
 fn refuse_repeated(fields: &Fields<'_>, place: &str, document: DocumentRef<'_>, names: &[&str]) -> Result<()> {
     let has_twice =
         |name: &&&str| document.iter().filter(|field| field.name == **name && !field.value.is_nullish()).count() > 1;
@@ -87,7 +87,7 @@ fn required<'a>(fields: &Fields<'_>, place: &str, document: DocumentRef<'a>, nam
     })
 }
 
-/// Refuses a restriction with fields of other names or of other types than MongoDB takes.
+/// Refuses a restriction with an unknown field, or with a type that MongoDB refuses.
 fn check_restriction_types(fields: &Fields<'_>, place: &str, value: ValueRef<'_>) -> Result<()> {
     let restriction = value.as_document().ok_or_else(|| fields.mismatch(place, value, "type 'object'"))?;
     for field in restriction {
@@ -132,7 +132,7 @@ fn invalid(fields: &Fields<'_>, field: &str, error: &str) -> Failure {
     Failure::bad_value(format!("BSON field '{}.{field}': {error}", fields.command))
 }
 
-/// Refuses roles that are not there.
+/// Refuses roles that do not exist.
 /// # Errors
 /// `RoleNotFound`.
 pub(crate) fn check_exist(catalog: &Catalog, roles: &[Name]) -> Result<()> {
@@ -144,7 +144,8 @@ pub(crate) fn check_exist(catalog: &Catalog, roles: &[Name]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses roles that are not there, and with `to` such as that role may not inherit from.
+/// Refuses roles that do not exist, and the reserved role. With `to`, also refuses roles that this role may not
+/// inherit.
 /// # Errors
 /// `RoleNotFound`, `InvalidRoleModification`.
 pub(crate) fn check_grantable(catalog: &Catalog, roles: &[Name], to: Option<&Name>) -> Result<()> {
@@ -169,7 +170,7 @@ pub(crate) fn check_grantable(catalog: &Catalog, roles: &[Name], to: Option<&Nam
     Ok(())
 }
 
-/// Refuses privileges that a role may not have.
+/// Refuses privileges that the role `to` may not have.
 /// # Errors
 /// `InvalidRoleModification`.
 pub(crate) fn check_privileges_grantable(privileges: &[Privilege], to: &Name) -> Result<()> {
@@ -186,7 +187,7 @@ fn refused(message: String) -> Failure {
     Failure::new(ErrorCode::INVALID_ROLE_MODIFICATION, message)
 }
 
-/// The name that a command's first value gives to a user or a role of its database.
+/// The name of a user or role of `database`, from the command's first value.
 /// # Errors
 /// `TypeMismatch`, `IDLFailedToParse`.
 pub(crate) fn name_of_argument(fields: &Fields<'_>, database: &str) -> Result<Name> {
@@ -199,9 +200,9 @@ pub(crate) fn name_of_argument(fields: &Fields<'_>, database: &str) -> Result<Na
     Ok(Name::new(name, database))
 }
 
-/// The name that a command gives to what it creates, a `User` or a `Role`.
+/// The name of the `User` or `Role` that a command creates.
 /// # Errors
-/// Those of [`name_of_argument`]; `BadValue` where it is empty or contains null characters.
+/// As [`name_of_argument`]; `BadValue` if it is empty or contains null characters.
 pub(crate) fn name_to_create(fields: &Fields<'_>, kind: &str, database: &str) -> Result<Name> {
     let name = name_of_argument(fields, database)?;
     let lower = kind.to_lowercase();

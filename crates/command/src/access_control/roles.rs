@@ -1,4 +1,4 @@
-//! Roles: those that every server has, and the documents of `admin.system.roles`.
+//! Roles: the built-in ones, and the documents of `admin.system.roles`.
 
 use super::users::{documents_where, find_document};
 use super::{DATABASE, ROLES, USERS, with_field};
@@ -10,17 +10,17 @@ use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_catalog::Catalog;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Most roles that somebody may have, with those that they inherit.
+/// Most roles that a user may have, including inherited ones.
 const INHERITED_MAX: usize = 4096;
 
-/// A role as it is read.
+/// A built-in role, or one that was read from `admin.system.roles`.
 pub(crate) struct Role {
     pub name: Name,
     pub privileges: Vec<Privilege>,
-    /// Those that it inherits from.
+    /// The roles that it inherits from directly.
     pub roles: Vec<Name>,
     pub restrictions: Restrictions,
-    /// As it is kept; none for those that every server has.
+    /// The stored document; `None` for a built-in role.
     pub document: Option<DocumentBuf>,
 }
 
@@ -46,9 +46,9 @@ impl Role {
         }
     }
 
-    /// Refuses to change a role that every server has.
+    /// The stored document, to be changed.
     /// # Errors
-    /// `InvalidRoleModification`.
+    /// `InvalidRoleModification` for a built-in role.
     pub fn into_own_document(self) -> Result<DocumentBuf> {
         self.document.ok_or_else(|| {
             let message = format!("{} is a built-in role and cannot be modified", self.name);
@@ -59,7 +59,7 @@ impl Role {
 
 /// The role of that name.
 /// # Errors
-/// Where it cannot be read.
+/// Errors of reading the document.
 pub(crate) fn find_role(catalog: &Catalog, name: &Name) -> Result<Option<Role>> {
     if let Some(role) = BuiltinRole::find(&name.name, &name.database) {
         return Ok(Some(Role::builtin(role, &name.database)));
@@ -68,15 +68,15 @@ pub(crate) fn find_role(catalog: &Catalog, name: &Name) -> Result<Option<Role>> 
     Ok(document.map(|document| Role::stored(name.clone(), document)))
 }
 
-/// Those roles and all that they inherit from, each once. A role that is not there any more allows nothing.
+/// The given roles and all that they inherit, each once. A role that no longer exists is left out.
 /// # Errors
-/// Where they cannot be read; `BadValue` where there are too many.
+/// Errors of reading roles; `BadValue` above [`INHERITED_MAX`] roles.
 pub(crate) fn all_inherited(catalog: &Catalog, roles: &[Name]) -> Result<Vec<Role>> {
     let mut waiting: Vec<Name> = roles.iter().rev().cloned().collect();
     let mut met = std::collections::BTreeSet::new();
     let mut found = Vec::new();
     while let Some(name) = waiting.pop() {
-        // What nobody may be given nobody has, whatever a dump brought.
+        // The reserved role cannot be granted, so one that a restored dump grants is ignored.
         if name == reserved_role() || !met.insert(name.clone()) {
             continue;
         }
@@ -91,14 +91,14 @@ pub(crate) fn all_inherited(catalog: &Catalog, roles: &[Name]) -> Result<Vec<Rol
     Ok(found)
 }
 
-/// The role that allows everything. It is for members of a cluster among themselves.
+/// The role that allows everything. MongoDB reserves it for the members of a cluster.
 pub(crate) fn reserved_role() -> Name {
     Name::new("__system", DATABASE)
 }
 
-/// The roles of a database: those that are kept, and where it is asked for those that every server has.
+/// The stored roles of a database, after the built-in ones if they are asked for.
 /// # Errors
-/// Where they cannot be read.
+/// Errors of reading roles.
 pub(crate) fn roles_of_database(
     invocation: &Invocation<'_>,
     database: &str,
@@ -118,16 +118,16 @@ pub(crate) fn roles_of_database(
     Ok(roles)
 }
 
-/// Whether a list of roles has those that every server has.
+/// Whether a list of roles includes the built-in ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BuiltinShown {
     Yes,
     No,
 }
 
-/// Takes roles away from all users and roles that have them, which are about to go.
+/// Takes roles that are about to be dropped away from all users and roles that have them.
 /// # Errors
-/// Those of updates.
+/// Errors of the updates.
 pub(crate) fn take_roles_away(invocation: &mut Invocation<'_>, gone: &[Name]) -> Result<(), Halt> {
     let names: ArrayBuf = gone.iter().map(|name| name.to_document("role")).collect::<Vec<_>>().iter().collect();
     let filter = DocumentBuf::new().with("roles", &DocumentBuf::new().with("$in", &names));
@@ -143,7 +143,7 @@ pub(crate) fn take_roles_away(invocation: &mut Invocation<'_>, gone: &[Name]) ->
     Ok(())
 }
 
-/// Names as they are kept and shown.
+/// Role names as documents, as they are stored and shown.
 pub(crate) fn documents_of(names: &[Name]) -> ArrayBuf {
     names.iter().map(|name| name.to_document("role")).collect::<Vec<_>>().iter().collect()
 }

@@ -9,12 +9,12 @@ use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
 use bunko_errors::{Failure, Result};
 use std::sync::atomic::Ordering;
 
-/// What is set of a user. Nothing of it can be printed.
+/// The fields that a command sets. The type has no `Debug`, so that a password cannot be printed.
 pub(crate) struct UserFields<'a> {
     pub roles: Option<Vec<Name>>,
     pub custom_data: Option<DocumentRef<'a>>,
     pub restrictions: Option<ArrayRef<'a>>,
-    /// Those that were named.
+    /// The `mechanisms` of the command, if given.
     pub mechanisms: Option<Vec<Mechanism>>,
     password: Option<Password<'a>>,
 }
@@ -22,14 +22,14 @@ pub(crate) struct UserFields<'a> {
 #[derive(Clone, Copy)]
 enum Password<'a> {
     Plain(&'a str),
-    /// The digest that SCRAM-SHA-1 takes for it, made by the client.
+    /// The digest that the client made of the password, as SCRAM-SHA-1 needs it.
     Digested(&'a str),
 }
 
 impl<'a> UserFields<'a> {
-    /// Reads them.
+    /// Reads the fields.
     /// # Errors
-    /// `TypeMismatch`, `BadValue`; none names a password.
+    /// `TypeMismatch`, `BadValue`. No message contains a password.
     pub fn parse(invocation: &Invocation<'a>, database: &str) -> Result<Self> {
         let text = invocation.string("pwd")?;
         if text == Some("") {
@@ -54,7 +54,7 @@ impl<'a> UserFields<'a> {
         Ok(fields)
     }
 
-    /// Somebody else knows a user of `$external`: the server has no password of theirs, nor a mechanism for it.
+    /// Refuses a password and mechanisms for a user of `$external`, whose credentials the server does not have.
     fn refuse_passwords(&self) -> Result<()> {
         if self.password.is_some() {
             let message = "Cannot set the password for users defined on the '$external' database";
@@ -67,12 +67,12 @@ impl<'a> UserFields<'a> {
         Ok(())
     }
 
-    /// Whether a password is among them.
+    /// Whether the command sets a password.
     pub fn has_password(&self) -> bool {
         self.password.is_some()
     }
 
-    /// Whether there are none.
+    /// Whether the command sets no field.
     pub fn are_missing(&self) -> bool {
         self.roles.is_none()
             && self.custom_data.is_none()
@@ -83,7 +83,7 @@ impl<'a> UserFields<'a> {
 
     /// The credentials of the password for each mechanism, as `system.users` has them.
     /// # Errors
-    /// `BadValue` for characters that no password may have.
+    /// `BadValue` for a password with characters that SASLprep prohibits.
     pub fn credentials(&self, invocation: &Invocation<'_>, user: &str) -> Result<Option<DocumentBuf>> {
         let Some(password) = self.password else { return Ok(None) };
         let service = invocation.service;

@@ -12,15 +12,17 @@ use bunko_query::{FindQuery, plan};
 
 /// The document of a user.
 /// # Errors
-/// Where it cannot be read.
+/// Errors of reading the document.
 pub(crate) fn find_user(catalog: &Catalog, name: &Name) -> Result<Option<DocumentBuf>> {
     find_document(catalog, USERS, "user", name)
 }
 
-/// The document of a user or of a role, which has its name under `key`. The `_id` alone does not tell: role `x.y` of the
-/// database `d` has that of role `y` of a database `d.x`, which no database is called, but which may be asked for.
+/// The document of a user or of a role, whose name is in the field `key`.
+///
+/// The `_id` is ambiguous: role `x.y` of database `d` and role `y` of database `d.x` have an equal one. No database can
+/// be called `d.x`, but a client may ask for it, so the name and the database are compared too.
 /// # Errors
-/// Where it cannot be read.
+/// Errors of reading the document.
 pub(crate) fn find_document(
     catalog: &Catalog,
     collection: &str,
@@ -34,19 +36,19 @@ pub(crate) fn find_document(
     }))
 }
 
-/// What a command says about a user who is not there.
+/// The error for a user that does not exist.
 pub(crate) fn user_not_found(name: &Name) -> Failure {
     Failure::new(ErrorCode::USER_NOT_FOUND, format!("User '{name}' not found"))
 }
 
-/// The documents that a filter finds, by `_id`.
+/// The users that match a filter, ordered by `_id`.
 /// # Errors
-/// Those of a find.
+/// Errors of a find.
 pub(crate) fn users_where(invocation: &Invocation<'_>, filter: &DocumentBuf) -> Result<Vec<DocumentBuf>> {
     documents_where(invocation, USERS, filter)
 }
 
-/// The documents of one of the collections that a filter finds, by `_id`.
+/// The documents of a collection of `admin` that match a filter, ordered by `_id`.
 pub(crate) fn documents_where(
     invocation: &Invocation<'_>,
     collection: &str,
@@ -55,9 +57,9 @@ pub(crate) fn documents_where(
     documents_in(invocation, &Namespace::new(DATABASE, collection)?, filter)
 }
 
-/// The documents of any collection that a filter finds, by `_id`.
+/// The documents of any collection that match a filter, ordered by `_id`.
 /// # Errors
-/// Those of a find.
+/// Errors of a find.
 pub(crate) fn documents_in(
     invocation: &Invocation<'_>,
     namespace: &Namespace,
@@ -74,9 +76,9 @@ pub(crate) fn documents_in(
     Ok(found)
 }
 
-/// Keeps a new user. With the first one it is written down which format they have, as tools look for it.
+/// Stores a new user. Also stores the version of the format, which tools look for, unless it is there.
 /// # Errors
-/// Those of an insert.
+/// Errors of an insert.
 pub(crate) fn insert_user(invocation: &mut Invocation<'_>, document: &DocumentBuf) -> Result<(), Halt> {
     keep_version(invocation)?;
     let documents: ArrayBuf = [document].into_iter().collect();
@@ -84,9 +86,9 @@ pub(crate) fn insert_user(invocation: &mut Invocation<'_>, document: &DocumentBu
     stored_settings::write(invocation, DATABASE, &body).map(drop)
 }
 
-/// Keeps a user or a role, in the place of one of the same name, with the format as [`insert_user`] does.
+/// Stores a user or a role, and replaces one of that name. Stores the version of the format as [`insert_user`] does.
 /// # Errors
-/// Those of an update.
+/// Errors of an update.
 pub(crate) fn keep_document(
     invocation: &mut Invocation<'_>,
     collection: &str,

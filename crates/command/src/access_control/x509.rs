@@ -1,7 +1,7 @@
-//! Logging in by the certificate that a client showed in its TLS handshake: the mechanism MONGODB-X509.
+//! Login by the certificate that a client showed in its TLS handshake: the mechanism MONGODB-X509.
 //!
-//! The handshake has verified the certificate, and that the client has its key. What is left is whom it names: the user of
-//! `$external` whose name is the certificate's subject.
+//! The handshake has verified the certificate, and that the client has its key. This module only finds the user: the
+//! user of `$external` whose name is the certificate's subject.
 //! Source: MongoDB authentication specification, "MONGODB-X509".
 
 use super::logged_in::LoggedIn;
@@ -13,13 +13,13 @@ use bunko_access::Name;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The database of users whom somebody else knows: nothing is kept of them but their rights.
+/// The database of users whose credentials are elsewhere. Only their rights are stored.
 pub(crate) const EXTERNAL_DATABASE: &str = "$external";
 const MECHANISM: &str = "MONGODB-X509";
 
-/// `authenticate`.
+/// Runs `authenticate`.
 /// # Errors
-/// `AuthenticationFailed`, also for other mechanisms; `ProtocolError` outside of `$external`.
+/// `AuthenticationFailed`, also for other mechanisms; `ProtocolError` for a database other than `$external`.
 pub(crate) fn authenticate(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<()> {
     invocation.connection.login = None;
     let mechanism = invocation.string("mechanism")?.ok_or_else(|| {
@@ -27,7 +27,7 @@ pub(crate) fn authenticate(invocation: &mut Invocation<'_>, reply: &mut Writer<'
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
     })?;
     if mechanism != MECHANISM || !invocation.service.access.has_mechanism(MECHANISM) {
-        // Others go by `saslStart`.
+        // The other mechanisms use `saslStart`.
         log_unavailable(invocation.service, invocation.connection, invocation.request.database, mechanism);
         return Err(failed());
     }
@@ -36,8 +36,8 @@ pub(crate) fn authenticate(invocation: &mut Invocation<'_>, reply: &mut Writer<'
     finish(invocation.service, invocation.connection, proved, reply)
 }
 
-/// The same where `hello` carries it. What is refused here leaves no trace in the reply: the client asks once more and
-/// hears why.
+/// Logs in by the `authenticate` that a `hello` carries. A refusal adds nothing to the reply: the client then sends the
+/// command itself and gets the error.
 pub(super) fn authenticate_in_hello(
     service: &Service,
     connection: &mut ClientConnection,
@@ -45,9 +45,9 @@ pub(super) fn authenticate_in_hello(
     reply: &mut Writer<'_>,
 ) {
     let text = |field| first.get(field).and_then(ValueRef::as_str);
-    // A user that is no text is not the same as none.
+    // A `user` of another type is refused; a missing one is allowed.
     let is_sound = text("mechanism") == Some(MECHANISM) && first.get("user").is_none_or(|user| user.as_str().is_some());
-    // Drivers may leave out the only database that there is for it.
+    // Drivers may leave out `db`, as `$external` is the only database for this mechanism.
     let database = first.get("db").map_or(Some(EXTERNAL_DATABASE), ValueRef::as_str);
     let Some(database) = database.filter(|_| is_sound && service.access.has_mechanism(MECHANISM)) else { return };
     let Ok(proved) = prove(service, connection, database, text("user")) else { return };
@@ -75,7 +75,7 @@ fn write(reply: &mut Writer<'_>, name: &Name) {
     reply.append("dbname", &name.database).append("user", &name.name);
 }
 
-/// The user whom the connection's certificate names. `asked` is whom the client takes that to be, if it says so.
+/// The user that the connection's certificate names. `asked` is the name that the client gives, if any.
 fn prove(service: &Service, connection: &ClientConnection, database: &str, asked: Option<&str>) -> Result<LoggedIn> {
     if database != EXTERNAL_DATABASE {
         let message = "X.509 authentication must always use the $external database.";

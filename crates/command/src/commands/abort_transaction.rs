@@ -1,4 +1,4 @@
-//! `abortTransaction`: gives up what a transaction did.
+//! `abortTransaction`: discards the writes of a transaction.
 
 use super::commit_transaction::check_is_inside;
 use crate::authorization::Privileges;

@@ -1,4 +1,4 @@
-//! `aggregate`: documents through a pipeline.
+//! `aggregate`: runs documents through a pipeline.
 
 mod aggregation;
 
@@ -51,7 +51,7 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// What MongoDB calls the command where a failure says that it was running.
+/// Name of the command in the message of a failure that happens while it runs.
 const RUNNING: &str = "aggregate command on namespace";
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
@@ -103,7 +103,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(write_running(invocation, reply, &namespace, source, &batch, RUNNING)?)
 }
 
-/// Looks up the names of all stages. MongoDB looks at the fields of the command before, as far as their types go.
+/// Looks up the names of all stages. MongoDB checks the types of the command's fields first, so this does too.
 fn check_names(invocation: &Invocation<'_>, stages: ArrayRef<'_>) -> Result<(), Failure> {
     take_options(invocation, invocation.operation())?;
     if batch_size(invocation)?.is_none() && !invocation.boolean("explain", false)? {
@@ -112,7 +112,7 @@ fn check_names(invocation: &Invocation<'_>, stages: ArrayRef<'_>) -> Result<(), 
     each_stage::check_names(stages)
 }
 
-/// Opens a change stream: of the collection that is named, else of the database, or of all.
+/// Opens a change stream on the named collection, on the database, or on all databases.
 fn watch(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, stages: ArrayRef<'_>) -> Result<(), Halt> {
     let namespace = match invocation.argument() {
         ValueRef::String(_) => invocation.namespace()?,
@@ -134,7 +134,7 @@ fn watch(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, stages: ArrayR
     Ok(write_running(invocation, reply, &namespace, source, &batch, RUNNING)?)
 }
 
-/// Runs a pipeline that writes what comes out of it. The cursor of the reply is empty.
+/// Runs a pipeline that writes its output to a collection. The cursor of the reply is empty.
 fn write(
     invocation: &mut Invocation<'_>,
     reply: &mut Writer<'_>,
@@ -146,9 +146,9 @@ fn write(
     write_no_documents(invocation, reply, namespace)
 }
 
-/// Writes all that comes out of a pipeline.
+/// Writes all documents that a pipeline returns.
 /// # Errors
-/// Those of the target; those of the pipeline and the writes, as of a command that is called `command` and runs over `namespace`.
+/// Errors of the target; errors of the pipeline and of the writes, whose messages name `command` and `namespace`.
 pub(super) fn run_write(
     invocation: &mut Invocation<'_>,
     aggregation: Aggregation,
@@ -195,13 +195,13 @@ impl DocumentStream for FromCursor {
     }
 }
 
-/// The collection that is named, or for `{aggregate: 1}` the name that its cursors have.
+/// The named collection; for `{aggregate: 1}` the namespace of its cursors.
 fn namespace(invocation: &mut Invocation<'_>) -> Result<Namespace, Failure> {
     let argument = invocation.argument();
     if argument.as_str().is_some() { invocation.namespace() } else { without_collection(invocation, argument) }
 }
 
-/// What stands for the collection of `{aggregate: 1}`.
+/// The namespace of the cursors of `{aggregate: 1}`.
 /// # Errors
 /// `FailedToParse` for another argument.
 pub(super) fn without_collection(invocation: &Invocation<'_>, argument: ValueRef<'_>) -> Result<Namespace, Failure> {
@@ -212,14 +212,14 @@ pub(super) fn without_collection(invocation: &Invocation<'_>, argument: ValueRef
     Namespace::of_cursor(invocation.request.database, "$cmd.aggregate")
 }
 
-/// The collection, unless the command was `{aggregate: 1}`.
+/// The collection; `None` if the command is `{aggregate: 1}`.
 pub(super) fn named<'n>(fields: &Fields<'_>, namespace: &'n Namespace) -> Option<&'n Namespace> {
     fields.body.first().is_some_and(|first| first.value.as_str().is_some()).then_some(namespace)
 }
 
-/// Takes the source stage off a pipeline, if it has one.
+/// Takes the source stage off a pipeline that begins with one.
 /// # Errors
-/// Those of the stages, and then 40602 where a source stage is not the first.
+/// Errors of the stages; otherwise 40602 if a source stage is not the first stage.
 pub(super) fn take_off_source<'a>(
     invocation: &Invocation<'_>,
     fields: &Fields<'_>,
@@ -232,9 +232,9 @@ pub(super) fn take_off_source<'a>(
     })
 }
 
-/// Refuses `{aggregate: 1}` where the first stage needs a collection.
+/// Refuses `{aggregate: 1}` if the first stage needs a collection.
 /// # Errors
-/// Those of the stages, and then `InvalidNamespace`.
+/// Errors of the stages; otherwise `InvalidNamespace`.
 pub(super) fn check_needs_no_collection(invocation: &Invocation<'_>, fields: &Fields<'_>) -> Result<(), Failure> {
     if fields.body.first().and_then(|first| number::as_i64_exact(first.value)) != Some(1) {
         return Ok(());
@@ -255,9 +255,9 @@ pub(super) fn check_needs_no_collection(invocation: &Invocation<'_>, fields: &Fi
     invalid(format!("{{aggregate: 1}} is not valid for '{}'; a collection is required.", stage.name))
 }
 
-/// Refuses a collection that is not the one that is meant. Streams of changes refuse to be told at all.
+/// Refuses a collection whose UUID is not `collectionUUID`. Change streams refuse the field elsewhere.
 /// # Errors
-/// 4928901 where the pipeline is over no collection and reads none; `CollectionUUIDMismatch`.
+/// 4928901 if the pipeline neither runs over a collection nor reads one; `CollectionUUIDMismatch`.
 pub(super) fn check_uuid(catalog: &Catalog, fields: &Fields<'_>, namespace: &Namespace) -> Result<(), Failure> {
     let Some(uuid) = collection_uuid::parse(fields)? else { return Ok(()) };
     let stages = fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY);
@@ -271,7 +271,7 @@ pub(super) fn check_uuid(catalog: &Catalog, fields: &Fields<'_>, namespace: &Nam
     collection_uuid::check(catalog, namespace, Some(uuid))
 }
 
-/// Refuses nulls where MongoDB does not take them for fields that are missing.
+/// Refuses null in the fields for which MongoDB does not treat it as a missing value.
 fn refuse_nulls(fields: &Fields<'_>) -> Result<(), Failure> {
     for (name, expected) in [("pipeline", "array"), ("cursor", "object"), ("allowDiskUse", "bool")] {
         if let Some(value) = fields.body.get(name).filter(|value| value.is_nullish()) {
@@ -285,7 +285,7 @@ fn no_cursor_option() -> Failure {
     Failure::failed_to_parse("The 'cursor' option is required, except for aggregate with the explain argument")
 }
 
-/// How many documents the first batch has at most, where there is a `cursor`.
+/// The most documents of the first batch; `None` without a `cursor`.
 fn batch_size(fields: &Fields<'_>) -> Result<Option<u64>, Failure> {
     let Some(cursor) = fields.document("cursor")? else { return Ok(None) };
     let fields = Fields::new("aggregate.cursor", cursor);
@@ -300,7 +300,7 @@ fn batch_size(fields: &Fields<'_>) -> Result<Option<u64>, Failure> {
     Ok(Some(fields.size("batchSize")?.unwrap_or(FIRST_BATCH_DOCUMENTS)))
 }
 
-/// Reads a pipeline and hands its beginning to the planner; `explain` does too, with the fields of the command inside.
+/// Reads a pipeline and hands its first stages to the planner. `explain` passes the fields of the command inside it.
 /// # Errors
 /// MongoDB's codes for malformed fields, stages and expressions.
 pub(crate) fn parse(
@@ -320,9 +320,9 @@ pub(crate) fn parse(
     Ok(aggregation)
 }
 
-/// The hint of a command, for the planner: one by the key of an index of measurements names an index of buckets.
+/// The command's hint for the planner. Over a time series, a key pattern of measurements becomes one of buckets.
 /// # Errors
-/// Those of [`Hint::parse`].
+/// As [`Hint::parse`].
 pub(crate) fn hint(
     invocation: &Invocation<'_>,
     fields: &Fields<'_>,
@@ -362,11 +362,11 @@ fn take_options(fields: &Fields<'_>, operation: &OperationContext) -> Result<(),
 /// The documents of a pipeline that begins with a source stage.
 struct Sourced {
     source: Box<dyn CursorSource>,
-    /// What is to be done with them, where the pipeline writes, and its world.
+    /// The write of a pipeline that ends in one, and the environment of that pipeline.
     write: Option<(PipelineWrite, Environment)>,
 }
 
-/// The stages behind a source stage. A hint has nothing to choose from, and is ignored as in MongoDB.
+/// The stages after a source stage. A source stage has no indexes, so a hint is ignored, as in MongoDB.
 /// # Errors
 /// MongoDB's codes for malformed options, stages and expressions.
 pub(super) fn behind_source(
@@ -381,14 +381,14 @@ pub(super) fn behind_source(
     Pipeline::parse(sourced.rest.as_ref(), Environment::new(scope).with_sources(sources))
 }
 
-/// Puts the other stages on top of a source stage.
+/// Opens a source stage and puts the other stages on top of it.
 fn open_sourced(
     invocation: &Invocation<'_>,
     namespace: &Namespace,
     sourced: &SourcedPipeline<'_>,
 ) -> Result<Sourced, Halt> {
     let pipeline = behind_source(invocation, invocation, namespace, sourced)?;
-    // To count what nothing is stored for is to read it.
+    // The size of a source without stored documents is known only after reading all of it.
     invocation.refuse_if_long(Unstored::at(&invocation.service.catalog, namespace).is_some())?;
     let documents = sourced.documents(invocation, namespace)?;
     let write = match pipeline.write() {

@@ -1,4 +1,4 @@
-//! `appendOplogNote`: puts a document into the oplog that changes nothing, so that time passes in it.
+//! `appendOplogNote`: appends an entry to the oplog that changes nothing, so that the cluster time advances.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
@@ -38,7 +38,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     Ok(())
 }
 
-/// What the entry says.
+/// The document of the entry.
 fn data<'a>(invocation: &Invocation<'a>) -> Result<DocumentRef<'a>> {
     match invocation.value("data") {
         None => Err(Failure::new(ErrorCode::NO_SUCH_KEY, "Missing expected field \"data\"")),
@@ -49,7 +49,7 @@ fn data<'a>(invocation: &Invocation<'a>) -> Result<DocumentRef<'a>> {
     }
 }
 
-/// The time that the entry is written for: where the oplog is there already, none is needed.
+/// The time that the oplog is to reach. If it has reached it already, no entry is written.
 fn time_max(invocation: &Invocation<'_>) -> Result<Option<Timestamp>> {
     match invocation.value("maxClusterTime") {
         None => Ok(None),

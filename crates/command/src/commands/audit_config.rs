@@ -1,4 +1,4 @@
-//! `getAuditConfig` and `setAuditConfig`: what the cluster parameter `auditConfig` is, by the names that it had before.
+//! `getAuditConfig` and `setAuditConfig`: the cluster parameter `auditConfig` under its older names.
 //! Source: MongoDB manual 8.2, "getAuditConfig" and "setAuditConfig".
 
 use super::cluster_parameter::{in_force, keep};

@@ -1,4 +1,4 @@
-//! `autoCompact`: lets space that nobody uses be given back in the background.
+//! `autoCompact`: returns unused space to the system in the background.
 
 use crate::authorization::Privileges;
 use crate::auto_compaction::{Rounds, Settings};
@@ -20,7 +20,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 const BYTES_PER_MB: u64 = 1024 * 1024;
-/// Source: MongoDB manual, "autoCompact".
+/// The default of `freeSpaceTargetMB`. Source: MongoDB manual, "autoCompact".
 const FREE_SPACE_TARGET_MB: u64 = 20;
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

@@ -1,4 +1,4 @@
-//! `buildInfo`: which server this is and how it was built.
+//! `buildInfo`: the version of the server, and how it was built.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -7,7 +7,7 @@ use crate::service::Service;
 use bunko_bson::{MAX_USER_DOCUMENT_BYTES, Writer};
 use bunko_operation::Scripting;
 
-/// The MongoDB release whose behaviour this server follows; clients compare it to decide what they may send.
+/// The MongoDB release whose behaviour this server follows. Clients decide by it which features they may use.
 pub(super) const COMPATIBLE_VERSION: &str = "8.2.4";
 const COMPATIBLE_VERSION_ARRAY: [i32; 4] = [8, 2, 4, 0];
 
@@ -21,7 +21,7 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// What runs the scripts of clients.
+/// The engine that runs clients' scripts.
 fn javascript_engine(service: &Service) -> &'static str {
     match service.facts.memory_limits.stages.scripting {
         Scripting::Allowed => "quickjs",
@@ -34,7 +34,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Appends the fields that tell of the build.
+/// Appends the fields that describe the build.
 pub(crate) fn append_build(service: &Service, reply: &mut Writer<'_>) {
     reply
         .append("version", COMPATIBLE_VERSION)

@@ -1,6 +1,6 @@
-//! `bunkoBulkInsert`: an insert for tools that load a lot; the documents pass the log by.
+//! `bunkoBulkInsert`: an insert for tools that load much data. The documents bypass the log.
 //!
-//! Fields, limits and reply are those of `insert`. Few documents go the usual way.
+//! Fields, limits and reply are those of `insert`. A small batch is inserted in the usual way.
 
 use super::insert;
 use crate::authorization::{Privileges, writes};
@@ -20,7 +20,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    // It waits for the disk.
+    // The command waits for the disk.
     invocation.refuse_if_long(true)?;
     insert::run_with(invocation, reply, Catalog::insert_bulk)
 }

@@ -1,4 +1,4 @@
-//! `cloneCollectionAsCapped`: a capped collection of the newest documents of another.
+//! `cloneCollectionAsCapped`: creates a capped collection with the newest documents of another collection.
 
 use super::convert_to_capped::{check_source, copy};
 use crate::authorization::{Privileges, collections};
@@ -14,7 +14,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 pub(super) const COMMAND: Command = Command {
     name: "cloneCollectionAsCapped",
     aliases: &[],
-    // MongoDB takes any, and passes over them.
+    // MongoDB accepts any field, and ignores unknown ones.
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
@@ -36,14 +36,14 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
         let message = format!("cloneCollectionAsCapped failed - destination collection {to} already exists");
         return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, message).into());
     }
-    // A copy there is a set of definitions of views, and what is none of them is found when views are listed.
+    // A copy named `system.views` is a set of view definitions. Invalid ones are found when views are listed.
     if invocation.collection(&to).is_none() && to_name != "system.views" {
         check_creatable_by_name(&to)?;
     }
     copy(invocation, &from, &to, size)
 }
 
-/// A value that must be a string, which says nothing of the command's name where it is not.
+/// Reads a string. The error for another type does not name the command.
 fn string<'a>(field: &str, value: Option<ValueRef<'a>>) -> Result<&'a str> {
     let value = value.unwrap_or(ValueRef::Null);
     value.as_str().ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! `getClusterParameter` and `setClusterParameter`.
+//! `getClusterParameter` and `setClusterParameter`: read and set parameters that are stored in the database.
 
 use crate::authorization::Privileges;
 use crate::cluster_parameters::{self, AUDIT_CONFIG, COLLECTION, ClusterParameter, DATABASE};
@@ -34,7 +34,8 @@ pub(super) const SET: Command = Command {
 
 fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let mut asked = asked(invocation.argument())?;
-    // It leaves out what MongoDB keeps out of its diagnostic data, which is nothing of these.
+    // `omitInFTDC` leaves out parameters that MongoDB keeps out of its diagnostic data. None of these is such a
+    // parameter.
     invocation.strict_boolean("omitInFTDC", false)?;
     let service = invocation.service;
     match invocation.argument() {
@@ -49,7 +50,7 @@ fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Whether the server has the parameter: without an audit log nothing can be said of one.
+/// Whether the server has the parameter. A server without an audit log has no audit configuration.
 fn is_there(service: &Service, parameter: &ClusterParameter) -> bool {
     parameter.name != AUDIT_CONFIG || service.is_audited()
 }
@@ -58,7 +59,8 @@ fn check_there(service: &Service, parameter: &ClusterParameter) -> Result<(), Fa
     if is_there(service, parameter) { Ok(()) } else { Err(unknown(parameter.name)) }
 }
 
-/// The parameter as it is kept, else what holds until somebody sets it.
+/// The stored value of the parameter, or its default. An audit configuration that cannot be changed at run time takes
+/// precedence.
 pub(super) fn in_force(service: &Service, parameter: &ClusterParameter) -> Result<DocumentBuf, Failure> {
     let options = service.audit.configuration().filter(|_| parameter.name == AUDIT_CONFIG);
     if let Some(options) = &options
@@ -99,7 +101,7 @@ fn unknown(name: &str) -> Failure {
     Failure::new(ErrorCode::NO_SUCH_KEY, format!("Unknown server parameter: {name}"))
 }
 
-/// The parameter as it is kept and shown.
+/// The document of a parameter, as it is stored and shown.
 fn document(parameter: &ClusterParameter, value: &DocumentBuf, time: Option<ValueRef<'_>>) -> DocumentBuf {
     let mut document = DocumentBuf::new().with("_id", parameter.name);
     if let Some(time) = time {
@@ -139,13 +141,13 @@ fn set(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         return Err(Failure::new(ErrorCode::DOLLAR_PREFIXED_FIELD_NAME, message).into());
     }
     if fields.is_empty() && !parameter.is_choice() {
-        // It asks for nothing.
+        // An empty document changes nothing.
         return Ok(());
     }
     keep(invocation, parameter, fields)
 }
 
-/// Keeps a value, and has it take effect.
+/// Stores a value and applies it.
 pub(super) fn keep(
     invocation: &mut Invocation<'_>,
     parameter: &ClusterParameter,

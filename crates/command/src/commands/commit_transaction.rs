@@ -1,4 +1,4 @@
-//! `commitTransaction`: makes visible what a transaction did, or finds that it has been.
+//! `commitTransaction`: makes the writes of a transaction visible, or finds that it was committed before.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};

@@ -1,4 +1,4 @@
-//! `compact`: gives space back to the system, of the named collection and of all others.
+//! `compact`: returns free space to the system, from the named collection and from all others.
 
 use crate::authorization::Privileges;
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
@@ -52,8 +52,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Bytes that must be free for the collection to be worth the work. MongoDB does nothing below 20 MB where nothing is
-/// said; here whoever asks is obeyed.
+/// Free space of the collection, in bytes, below which the command does nothing. The default is 0, so the command
+/// always compacts; MongoDB's default is 20 MB.
 fn free_space_target(invocation: &Invocation<'_>) -> Result<u64, Failure> {
     Ok(invocation.size("freeSpaceTargetMB")?.unwrap_or(0).saturating_mul(BYTES_PER_MB))
 }

@@ -1,5 +1,5 @@
-//! `compactStructuredEncryptionData` and `cleanupStructuredEncryptionData`: tidy what queryable encryption keeps beside
-//! its collections for fields that are searched by. There are no such fields here, so that nothing is found to do.
+//! `compactStructuredEncryptionData` and `cleanupStructuredEncryptionData`: tidy the collections that queryable
+//! encryption keeps for queryable fields. Bunko has no such fields, so there is never anything to tidy.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -41,7 +41,7 @@ fn compact(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<()
     Ok(())
 }
 
-/// Refuses a padding factor that MongoDB refuses; nothing is padded here.
+/// Refuses a padding factor that MongoDB refuses. It has no other effect.
 fn check_padding(invocation: &Invocation<'_>) -> Result<(), Failure> {
     const FIELD: &str = "anchorPaddingFactor";
     let Some(value) = invocation.field(FIELD) else { return Ok(()) };
@@ -60,7 +60,7 @@ fn cleanup(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<()
     Ok(())
 }
 
-/// Nothing was done: nobody searches by the fields.
+/// Writes statistics that are all 0.
 fn write_statistics(reply: &mut Writer<'_>) {
     reply.begin_document("stats");
     write_counts(reply, "ecoc", &["read", "deleted"]);
@@ -68,7 +68,7 @@ fn write_statistics(reply: &mut Writer<'_>) {
     reply.end();
 }
 
-/// What was done to one of the collections beside the encrypted one.
+/// Writes the counts of one of the collections that belong to the encrypted one.
 fn write_counts(reply: &mut Writer<'_>, name: &str, counts: &[&str]) {
     reply.begin_document(name);
     for count in counts {
@@ -77,7 +77,7 @@ fn write_counts(reply: &mut Writer<'_>, name: &str, counts: &[&str]) {
     reply.end();
 }
 
-/// Whether the command may be run: there must be a token for each encrypted field.
+/// Checks the collection, and that there is a token for each encrypted field.
 fn check(invocation: &mut Invocation<'_>, tokens: &str, not_encrypted: i32) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let command = invocation.command.name;

@@ -1,4 +1,4 @@
-//! `configureFailPoint`: trouble on request, on a server that takes test commands.
+//! `configureFailPoint`: makes commands fail or wait on request, if the server accepts test commands.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};

@@ -1,4 +1,4 @@
-//! `connPoolStats`: the connections that the server has made to others. This one makes none.
+//! `connPoolStats`: the connections that the server has made to other servers. Bunko makes none.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};

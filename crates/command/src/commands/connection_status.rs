@@ -1,4 +1,4 @@
-//! `connectionStatus`: who the connection is logged in as.
+//! `connectionStatus`: the user that the connection is logged in as.
 
 use super::create_role::privilege_documents;
 use crate::access_control::documents_of;

@@ -1,4 +1,4 @@
-//! `convertToCapped`: a collection becomes a capped one that holds its newest documents, without its indexes.
+//! `convertToCapped`: turns a collection into a capped one with its newest documents and without its indexes.
 
 use crate::authorization::Privileges;
 use crate::capped_options;
@@ -13,7 +13,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 pub(super) const COMMAND: Command = Command {
     name: "convertToCapped",
     aliases: &[],
-    // MongoDB takes any, and passes over them.
+    // MongoDB accepts any field, and ignores unknown ones.
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
@@ -41,7 +41,7 @@ pub(super) fn check_source(from: &Namespace) -> Result<()> {
     Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
 }
 
-/// Makes the capped copy of `from` that is called `to`; they may be the same.
+/// Makes a capped copy of `from` under the name `to`, which may be the same name.
 /// # Errors
 /// `NamespaceNotFound`, `NamespaceExists`, `CommandNotSupportedOnView`.
 pub(super) fn copy(invocation: &mut Invocation<'_>, from: &Namespace, to: &Namespace, size: i64) -> Result<(), Halt> {

@@ -1,4 +1,4 @@
-//! `count`: how many documents match.
+//! `count`: the number of documents that match.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub(super) const COMMAND: Command = Command {
     name: "count",
     aliases: &[],
-    // The projection in `fields` makes no difference to a number; MongoDB takes it for old clients' sake.
+    // `fields`, a projection, does not change the count. MongoDB accepts it for old clients.
     fields: &[
         field("query", Kind::Object),
         field("limit", Kind::Own),
@@ -66,7 +66,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// How many entries the oplog has, of those that the command looks at.
+/// The number of oplog entries, after `skip` and `limit`.
 fn count_all(invocation: &Invocation<'_>, query: &FindQuery) -> Result<u64, Halt> {
     invocation.refuse_if_long(true)?;
     let surroundings = Surroundings::of(invocation.service, invocation.operation());
@@ -87,20 +87,20 @@ fn write_count(reply: &mut Writer<'_>, count: u64) {
     };
 }
 
-/// Reads what a count asks for; `explain` does too.
+/// Reads the fields of a count, also for `explain`.
 /// # Errors
 /// MongoDB's codes for malformed fields.
 pub(super) fn parse(fields: &Fields<'_>, scope: &QueryScope) -> Result<FindQuery> {
     let mut query =
         FindQuery::new(fields.document("query")?.unwrap_or(DocumentRef::EMPTY), Arc::new(scope.without_builtins()))?;
-    // A null is no hint here.
+    // Null is refused as a hint.
     query.hint = fields.body.get("hint").map_or(Ok(None), Hint::parse)?;
     query.skip = fields.size("skip")?.unwrap_or(0);
     query.limit = limit(fields)?;
     Ok(query)
 }
 
-/// Old clients asked for a single batch with a negative limit: here the sign means nothing.
+/// Reads `limit` without its sign: old clients sent a negative one to ask for a single batch. 0 is no limit.
 fn limit(fields: &Fields<'_>) -> Result<Option<u64>> {
     let Some(value) = fields.body.get("limit") else { return Ok(None) };
     if !value.is_number() {

@@ -1,4 +1,4 @@
-//! `create`: makes a collection; options of collections that are not built are refused by name.
+//! `create`: creates a collection, a view or a time series. Options that Bunko does not have are refused by name.
 
 use crate::authorization::{Privileges, collections};
 use crate::capped_options;
@@ -60,8 +60,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Creates the collection, with the identity given or a new one. Without an identity, one that is there with the same
-/// options will do.
+/// Creates the collection with the given UUID, or with a new one. Without a UUID it is no error if the collection
+/// exists with these options.
 pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) -> Result<(), Failure> {
     let namespace = invocation.namespace()?;
     if invocation.boolean("temp", false)? {
@@ -70,7 +70,7 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
     if let (Some(name), Some(option)) =
         (namespace.collection().strip_prefix(BUCKETS_PREFIX), invocation.document("timeseries")?)
     {
-        // Buckets come with their time series.
+        // A collection of buckets is created together with its time series.
         let series = Namespace::new(namespace.database(), name)?;
         return time_series::create(invocation, &series, option);
     }
@@ -128,11 +128,11 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
     let asked = create.options.clone();
     match invocation.service.catalog.create(&namespace, create, invocation) {
         Ok((_, lsn)) => invocation.note_written(Some(lsn)),
-        // A transaction does not go on as if it had created what was there.
+        // In a transaction an existing collection is an error: the transaction did not create it.
         Err(failure)
             if failure.code() == ErrorCode::NAMESPACE_EXISTS && uuid.is_none() && !invocation.is_of_transaction() =>
         {
-            // The oplog has its name without being a collection.
+            // The oplog has this name, but is no collection.
             let existing = invocation.collection(&namespace).ok_or(failure)?;
             check_same_options(&existing, asked.as_ref())?;
         }
@@ -141,7 +141,7 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
     Ok(())
 }
 
-/// Options that a view cannot have; of the others that collections have nothing comes.
+/// Options that a view refuses. It ignores the other options of collections.
 const NOT_WITH_VIEW: &[&str] = &["timeseries", "expireAfterSeconds", "changeStreamPreAndPostImages", "idIndex"];
 
 fn create_view(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result<(), Failure> {
@@ -180,9 +180,9 @@ fn create_view(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result
     Ok(())
 }
 
-/// Nothing is to be done for a collection that is there with the same options.
+/// Accepts an existing collection that has the requested options.
 /// # Errors
-/// `NamespaceExists` tells those that it has.
+/// `NamespaceExists`, with the options of the collection.
 fn check_same_options(existing: &Collection, asked: DocumentRef<'_>) -> Result<(), Failure> {
     let actual = existing.options();
     let actual = (*actual).as_ref();
@@ -206,7 +206,7 @@ fn invalid_options(message: &str) -> Failure {
     Failure::new(ErrorCode::INVALID_OPTIONS, message)
 }
 
-/// Options that mean nothing without others.
+/// Refuses options that need another option that is missing.
 fn check_dependent_options(invocation: &Invocation<'_>, clustered: Option<&DocumentBuf>) -> Result<(), Failure> {
     let is_capped = invocation.boolean("capped", false)?;
     let has_size = capped_options::size(invocation, "size")?.is_some();

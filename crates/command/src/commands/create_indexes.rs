@@ -1,4 +1,4 @@
-//! `createIndexes`: builds indexes, and the collection where it is missing.
+//! `createIndexes`: builds indexes, and creates the collection if it does not exist.
 
 use crate::authorization::Privileges;
 use crate::collection_uuid;
@@ -34,10 +34,10 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// Documents, and their bytes, that an index is built over in no noticeable time.
+/// Largest collection, in documents and bytes, over which an index is built without noticeable delay.
 const DOCUMENTS_SHORT_MAX: u64 = 500;
 const BYTES_SHORT_MAX: u64 = 64 << 10;
-/// How often it begins anew because the collection was dropped before it did anything.
+/// Attempts, if the collection is dropped before the first index exists.
 const ATTEMPTS_MAX: u32 = 100;
 
 /// Size of an index's parsed options, as a multiple of their document's size. A partial filter takes the most.
@@ -45,7 +45,7 @@ const SPEC_PARTS: usize = 32;
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    // Buckets that are there may have indexes of their own.
+    // A collection of buckets may have indexes of its own once it exists.
     let are_buckets = namespace.collection().starts_with(BUCKETS_PREFIX);
     if !are_buckets || invocation.collection(&namespace).is_none() {
         check_creatable(&namespace)?;
@@ -58,14 +58,14 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if namespace.is_of_system() && specs.iter().any(|spec| spec.is_hidden) {
         return Err(Failure::bad_value("can't hide index on system collection").into());
     }
-    // The buckets' own index on `_id` is none of the measurements.
+    // The `_id` index of the buckets is no index of the time series.
     let hidden = usize::from(series.is_some());
     collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
     let (created, was_created) = create(invocation, &namespace, series.as_ref(), &specs)?;
     reply
         .append("numIndexesBefore", (created.before - hidden) as i32)
         .append("numIndexesAfter", (created.after - hidden) as i32);
-    // A reply says either that nothing was to be done, or whether it began with a new collection.
+    // The reply has the `note`, or tells whether the collection was created, or both.
     if was_created || created.lsn.is_some() {
         reply.append("createdCollectionAutomatically", was_created);
     }
@@ -75,7 +75,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Creates the indexes, of a collection that it creates too where there is none; whether it did.
+/// Creates the indexes, and the collection if there is none. Returns whether it created the collection.
 fn create(
     invocation: &mut Invocation<'_>,
     namespace: &Namespace,
@@ -92,7 +92,7 @@ fn create(
         invocation.refuse_if_long(existing.as_ref().is_some_and(|collection| is_long(collection)))?;
         let was_created = existing.is_none();
         let collection = match existing.map_or_else(|| create_collection(invocation, namespace), Ok) {
-            // Another client was faster with the name, and a third one has dropped that collection.
+            // Another client created a collection of this name, and it was dropped again.
             Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS && attempt < ATTEMPTS_MAX => continue,
             other => other?,
         };
@@ -102,7 +102,7 @@ fn create(
             }
         }
         match invocation.service.catalog.create_indexes(&collection, specs, invocation) {
-            // It was dropped before the first index was there. Another one may have its name by now.
+            // The collection was dropped before the first index existed. Another one may have its name by now.
             Err(failure)
                 if failure.code() == ErrorCode::NAMESPACE_NOT_FOUND
                     && collection.is_dropped()
@@ -120,7 +120,7 @@ fn create(
     }
 }
 
-/// Notes from when on the uses of new indexes are counted.
+/// Notes the time from which the uses of new indexes are counted.
 fn note_counted_since(invocation: &Invocation<'_>, collection: &Collection, specs: &[IndexSpec]) {
     let now_ms = invocation.service.world.now_ms();
     let indexes = collection.indexes();
@@ -134,7 +134,7 @@ fn is_long(collection: &Collection) -> bool {
 
 fn parse_specs(invocation: &Invocation<'_>, series: Option<&Series>) -> Result<Vec<IndexSpec>, Failure> {
     let ignores_unknown = invocation.boolean("ignoreUnknownIndexOptions", false)?;
-    // MongoDB's parser takes a version of the command, which nothing asks for.
+    // MongoDB's parser accepts a version `v` of the command, which has no effect.
     invocation.integer("v")?;
     let documents = invocation.documents("indexes")?;
     let spec_bytes: usize = documents.iter().map(|document| document.len_bytes()).sum();
@@ -160,7 +160,7 @@ fn parse_spec(document: DocumentRef<'_>, ignores_unknown: bool, series: Option<&
     let mut spec = if ignores_unknown { IndexSpec::without_unknown_options(document) } else { document.to_owned() };
     let key = spec.as_ref().get("key").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
     if let Some(field) = key.iter().find(|field| field.value.as_str() == Some("2dsphere_bucket")) {
-        // An index of measurements becomes one.
+        // Only the server itself makes such an index, from one on measurements.
         let message = format!("Unknown index plugin '{}'", field.value.as_str().unwrap_or_default());
         return Err(Failure::new(ErrorCode::CANNOT_CREATE_INDEX, message));
     }
@@ -177,7 +177,7 @@ fn create_collection(invocation: &mut Invocation<'_>, namespace: &Namespace) -> 
             invocation.operation().note_created(namespace.to_string());
             Ok(collection)
         }
-        // Somebody else was faster.
+        // Another client created the collection first.
         Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS => {
             invocation.collection(namespace).ok_or(failure)
         }

@@ -1,4 +1,4 @@
-//! `createRole` and `updateRole`: roles that a database has beside those of every server.
+//! `createRole` and `updateRole`: roles of a database beside the built-in ones.
 //! Source: MongoDB manual 8.2, "createRole", "updateRole".
 
 use crate::access_control::{
@@ -35,7 +35,7 @@ pub(super) const UPDATE: Command = Command {
 
 const FIELDS: &[Field] =
     &[field("privileges", Kind::Array), field("roles", Kind::Array), field("authenticationRestrictions", Kind::Array)];
-/// What MongoDB answers where a role has that name already.
+/// MongoDB's code for a role name that is taken.
 const ROLE_EXISTS: ErrorCode = ErrorCode(51002);
 
 struct RoleFields<'a> {
@@ -119,16 +119,16 @@ fn update(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Hal
     stored_settings::keep(invocation, DATABASE, ROLES, &document)
 }
 
-/// The document of a role that may be changed.
+/// The document of a role, to be changed.
 /// # Errors
-/// `RoleNotFound`; `InvalidRoleModification` for those that every server has.
+/// `RoleNotFound`; `InvalidRoleModification` for a built-in role.
 pub(super) fn own_document(invocation: &Invocation<'_>, name: &Name) -> Result<DocumentBuf> {
     let role = find_role(&invocation.service.catalog, name)?;
     let role = role.ok_or_else(|| Failure::new(ErrorCode::ROLE_NOT_FOUND, format!("Role '{name}' not found")))?;
     role.into_own_document()
 }
 
-/// Privileges as they are kept and shown.
+/// Privileges as documents, as they are stored and shown.
 pub(super) fn privilege_documents(privileges: &[Privilege]) -> ArrayBuf {
     privileges.iter().map(Privilege::to_document).collect::<Vec<_>>().iter().collect()
 }

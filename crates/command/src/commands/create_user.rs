@@ -1,4 +1,4 @@
-//! `createUser`: a user of a database, with a password and roles; in `$external` one whom a certificate names.
+//! `createUser`: creates a user with a password and roles; in `$external`, one that a certificate names.
 //! Source: MongoDB manual 8.2, "createUser".
 
 use crate::access_control::{
@@ -31,7 +31,7 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// What MongoDB answers where a user has that name already.
+/// MongoDB's code for a user name that is taken.
 const USER_EXISTS: ErrorCode = ErrorCode(51003);
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
@@ -70,7 +70,8 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     insert_user(invocation, &document.with("roles", &documents_of(roles)))
 }
 
-/// Whoever is not logged in makes the first user, and no other: a second request may have come beside the first.
+/// Refuses a client that is not logged in, unless this is the first user. Checked under the lock: another request may
+/// have created the first user since the privileges were checked.
 fn check_exception(invocation: &Invocation<'_>) -> Result<()> {
     let service = invocation.service;
     if !service.access.is_enforced() || invocation.connection.user.is_some() || localhost_exception::is_open(service) {

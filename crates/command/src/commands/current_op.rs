@@ -1,4 +1,4 @@
-//! `currentOp`: what is running.
+//! `currentOp`: lists the running operations.
 
 use crate::authorization::{Privileges, administration};
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
@@ -23,8 +23,8 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let with_idle = invocation.truth("$all");
-    // Without users every operation is the asker's own. Who may not see those of others does not, whatever the option says:
-    // it may be there twice.
+    // Without access control each operation counts as the client's own. A client without the privilege to see others'
+    // operations gets only its own, even without `$ownOps`: the command may contain that field twice.
     let only_own = invocation.truth("$ownOps");
     let asker = invocation.asker().filter(|asker| only_own || !asker.on_cluster(Action::InProg));
     let filter = filter(invocation)?;
@@ -41,8 +41,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             index += 1;
         }
     }
-    // As MongoDB: they hold something, whether or not idle connections are asked for. They do not say whose they are: who sees
-    // their own alone sees none.
+    // Idle sessions are listed even without `$all`, as in MongoDB, because they hold resources. They do not show their
+    // users, so a client that sees only its own operations gets none of them.
     let idle = if asker.is_none() { describe_idle_sessions(invocation.service) } else { Vec::new() };
     for described in idle {
         if filter.try_matches(described.as_ref())? {
@@ -59,8 +59,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Whatever is not an option is a condition on the operations. `$truncateOps` is one of test commands, and otherwise counts
-/// for nothing.
+/// The condition on operations: all fields that are no options. `$truncateOps` is an option for tests and is ignored.
 fn filter(invocation: &Invocation<'_>) -> Result<Filter, Failure> {
     let mut conditions = DocumentBuf::new();
     for element in invocation.request.body.iter().skip(1) {

@@ -1,4 +1,5 @@
-//! `dataSize`: bytes and number of a collection's documents. Both are kept, so only those of a part are read.
+//! `dataSize`: the number and size of a collection's documents. Both are stored, so documents are read only to measure
+//! a part of it or up to a limit.
 
 use crate::authorization::{Privileges, collections};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -76,7 +77,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// What ends the count: it goes on until it is beyond one of them. 0 is none.
+/// Limits after which the measuring stops: the first document that exceeds one is the last. 0 means no limit.
 struct Limits {
     bytes: i64,
     count: i64,
@@ -98,12 +99,12 @@ impl Limits {
 struct Measured {
     bytes: u64,
     count: u64,
-    /// Whether a limit ended it.
+    /// Whether a limit stopped the measuring.
     is_cut: bool,
 }
 
 impl Measured {
-    /// Adds a document of that many bytes, and says whether more are to be read.
+    /// Adds a document of that size, and returns whether to read another one.
     fn goes_on_behind(&mut self, bytes: usize, limits: &Limits) -> bool {
         self.bytes += bytes as u64;
         self.count += 1;
@@ -141,7 +142,7 @@ fn measure(
     }
     let plan = match plan(collection, Arc::new(query)) {
         Ok(plan) => plan,
-        // There is nothing between a bound and itself, nor beyond it.
+        // An empty range contains no documents.
         Err(failure) if failure.code() == ErrorCode(51175) => return Ok(Measured::default()),
         Err(failure) => return Err(failure),
     };
@@ -153,7 +154,7 @@ fn measure(
     Ok(measured)
 }
 
-/// The entries of the oplog, as they are shown.
+/// Measures the entries of the oplog in the form that clients read.
 fn measure_oplog(invocation: &Invocation<'_>, limits: &Limits) -> Result<Measured, Failure> {
     let catalog = &invocation.service.catalog;
     let mut entries = oplog_view::entries(catalog, Direction::Forward, None, invocation.operation())?;
@@ -164,9 +165,9 @@ fn measure_oplog(invocation: &Invocation<'_>, limits: &Limits) -> Result<Measure
     Ok(measured)
 }
 
-/// The index whose pattern begins with the one that is asked for: of several the shortest.
+/// The shortest index whose key pattern begins with the given one.
 /// # Errors
-/// `OperationFailed` if there is none; indexes that leave documents out or have several keys for one do not count.
+/// `OperationFailed` if there is none. Sparse, partial and special indexes do not count.
 fn index_of(collection: &Collection, pattern: DocumentRef<'_>) -> Result<Arc<Index>, Failure> {
     let length = pattern.iter().count();
     let begins = |index: &Arc<Index>| {
@@ -181,7 +182,7 @@ fn index_of(collection: &Collection, pattern: DocumentRef<'_>) -> Result<Arc<Ind
     found.min_by_key(|index| index.key_pattern().iter().count()).ok_or_else(no_index)
 }
 
-/// A bound of a part of an index's fields, with the smallest value for the others.
+/// A bound, with the smallest value for each field of the index that the bound lacks.
 fn extended(bound: DocumentRef<'_>, index: &Index) -> DocumentBuf {
     let given = bound.iter().count();
     let mut extended = bound.to_owned();

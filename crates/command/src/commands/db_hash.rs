@@ -1,4 +1,4 @@
-//! `dbHash`: a hash of each collection's documents in the order of their `_id`, and one of all.
+//! `dbHash`: a hash of each collection's documents in `_id` order, and a hash of all.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
@@ -55,7 +55,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// The collections that are named, if any are: what is no list names none.
+/// The named collections; none if `collections` is not an array, and then all are hashed.
 fn wanted<'a>(invocation: &Invocation<'a>) -> Result<Vec<&'a str>, Failure> {
     let Some(names) = invocation.field("collections").and_then(ValueRef::as_array) else { return Ok(Vec::new()) };
     let name = |name: ValueRef<'a>| {
@@ -66,7 +66,7 @@ fn wanted<'a>(invocation: &Invocation<'a>) -> Result<Vec<&'a str>, Failure> {
     names.iter().map(name).collect()
 }
 
-/// What a server writes for itself differs from one to the next.
+/// Whether a collection is hashed. Each server writes a profile of its own, so `system.profile` would differ.
 fn is_hashed(collection: &Collection) -> bool {
     collection.namespace().collection() != "system.profile"
 }

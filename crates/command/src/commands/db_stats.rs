@@ -35,7 +35,7 @@ struct DatabaseStatistics {
     indexes: u64,
     index_bytes: u64,
     index_free_bytes: u64,
-    /// Whether a collection is in the engine whose file all databases share.
+    /// Whether a collection is stored by the engine that has one file for all databases.
     uses_shared_file: bool,
 }
 
@@ -49,7 +49,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let shows_free = invocation.boolean("freeStorage", false)?;
     let statistics = sum(invocation)?;
     let store = invocation.service.catalog.store();
-    // Time series are views of their buckets.
+    // A time series is a view of its buckets.
     let views = invocation.service.catalog.views(invocation.request.database)?.len();
     let scaled = |bytes: u64| bytes as f64 / scale as f64;
     let average = if statistics.objects == 0 { 0.0 } else { statistics.data_bytes as f64 / statistics.objects as f64 };
@@ -73,11 +73,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         reply.append("totalFreeStorageSize", scaled(statistics.free_bytes + statistics.index_free_bytes));
     }
     if statistics.uses_shared_file {
-        // As MMAPv1 showed what it had allocated; that engine had files for each database, this one has one for all.
+        // MMAPv1 reported its allocated space here. It had files for each database; this engine has one file for all of
+        // them.
         reply.append("fileSize", scaled(store.engine(MMAP).map_err(from_storage)?.size_bytes()));
     }
     reply.append("scaleFactor", scale as i64);
-    // A server without a directory shows none, as MongoDB's In-Memory engine.
+    // A server without a directory does not report this, like MongoDB's In-Memory engine.
     if let Some(directory) = store.path() {
         let file_system = file_system(directory)?;
         reply

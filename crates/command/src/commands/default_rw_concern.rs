@@ -1,5 +1,5 @@
-//! `getDefaultRWConcern` and `setDefaultRWConcern`: the concerns of commands that name none. A set has them, a server
-//! without replicas has not.
+//! `getDefaultRWConcern` and `setDefaultRWConcern`: the concerns of commands that give none. Only a replica set has
+//! them.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -54,7 +54,7 @@ fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return Err(Failure::bad_value(message).into());
     }
     let service = invocation.service;
-    // Two commands that set one half each must not undo each other's.
+    // Two commands that each set one of the concerns must not undo each other's change.
     let changing = service.default_concerns.change(invocation)?;
     let before = changing.before();
     let read = match read {
@@ -76,7 +76,7 @@ fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let set = Set { read, write, time: world.timestamp(), wall_clock_ms: world.now_ms() };
     stored_settings::keep(invocation, DATABASE, COLLECTION, &set.kept())?;
     changing.apply(set);
-    // The defaults are kept by a write, whose concern is the command's: what cannot be acknowledged so is its failure.
+    // A write stores the defaults. If that write cannot meet the command's write concern, the command fails.
     if let Some(unmet) = invocation.options.unmet_write_concern.take() {
         return Err(unmet.into());
     }
@@ -92,7 +92,7 @@ fn refuse_without_set(invocation: &Invocation<'_>) -> Result<()> {
     Err(Failure::new(ErrorCode(51300), message))
 }
 
-/// The level to keep; none where the document unsets it.
+/// The level to store; `None` if the document unsets it.
 fn checked_read(concern: DocumentRef<'_>) -> Result<Option<DocumentBuf>> {
     let mut level = None;
     for element in concern {
@@ -136,7 +136,7 @@ fn checked_read(concern: DocumentRef<'_>) -> Result<Option<DocumentBuf>> {
     }
 }
 
-/// The write concern to keep: one that every write can meet.
+/// The write concern to store. Each write must be able to meet it.
 fn checked_write(deployment: Deployment, concern: DocumentRef<'_>) -> Result<DocumentBuf> {
     let (parsed, unmet) = WriteConcern::parse(deployment, concern)?;
     if let Some(unmet) = unmet {

@@ -35,7 +35,7 @@ pub(super) const COMMAND: Command = Command {
 const FIELDS: &[Field] = &[
     field("deletes", Kind::Array),
     field("ordered", Kind::Boolean),
-    // These two are taken from every write, and change no delete.
+    // All writes accept these two options. They have no effect on a delete.
     field("bypassDocumentValidation", Kind::BooleanLike),
     field("bypassEmptyTsReplacement", Kind::Flag),
     field("let", Kind::Object),
@@ -92,7 +92,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Ok(())
     });
     invocation.note_written(writes.written().max(retries.written()));
-    // What is to begin anew elsewhere is counted there.
+    // A command that is too long for this thread is counted when it runs on another one.
     if !outcome.as_ref().is_err_and(Failure::is_too_long) {
         service.counters.note_deletes(attempted, deleted);
     }
@@ -113,7 +113,7 @@ pub(super) fn parse(document: DocumentRef<'_>) -> Result<DeleteStatement<'_>> {
     Ok(DeleteStatement { filter, targets, strings, hint: fields.field("hint").map_or(Ok(None), Hint::parse)? })
 }
 
-/// 0 means all, 1 the first.
+/// Reads `limit`: 0 deletes all matching documents, 1 the first.
 fn targets(limit: ValueRef<'_>) -> Result<Targets> {
     match number::as_i64_exact(limit) {
         Some(0) => Ok(Targets::Many),

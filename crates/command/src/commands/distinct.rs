@@ -1,4 +1,4 @@
-//! `distinct`: the different values of one field.
+//! `distinct`: the distinct values of one field.
 
 use super::count::note_execution;
 use crate::authorization::Privileges;
@@ -59,7 +59,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// The field whose values are asked for.
+/// The field whose values the command returns.
 pub(super) fn key<'a>(fields: &Fields<'a>) -> Result<&'a str> {
     let value = required_value(fields, "key")?;
     let key = value.as_str().ok_or_else(|| fields.mismatch("key", value, "type 'string'"))?;
@@ -69,13 +69,13 @@ pub(super) fn key<'a>(fields: &Fields<'a>) -> Result<&'a str> {
     Ok(key)
 }
 
-/// Reads which documents a distinct looks at; `explain` does too.
+/// Reads the filter of a distinct, also for `explain`.
 /// # Errors
 /// MongoDB's codes for malformed fields.
 pub(super) fn parse(fields: &Fields<'_>, scope: &QueryScope) -> Result<FindQuery> {
     let mut query =
         FindQuery::new(fields.document("query")?.unwrap_or(DocumentRef::EMPTY), Arc::new(scope.without_builtins()))?;
-    // A null is no hint here.
+    // Null is refused as a hint.
     query.hint = fields.body.get("hint").map_or(Ok(None), Hint::parse)?;
     Ok(query)
 }

@@ -39,7 +39,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 }
 
 fn drop_it(invocation: &mut Invocation<'_>, namespace: &Namespace, reply: &mut Writer<'_>) -> Result<(), Failure> {
-    // Dropping what does not exist is a success since MongoDB 7.0.
+    // Since MongoDB 7.0 it is no error to drop a collection that does not exist.
     let dropped = invocation.service.catalog.drop_collection(namespace, invocation)?;
     let Some(outcome) = dropped else {
         let buckets = time_series::find(&invocation.service.catalog, namespace)?;

@@ -1,4 +1,4 @@
-//! `dropConnections`: ends the connections that the server has made to others. This one makes none.
+//! `dropConnections`: closes the connections that the server has made to other servers. Bunko makes none.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -26,7 +26,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     Ok(())
 }
 
-/// Refuses what is no `host` or `host:port`, where an address with colons stands in brackets.
+/// Refuses text that is not `host` or `host:port`. An address with colons must be in brackets.
 /// # Errors
 /// `FailedToParse`.
 fn check_host(text: &str) -> Result<(), Failure> {

@@ -20,10 +20,10 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// Each collection is a log record of its own; so many take no noticeable time.
+/// Most collections that are dropped without noticeable delay. Each of them needs a log record of its own.
 const COLLECTIONS_SHORT_MAX: usize = 50;
 
-/// The database of what is not replicated, such as the oplog.
+/// The database of data that is not replicated, such as the oplog.
 const LOCAL: &str = "local";
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
@@ -46,7 +46,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     invocation.refuse_if_long(catalog.collections(database).len() > COLLECTIONS_SHORT_MAX)?;
     let (_, lsn) = catalog.drop_database(database, invocation)?;
     invocation.note_written(lsn);
-    // The database's profiling level goes with it.
+    // The database's profiling level is dropped too.
     invocation.service.profiler.set_database(database, DatabaseProfile::default());
     invocation.service.counters.forget_namespace(database, None);
     Ok(())

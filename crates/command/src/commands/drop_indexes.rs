@@ -1,4 +1,4 @@
-//! `dropIndexes`: removes indexes by name, by key pattern, or all but the one on `_id`.
+//! `dropIndexes`: drops indexes by name or by key pattern, or all but the one on `_id`.
 
 use crate::authorization::Privileges;
 use crate::collection_uuid;
@@ -59,7 +59,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
     };
     invocation.note_written(dropped.lsn);
-    // The buckets' own index on `_id` is none of the measurements.
+    // The `_id` index of the buckets is no index of the time series.
     let hidden = usize::from(series.is_some());
     reply.append("nIndexesWas", (dropped.before - hidden) as i32);
     if is_all {

@@ -1,4 +1,4 @@
-//! `dropRole` and `dropAllRolesFromDatabase`: roles go, also from the users and roles that have them.
+//! `dropRole` and `dropAllRolesFromDatabase`: drop roles, and take them away from the users and roles that have them.
 
 use super::create_role::own_document;
 use super::drop_user::delete;

@@ -1,4 +1,4 @@
-//! `dropUser` and `dropAllUsersFromDatabase`: users go, and whoever is logged in as one of them is not any more.
+//! `dropUser` and `dropAllUsersFromDatabase`: drop users. Connections that are logged in as them lose their login.
 
 use crate::access_control::{DATABASE, USERS, begin_change, find_user, name_of_argument, user_not_found};
 use crate::authorization::Privileges;
@@ -44,9 +44,9 @@ fn run_all(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<()
     Ok(())
 }
 
-/// Deletes documents of `admin`; how many there were.
+/// Deletes documents of a collection of `admin`, and returns how many.
 /// # Errors
-/// Those of a delete.
+/// Errors of a delete.
 pub(super) fn delete(invocation: &mut Invocation<'_>, collection: &str, filter: &DocumentBuf) -> Result<i64, Halt> {
     let statement = DocumentBuf::new().with("q", filter).with("limit", 0);
     let deletes: ArrayBuf = [&statement].into_iter().collect();

@@ -1,4 +1,4 @@
-//! `endSessions`: drivers say so when they close.
+//! `endSessions`: ends sessions. Drivers send it when they close.
 
 use super::kill_sessions::{kill, sessions};
 use crate::authorization::Privileges;

@@ -1,4 +1,4 @@
-//! `explain`: how another command would be executed, or was.
+//! `explain`: how another command would run, or how it ran.
 
 mod oplog;
 
@@ -55,7 +55,7 @@ pub(super) const COMMAND: Command = Command {
 const EXPLAINABLE: [&str; 9] =
     ["find", "distinct", "count", "aggregate", "bulkWrite", "update", "delete", "findAndModify", "mapReduce"];
 
-/// The command inside, and against what it is explained.
+/// The command to be explained, and the collection that it is over.
 struct Subject<'a> {
     fields: Fields<'a>,
     namespace: Namespace,
@@ -92,7 +92,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// What a command refuses to do with a view it does not explain either.
+/// Refuses to explain a command that cannot run on a view, if its collection is a view. A time series is allowed.
 /// # Errors
 /// `CommandNotSupportedOnView`.
 fn refuse_view(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<()> {
@@ -103,7 +103,7 @@ fn refuse_view(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<()>
     catalog.refuse_view(&subject.namespace)
 }
 
-/// The same for `aggregate` with `explain: true`.
+/// Explains an `aggregate` with `explain: true`.
 pub(super) fn run_pipeline(
     invocation: &Invocation<'_>,
     namespace: Namespace,
@@ -146,7 +146,7 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
         );
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
     }
-    // Unknown fields are refused inside as they are outside.
+    // Unknown fields of the inner command are refused, as they are when the command runs.
     GenericOptions::parse(
         invocation.service.deployment(),
         command,
@@ -270,7 +270,7 @@ fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
     explain_stages(invocation, subject, sent, &parse)
 }
 
-/// No plan stands below a source stage.
+/// Explains a pipeline that begins with a source stage. It has no plan.
 fn explain_sourced(
     invocation: &Invocation<'_>,
     subject: &Subject<'_>,
@@ -280,7 +280,7 @@ fn explain_sourced(
     let pipeline = aggregate::behind_source(invocation, &subject.fields, &subject.namespace, sourced)?;
     sourced.check(invocation, &subject.namespace)?;
     if let Some(stage) = pipeline.write() {
-        // It is looked at, and not written to.
+        // The target of the write is checked, but not written to.
         PipelineWrite::new(invocation, stage, &pipeline.environment().scope.strings)?;
     } else if subject.verbosity.runs() {
         let source = Box::new(Documents::new(sourced.documents(invocation, &subject.namespace)?));
@@ -291,14 +291,14 @@ fn explain_sourced(
     Ok(stages_alone(sent, &[]))
 }
 
-/// Stages below which no plan stands, and what each did, if they ran.
+/// Stages of a pipeline without a plan, with statistics if they ran.
 fn stages_alone(sent: ArrayRef<'_>, runs: &[Arc<StageRun>]) -> DocumentBuf {
     let mut stages = ArrayBuf::new();
     push_described(&mut stages, sent.iter(), runs);
     of_stages(&stages)
 }
 
-/// Adds stages as they were sent, with what each did, as far as they ran.
+/// Adds the stages as the client sent them, with statistics for those that ran.
 fn push_described<'s>(stages: &mut ArrayBuf, sent: impl Iterator<Item = ValueRef<'s>>, runs: &[Arc<StageRun>]) {
     for (position, stage) in sent.filter_map(ValueRef::as_document).enumerate() {
         let mut described = stage.to_owned();
@@ -313,7 +313,7 @@ fn of_stages(stages: &ArrayBuf) -> DocumentBuf {
     DocumentBuf::new().with("explainVersion", "1").with("stages", stages)
 }
 
-/// A `mapReduce` is the pipeline that it becomes, too.
+/// Explains a `mapReduce` as the pipeline that it is turned into.
 fn explain_map_reduce(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
     let stages = map_reduce::stages(&subject.fields)?;
     let scope = map_reduce::scope(invocation, &subject.fields, &subject.namespace)?;
@@ -321,7 +321,7 @@ fn explain_map_reduce(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Res
     explain_stages(invocation, subject, stages.as_ref(), &parse)
 }
 
-/// A read of a view is the pipeline that it becomes.
+/// Explains a read of a view as the pipeline that it is turned into.
 fn explain_view(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
     let stages = view_reads::stages(&subject.fields)?;
     let scope = scope_with_let(&subject.fields, Arc::clone(&subject.scope))?;
@@ -335,7 +335,7 @@ fn explain_view(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<Do
     explain_stages(invocation, subject, stages.as_ref(), &parse)
 }
 
-/// What the planner does stands under `$cursor`; the stages above it follow.
+/// Explains a pipeline: the plan under `$cursor`, then the stages above it.
 fn explain_stages(
     invocation: &Invocation<'_>,
     subject: &Subject<'_>,
@@ -353,7 +353,7 @@ fn explain_stages(
         _ => Vec::new(),
     };
     if let Some(stage) = write {
-        // It is looked at, and not written to.
+        // The target of the write is checked, but not written to.
         PipelineWrite::new(invocation, stage, &pipeline.environment().scope.strings)?;
     }
     let Some(resolved) = resolved else { return Ok(stages_alone(sent, &runs)) };
@@ -393,7 +393,7 @@ fn explain_stages(
         first.append("nReturned", of("nReturned")).append("executionTimeMillisEstimate", of("executionTimeMillis"));
     }
     let whole: ArrayBuf = resolved.views.as_ref().iter().chain(sent.iter()).collect();
-    // The planner takes from the front only.
+    // The stages that the planner took are the first ones.
     let mut stages = ArrayBuf::new();
     stages.push(&first);
     push_described(&mut stages, whole.as_ref().iter().skip(pipeline.taken_by_planner()), &runs);
@@ -470,13 +470,13 @@ fn only_statement<'a>(fields: &Fields<'a>, name: &str) -> Result<DocumentRef<'a>
     only.as_document().ok_or_else(|| fields.mismatch(&format!("{name}.0"), only, "type 'object'"))
 }
 
-/// What was explained, by whom, and under which limits.
+/// Appends the fields that each explanation has: the shape's hash, the command, the server, and its limits.
 fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, fields: &Fields<'_>) {
     if COMMANDS.contains(&fields.command) {
         let shape = shape_of(fields.command, invocation.request.database, fields.body);
         reply.append("queryShapeHash", ShapeHash::of(&shape).to_string().as_str());
     }
-    // The fields behind the command need room too.
+    // Leaves room for the fields that follow `command`.
     if reply.len_bytes() + fields.body.len_bytes() <= MAX_USER_DOCUMENT_BYTES - (64 << 10) {
         reply.begin_document("command").extend(fields.body);
         if fields.body.get("$db").is_none() {

@@ -1,4 +1,4 @@
-//! `features`: the machine part of this server's object ids, for old clients.
+//! `features`: the machine part of the server's object ids, for old clients.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};

@@ -1,7 +1,7 @@
-//! `filemd5`: the MD5 of a file of GridFS, whose pieces are read in order by an index.
+//! `filemd5`: the MD5 of a GridFS file, whose chunks are read in order by an index.
 //!
-//! Servers of a cluster go on with each other's work by `partialOk`, `md5state` and `startAt`: one digests the pieces that it
-//! has up to the first that is missing, and says how far it came.
+//! With `partialOk`, `md5state` and `startAt` the servers of a cluster continue each other's work: each digests the
+//! chunks that it has up to the first missing one, and returns its state.
 //! Source: MongoDB manual 8.2, "filemd5"; the GridFS specification.
 
 mod md5_state;
@@ -16,7 +16,7 @@ use bunko_query::{FindQuery, plan};
 use md5::{Digest, Md5};
 use std::sync::Arc;
 
-/// What the collections of a file are called after where nothing is said.
+/// The default prefix of the names of GridFS collections.
 const ROOT: &str = "fs";
 
 pub(super) const COMMAND: Command = Command {
@@ -51,24 +51,24 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// The collection of a file's pieces.
+/// The collection of the file's chunks.
 pub(crate) fn chunks(request: &Request<'_>) -> String {
     let root = request.body.get("root").and_then(ValueRef::as_str).filter(|root| !root.is_empty());
     format!("{}.chunks", root.unwrap_or(ROOT))
 }
 
-/// Which pieces are to be digested.
+/// Which chunks to digest.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
-    /// All; none may be missing.
+    /// All chunks; a missing one is an error.
     Whole,
-    /// Those up to the first that is missing.
+    /// Chunks up to the first missing one.
     Part,
 }
 
-/// How far another server came, and the number of the piece to go on with.
+/// The digest state of another server, and the number of the chunk to continue with.
 /// # Errors
-/// 50847 and 16247 for a state that is none.
+/// 50847 and 16247 for a malformed state.
 fn begun(invocation: &Invocation<'_>) -> Result<(Md5, i32)> {
     let md5 = match invocation.value("md5state") {
         None => Md5::new(),
@@ -82,9 +82,9 @@ fn begun(invocation: &Invocation<'_>) -> Result<(Md5, i32)> {
     Ok((md5, start.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32))
 }
 
-/// Adds the pieces of the file in order, from the one of the number `start` on; the number of the next one.
+/// Digests the file's chunks in order, beginning with number `start`, and returns the number of the next one.
 /// # Errors
-/// `NoQueryExecutionPlans` without an index that leads to them; 10040 where one is missing; those of [`data`].
+/// `NoQueryExecutionPlans` without an index on the chunks; 10040 if a chunk is missing; errors of [`data`].
 fn add_chunks(
     invocation: &Invocation<'_>,
     collection: &Arc<Collection>,
@@ -114,16 +114,16 @@ fn add_chunks(
             return Err(Failure::new(ErrorCode(10040), message));
         }
         md5.update(data(chunk)?);
-        // No number comes after the largest.
+        // The largest number has no successor.
         let Some(next) = count.checked_add(1) else { break };
         count = next;
     }
     Ok(count)
 }
 
-/// What a piece holds.
+/// The data of a chunk.
 /// # Errors
-/// 50848 for one without data, 50849 for one whose data are not binary.
+/// 50848 for a chunk without data, 50849 for data that are not binary.
 fn data(chunk: DocumentRef<'_>) -> Result<&[u8]> {
     let Some(value) = chunk.get("data") else {
         let message = "The element that calls binDataClean() must be type of BinData, but type of missing found. \
@@ -135,7 +135,7 @@ fn data(chunk: DocumentRef<'_>) -> Result<&[u8]> {
 
 fn binary(value: ValueRef<'_>) -> Option<&[u8]> {
     match value {
-        // The old subtype has its length within.
+        // Values of the old subtype begin with a length of 4 bytes.
         ValueRef::Binary { subtype: BinarySubtype::OLD, bytes } => Some(bytes.get(4..).unwrap_or_default()),
         ValueRef::Binary { bytes, .. } => Some(bytes),
         _ => None,

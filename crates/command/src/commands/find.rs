@@ -1,4 +1,4 @@
-//! `find`: documents that match a filter.
+//! `find`: returns documents that match a filter.
 
 mod resumable;
 
@@ -98,10 +98,10 @@ impl CursorSource for Execution {
     }
 }
 
-/// A tailable cursor.
+/// The source of a tailable cursor.
 struct Tailing {
     tail: Tail,
-    /// Whether a `getMore` waits for documents.
+    /// Whether a `getMore` waits for new documents.
     awaits_data: bool,
 }
 
@@ -127,7 +127,7 @@ impl CursorSource for Tailing {
     }
 }
 
-/// What MongoDB calls the command where a failure says that it was running.
+/// Name of the command in the message of a failure that happens while it runs.
 const RUNNING: &str = "find command";
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
@@ -229,7 +229,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(write_running(invocation, reply, &namespace, source, &batch, RUNNING)?)
 }
 
-/// A find that goes on with what is inserted later.
+/// Opens a tailable cursor, which also returns documents that are inserted later.
 fn follow(
     invocation: &mut Invocation<'_>,
     reply: &mut Writer<'_>,
@@ -260,14 +260,14 @@ fn follow(
     Ok(write_running(invocation, reply, namespace, Box::new(source), &batch, RUNNING)?)
 }
 
-/// Documents that a `getMore` may have to pass over, from which on it runs on a thread of its own.
+/// Size of a capped collection above which the command runs on a thread of its own: it may have to skip many documents.
 const LONG_DOCUMENTS: u64 = 2_000;
 
 fn not_capped() -> Failure {
     Failure::bad_value("error processing query: tailable cursor requested on non capped collection")
 }
 
-/// The `_id` of a find that asks for one whole document by its `_id` and nothing else: no plan, no cursor.
+/// The `_id` of a find for one whole document by its `_id`. It needs no plan and no cursor.
 fn express(body: DocumentRef<'_>) -> Option<ValueRef<'_>> {
     let mut id = None;
     for element in body.iter().skip(1) {
@@ -308,15 +308,15 @@ fn reply_with_one(
     Ok(())
 }
 
-/// Reads what a `find` asks for; `explain` does too.
+/// Reads the fields of a `find`, also for `explain`.
 /// # Errors
-/// MongoDB's codes for malformed fields; `CommandNotSupported` for options that are not built.
+/// MongoDB's codes for malformed fields; `CommandNotSupported` for options that Bunko does not have.
 pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQuery, Failure> {
     refuse_unsupported(fields)?;
     let resumed = resumable::asked(fields)?;
     set_disk_use(fields, &scope.operation)?;
     let scope = scope_with_let(fields, scope)?;
-    // A null is no filter here.
+    // Null is refused as a filter, as in MongoDB.
     if let Some(value) = fields.body.get("filter").filter(|value| value.is_nullish()) {
         return Err(fields.mismatch("filter", value, "type 'object'"));
     }
@@ -348,7 +348,7 @@ pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQ
     Ok(query)
 }
 
-/// Takes `allowDiskUse`; without it the operation may do what the parameter says.
+/// Reads `allowDiskUse`. Without it the server parameter decides.
 /// # Errors
 /// `TypeMismatch`.
 pub(super) fn set_disk_use(fields: &Fields<'_>, operation: &OperationContext) -> Result<(), Failure> {
@@ -365,7 +365,8 @@ fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), Failure> {
         return Err(Failure::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));
     }
     for name in ["oplogReplay", "allowPartialResults", "readOnce"] {
-        // Without a meaning on a single node, or for a cache that scans do not fill; their type is checked all the same.
+        // On a single node, and with scans that do not fill the cache, these have no effect. Only their types are
+        // checked.
         fields.boolean(name, false)?;
     }
     Ok(())

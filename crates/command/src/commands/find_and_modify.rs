@@ -42,7 +42,7 @@ pub(super) const COMMAND: Command = Command {
         field("bypassDocumentValidation", Kind::BooleanLike),
         field("bypassEmptyTsReplacement", Kind::Flag),
         field("stmtId", Kind::Int),
-        // The answer is one document, whatever these say.
+        // These two are ignored: the reply has one document.
         field("batchSize", Kind::Int),
         field("singleBatch", Kind::Boolean),
     ],
@@ -113,9 +113,10 @@ fn note_search(invocation: &mut Invocation<'_>, action: &Action<'_>, search: Opt
     invocation.note_plan(|| Some(search.report(stage, Express::No)));
 }
 
-/// What was answered when it was done.
+/// The outcome of the first attempt, for a retry.
 /// # Errors
-/// `InvalidOptions` where that was another command; 40606, 40608, 40610, 40611 and 40612 where it was another findAndModify.
+/// `InvalidOptions` if the first attempt was another command; 40606, 40608, 40610, 40611 and 40612 if it was a
+/// different findAndModify.
 fn answered(outcome: Outcome, action: &Action<'_>) -> Result<FindAndModifyOutcome> {
     let Outcome::Returned { value, upserted, did } = outcome else { return Err(other_kind("findAndModify")) };
     check_retry(did.as_ref().filter(|_| upserted.is_none()), upserted.is_some(), action)?;
@@ -123,7 +124,8 @@ fn answered(outcome: Outcome, action: &Action<'_>) -> Result<FindAndModifyOutcom
     Ok(FindAndModifyOutcome { is_found, is_modified: is_found, upserted, value })
 }
 
-/// Refuses a findAndModify that is not the one that was done under its number; `did` is unknown where an earlier version did it.
+/// Refuses a retry that differs from the first attempt. `did` is unknown if an earlier version of the server made that
+/// attempt.
 fn check_retry(did: Option<&Did>, has_inserted: bool, action: &Action<'_>) -> Result<()> {
     let (code, asked, done) = match (did, action) {
         (_, Action::Remove) if has_inserted => (40608, "asks for a removal", "inserted a document"),
@@ -144,7 +146,7 @@ fn check_retry(did: Option<&Did>, has_inserted: bool, action: &Action<'_>) -> Re
     Err(Failure::new(ErrorCode(code), message))
 }
 
-/// Reads what a findAndModify asks for; `explain` does too.
+/// Reads the fields of a findAndModify, also for `explain`.
 pub(super) fn parse<'a>(fields: &Fields<'a>) -> Result<FindAndModify<'a>> {
     Ok(FindAndModify {
         filter: fields.document("query")?.unwrap_or(DocumentRef::EMPTY),

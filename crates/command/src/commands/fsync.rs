@@ -1,5 +1,5 @@
-//! `fsync`: makes everything written so far durable, and recovery short; with `lock: true` holds writes back, so that
-//! the files may be copied, until `fsyncUnlock`.
+//! `fsync`: makes all earlier writes durable, and recovery short. With `lock: true` it blocks writes until
+//! `fsyncUnlock`, so that the files can be copied.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
@@ -30,7 +30,7 @@ pub(super) const UNLOCK: Command = Command {
     run: unlock,
 };
 
-/// How long the lock waits for writes to end where the command does not say, in milliseconds.
+/// Default time that the lock waits for running writes, in milliseconds.
 /// Source: MongoDB manual, "fsync".
 const PATIENCE_MS: i64 = 90_000;
 
@@ -48,7 +48,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             .append("seeAlso", "http://dochub.mongodb.org/core/fsynccommand");
         return Ok(());
     }
-    // While the lock is held all is durable, and files stay as they are.
+    // While the lock is held, all writes are durable and the files must not change.
     if !write_lock.is_closed() {
         invocation.service.catalog.store().flush().map_err(from_storage)?;
     }
@@ -57,7 +57,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 }
 
 fn unlock(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    // It waits for the thread that holds the files to end, which it does at once.
+    // This waits for the thread that keeps the files unchanged, which ends at once.
     let count = invocation.service.write_lock.unlock()?;
     reply.append("info", "fsyncUnlock completed").append("lockCount", count as i64);
     Ok(())

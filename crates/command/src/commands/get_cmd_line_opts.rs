@@ -1,4 +1,4 @@
-//! `getCmdLineOpts`: how the process was started.
+//! `getCmdLineOpts`: the options that the process was started with.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};

@@ -1,6 +1,7 @@
-//! `getDiagnosticData`: what monitors collect, in one reply: `serverStatus`, and the machine's processors and memory.
+//! `getDiagnosticData`: the data that monitors collect, in one reply: `serverStatus`, and the machine's processors and
+//! memory.
 //!
-//! MongoDB answers with its newest sample of each second; here it is taken when it is asked for.
+//! MongoDB takes a sample each second and returns the newest one. Bunko takes the sample when a client asks for it.
 
 use super::{repl_set_get_status, server_status};
 use crate::authorization::Privileges;
@@ -15,7 +16,7 @@ use std::thread::available_parallelism;
 pub(super) const COMMAND: Command = Command {
     name: "getDiagnosticData",
     aliases: &[],
-    // MongoDB passes over fields that it does not know.
+    // MongoDB ignores unknown fields.
     fields: ANY_FIELDS,
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
@@ -37,7 +38,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     if let Some((database, bytes)) = oplog_view::database(&service.catalog) {
         let bytes_max = service.catalog.store().history_bytes_max().unwrap_or_default();
-        // Not how many entries there are: to know that, all would be read.
+        // The number of entries is left out: counting them means reading all of them.
         reply
             .begin_document("local.oplog.rs.stats")
             .append("start", now())

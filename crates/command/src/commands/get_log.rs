@@ -8,7 +8,7 @@ use bunko_bson::Writer;
 use bunko_bson::text::ValueText;
 use bunko_errors::{ErrorCode, Failure};
 
-/// Logs that can be asked for.
+/// The logs that a client can ask for.
 const NAMES: [&str; 2] = ["global", "startupWarnings"];
 
 pub(super) const COMMAND: Command = Command {

@@ -1,4 +1,4 @@
-//! `getMore`: the next batch of a cursor.
+//! `getMore`: returns the next batch of a cursor.
 
 use crate::authorization::{Privileges, cursors};
 use crate::cursor_reply::write_next_batch;
@@ -29,7 +29,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let collection = invocation.string("collection")?.ok_or_else(|| {
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'getMore.collection' is missing but a required field")
     })?;
-    // Also where it is 0: then it does not wait.
+    // A given 0 counts too: the command then does not wait.
     let is_told = invocation.request.body.get("maxTimeMS").is_some_and(|limit| !limit.is_nullish());
     let wait = is_told.then(|| invocation.options.max_time.unwrap_or_default());
     invocation.note_collection(collection);

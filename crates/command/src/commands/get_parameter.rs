@@ -25,7 +25,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let is_wanted =
         |parameter: &Parameter| request.is_all || body.iter().skip(1).any(|element| element.name == parameter.name);
     let mut count = 0;
-    // When a parameter may be set makes no difference where it is asked for by name.
+    // `setAt` only restricts a request for all parameters.
     let is_shown =
         |parameter: &Parameter| is_wanted(parameter) && (!request.is_all || request.when.includes(parameter));
     for parameter in PARAMETERS.iter().filter(|parameter| is_shown(parameter)) {
@@ -48,7 +48,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Parameters by the time when they may be set.
+/// A filter on parameters by the time when they may be set.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SetAt {
     Any,
@@ -66,7 +66,7 @@ impl SetAt {
     }
 }
 
-/// What the command's first value asks for.
+/// The command's first value: which parameters it asks for, and in how much detail.
 struct Wanted {
     is_all: bool,
     has_details: bool,

@@ -1,4 +1,5 @@
-//! `getnonce`: a challenge for a kind of authentication that is gone; mgo.v2 asks on each socket and wants an answer.
+//! `getnonce`: a challenge for an authentication mechanism that was removed. mgo.v2 asks for one on each socket and
+//! needs a reply.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};

@@ -62,9 +62,9 @@ fn change(
     stored_settings::keep(invocation, DATABASE, USERS, &changed)
 }
 
-/// The roles that the command names, of which there must be one.
+/// The roles that the command names, at least one.
 /// # Errors
-/// `IDLFailedToParse` where the field is missing; `BadValue` where it is empty.
+/// `IDLFailedToParse` if the field is missing; `BadValue` if it is empty.
 pub(super) fn named_roles(invocation: &Invocation<'_>) -> Result<Vec<Name>> {
     let command = invocation.command.name;
     let roles = role_names(invocation, "roles", invocation.request.database)?.ok_or_else(|| {
@@ -77,7 +77,7 @@ pub(super) fn named_roles(invocation: &Invocation<'_>) -> Result<Vec<Name>> {
     Ok(roles)
 }
 
-/// Adds the names that are not there.
+/// Adds the names that `held` does not have yet.
 pub(super) fn add_missing(held: &mut Vec<Name>, granted: &[Name]) {
     for role in granted {
         if !held.contains(role) {

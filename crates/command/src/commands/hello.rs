@@ -1,4 +1,4 @@
-//! `hello` and its older spellings: the handshake, and the heartbeat of monitors.
+//! `hello` and its older names: the handshake, and the heartbeat of monitors.
 
 use crate::access_control::offer_in_hello;
 use crate::authorization::Privileges;
@@ -12,13 +12,13 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{MAX_FRAME_BYTES, negotiate};
 use std::time::{Duration, Instant};
 
-/// The wire version of MongoDB 8.2. What drivers do differently from 25 on is to send `bulkWrite`.
+/// The wire version of MongoDB 8.2. From version 25 on, drivers send `bulkWrite`.
 const MAX_WIRE_VERSION: i32 = 27;
 /// Most writes in one command.
 pub(crate) const WRITE_BATCH_MAX: usize = 100_000;
 /// Longest time that a heartbeat waits.
 const AWAIT_MAX: Duration = Duration::from_mins(1);
-/// Shortest time between the replies of a heartbeat that is answered again and again.
+/// Shortest time between the replies of a streaming heartbeat.
 const REPEAT_MIN: Duration = Duration::from_millis(10);
 
 pub(super) const COMMAND: Command = Command {
@@ -85,7 +85,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Refuses fields that say nothing here where they are of types that MongoDB refuses.
+/// Checks the types of fields that Bunko otherwise ignores, as MongoDB does.
 fn check_types(invocation: &Invocation<'_>) -> Result<(), Failure> {
     for name in ["forShell", "hangUpOnStepDown"] {
         invocation.boolean(name, false)?;
@@ -95,7 +95,7 @@ fn check_types(invocation: &Invocation<'_>) -> Result<(), Failure> {
     invocation.document("internalClient").map(drop)
 }
 
-/// What a member says of its set, whose only member and primary it is.
+/// Appends the fields of a replica set, whose only member and primary this server is.
 fn write_set(invocation: &Invocation<'_>, set: &ReplicaSet, reply: &mut Writer<'_>) {
     let operation_time = invocation.service.operation_time();
     let at = optime(operation_time);
@@ -118,7 +118,8 @@ fn write_set(invocation: &Invocation<'_>, set: &ReplicaSet, reply: &mut Writer<'
         .append("lastWrite", &last_write);
 }
 
-/// A single node's topology never changes: one version for the life of the process.
+/// The version of the topology. A single node's topology never changes, so the version is fixed for the life of the
+/// process.
 fn topology_version(invocation: &Invocation<'_>) -> DocumentBuf {
     let process = bunko_bson::ObjectId::from_parts(0, invocation.service.world.process, 0);
     DocumentBuf::new().with("processId", process).with("counter", 0_i64)
@@ -138,10 +139,10 @@ fn agree_on_compression(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>)
     Ok(())
 }
 
-/// A monitor that knows the topology already waits for a change, or for its patience to end. The reply is made after that, so
-/// that it tells what is then; the failpoints were met before.
+/// Makes a monitor that knows the topology wait for a change, or until its `maxAwaitTimeMS` is over. The command then
+/// runs again, so that the reply has the state after the wait. Failpoints are evaluated before it.
 /// # Errors
-/// [`Halt::Awaits`] before the wait; `Location31368`; what interrupts the command.
+/// [`Halt::Awaits`] before the wait; `Location31368`; interruptions of the command.
 fn wait_for_change(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
     let known = invocation.document("topologyVersion")?;
     let (known, wait) = match (known, invocation.size("maxAwaitTimeMS")?) {
@@ -169,12 +170,13 @@ fn wait_for_change(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
                 Some(ValueRef::ObjectId(id)) => Some(id),
                 _ => None,
             };
-            // News is told at once; after that, the client knows the topology too.
+            // A client that knows another process gets the topology at once. In later replies of the stream it knows
+            // this one.
             if process(known) == process(own.as_ref()) { wait } else { Duration::ZERO }
         }
         Heartbeat::Follows => wait.max(REPEAT_MIN),
         Heartbeat::Waited => {
-            // The client may be gone, or the server about to end.
+            // The client may have closed the connection, or the server may be about to stop.
             invocation.operation().check()?;
             Duration::ZERO
         }
@@ -184,7 +186,7 @@ fn wait_for_change(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
         return Ok(());
     }
     invocation.connection.heartbeat = Heartbeat::Waited;
-    // A topology of one never changes: nobody rings but to end the wait.
+    // The topology never changes, so only the stop of the server ends the wait early.
     let stop = invocation.stop_bell();
     let rings = stop.rings();
     let (news, stop) = (stop.after(rings), stop.after(rings));

@@ -1,4 +1,4 @@
-//! `hostInfo`: the machine below.
+//! `hostInfo`: the machine that the server runs on.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};

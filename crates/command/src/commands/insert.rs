@@ -1,4 +1,4 @@
-//! `insert`: stores documents; the hottest path of all.
+//! `insert`: stores documents. This is the most performance-critical command.
 
 use super::hello::WRITE_BATCH_MAX;
 use crate::authorization::{Privileges, writes};
@@ -37,7 +37,7 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// How documents get into the catalog.
+/// The catalog function that stores the documents.
 pub(super) type Insert =
     fn(&Catalog, &Namespace, &[Cow<'_, [u8]>], Order, &dyn OperationSource) -> Result<Inserted, Failure>;
 
@@ -45,7 +45,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     run_with(invocation, reply, Catalog::insert)
 }
 
-/// `insert` by one way or another.
+/// Runs `insert` with a given function that stores the documents.
 pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, insert: Insert) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let order = if invocation.strict_boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
@@ -85,7 +85,7 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
     if let Some((count, failure)) =
         retries.begin_inserts((0..storable.documents.len()).map(|index| storable.position(index)))
     {
-        // What stands behind it fails as well, where the order does not matter.
+        // In an unordered insert the documents after the failed one fail too.
         let last = if order == Order::Ordered { count + 1 } else { storable.documents.len() };
         if order == Order::Ordered {
             refused.clear();
@@ -98,7 +98,7 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
     invocation.note_written(inserted.lsn.max(retries.written()));
     let stopped_early = order == Order::Ordered && !inserted.failures.is_empty();
     let stopped_by_refusal = order == Order::Ordered && !refused.is_empty();
-    // An ordered insert that stopped counts only the documents that were attempted.
+    // If an ordered insert stopped, only the attempted documents count.
     let has_stopped = stopped_early || stopped_by_refusal;
     let attempted = if has_stopped { inserted.count + 1 } else { documents.len() - done_before };
     service.counters.note_inserts(attempted as u64, inserted.count as u64);
@@ -122,7 +122,7 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
 /// The documents of an insert that are to be stored.
 struct Storable<'d> {
     documents: Vec<Cow<'d, [u8]>>,
-    /// Their positions in the request, from the first one on that is left out.
+    /// Their positions in the request. `None` while no document was left out.
     positions: Option<Vec<usize>>,
 }
 
@@ -138,7 +138,7 @@ impl<'d> Storable<'d> {
         }
     }
 
-    /// Leaves out what stands at that position.
+    /// Leaves out the document at that position.
     fn skip(&mut self, position: usize) {
         self.positions.get_or_insert_with(|| (0..position).collect());
     }
@@ -148,7 +148,7 @@ impl<'d> Storable<'d> {
     }
 }
 
-/// Reads what a write may bypass: validation, which is told to the operation, and the filling of zero timestamps.
+/// Reads the options that bypass validation, which the operation notes, and that keep zero timestamps.
 pub(super) fn bypasses(invocation: &Invocation<'_>) -> Result<EmptyTimestamps, Failure> {
     if invocation.boolean("bypassDocumentValidation", false)? {
         invocation.operation().bypass_validation();
@@ -157,7 +157,7 @@ pub(super) fn bypasses(invocation: &Invocation<'_>) -> Result<EmptyTimestamps, F
     Ok(if keeps_empty { EmptyTimestamps::Kept } else { EmptyTimestamps::Filled })
 }
 
-/// Refuses an empty batch and one beyond the limit.
+/// Refuses an empty batch and one above [`WRITE_BATCH_MAX`].
 pub(super) fn check_batch_size(count: usize) -> Result<(), Failure> {
     if (1..=WRITE_BATCH_MAX).contains(&count) {
         return Ok(());
@@ -168,12 +168,13 @@ pub(super) fn check_batch_size(count: usize) -> Result<(), Failure> {
     ))
 }
 
-/// Appends `writeErrors` where there are any.
+/// Appends `writeErrors` if there are any.
 pub(super) fn write_errors(reply: &mut Writer<'_>, failures: &[(usize, Failure)]) {
     if failures.is_empty() {
         return;
     }
-    // What was written has to be told, however much there is to say of the rest.
+    // Space is reserved for all errors first, so that the reply always fits: details and messages are left out if
+    // needed.
     let mut room = REPLY_BYTES_MAX.saturating_sub(reply.len_bytes() + failures.len() * BARE_ERROR_BYTES);
     let mut take = |bytes: usize| {
         let fits = bytes <= room;
@@ -197,10 +198,10 @@ pub(super) fn write_errors(reply: &mut Writer<'_>, failures: &[(usize, Failure)]
     reply.end();
 }
 
-/// Behind so many errors a message that has more bytes is left empty, as on MongoDB.
+/// After this many errors, a message longer than `MESSAGE_BYTES_MAX` is left empty, as in MongoDB.
 const WHOLE_MESSAGES: usize = 2;
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
-/// What a reply may take, in bytes, and what an error takes without its message and details.
+/// Largest size of a reply, and size of an error without its message and details; both in bytes.
 const REPLY_BYTES_MAX: usize = 15 << 20;
 const BARE_ERROR_BYTES: usize = 64;
 
@@ -209,7 +210,7 @@ mod tests {
     use super::*;
     use bunko_bson::DocumentBuf;
 
-    /// The lengths of the messages that are told of errors with messages of these lengths.
+    /// Returns the lengths of the reported messages, for errors whose messages have the given lengths.
     fn told(lengths: &[usize]) -> Vec<usize> {
         let failures: Vec<_> =
             lengths.iter().map(|length| Failure::bad_value("x".repeat(*length))).enumerate().collect();

@@ -1,4 +1,4 @@
-//! `invalidateUserCache`: every connection reads anew what its user may do.
+//! `invalidateUserCache`: makes all connections read their users' rights again.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};

@@ -1,4 +1,4 @@
-//! `killAllSessions`: `killSessions` for an administrator, of everybody or of the users that are named.
+//! `killAllSessions`: ends the sessions of all users or of the named users. For administrators.
 
 use super::kill_sessions::kill;
 use crate::authorization::Privileges;
@@ -28,7 +28,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         ))
     })?;
     let mut chosen = Vec::new();
-    // A null names nobody.
+    // Null elements are ignored, as in MongoDB.
     for (index, user) in users.iter().enumerate().filter(|(_, user)| !user.is_nullish()) {
         let user = user.as_document().ok_or_else(|| {
             Failure::type_mismatch(format!(
@@ -38,7 +38,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         })?;
         chosen.push(name_of(user)?.digest());
     }
-    // An empty list means everybody. Where no logins are asked for sessions are nobody's.
+    // An empty list means all sessions. Without access control sessions have no user, so a list of users matches none.
     kill(invocation, |session| chosen.is_empty() || chosen.contains(&session.user));
     Ok(())
 }

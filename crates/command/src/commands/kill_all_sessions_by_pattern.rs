@@ -1,4 +1,4 @@
-//! `killAllSessionsByPattern`: `killAllSessions` for those that one of several patterns chooses.
+//! `killAllSessionsByPattern`: `killAllSessions` for the sessions that match one of several patterns.
 
 use super::kill_sessions::kill;
 use crate::authorization::Privileges;
@@ -28,7 +28,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         let mismatch = || wrong_type(&format!("{PLACE}.{index}"), pattern, "object");
         SessionPattern::parse(pattern.as_document().ok_or_else(mismatch)?)
     };
-    // A null is no pattern.
+    // Null elements are ignored.
     let given = patterns.iter().enumerate().filter(|(_, pattern)| !pattern.is_nullish());
     let patterns = given.map(parse).collect::<Result<Vec<_>, Failure>>()?;
     if invocation.service.access.is_enforced()
@@ -36,7 +36,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     {
         return Err(Failure::not_supported_yet("to impersonate 'users' or 'roles' in killAllSessionsByPattern").into());
     }
-    // An empty list chooses all.
+    // An empty list matches all sessions.
     kill(invocation, |session| patterns.is_empty() || patterns.iter().any(|pattern| pattern.chooses(session)));
     Ok(())
 }

@@ -26,7 +26,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let message = format!("collection name has invalid type {kind}");
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message).into());
     };
-    // Whose cursor it is matters, not what it reads.
+    // The collection is only checked for a valid name. The owner of a cursor decides whether it may be closed.
     Namespace::of_cursor(invocation.request.database, collection)?;
     invocation.note_collection(collection);
     let ids = invocation.array("cursors")?.ok_or_else(|| {

@@ -21,7 +21,7 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let killed = sessions(invocation, Reach::of(invocation))?;
-    // An empty list means all sessions of the user, and without users all are the asker's.
+    // An empty list means all sessions of the user; without access control, all sessions.
     let own = Reach::own(invocation);
     kill(
         invocation,
@@ -30,22 +30,24 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     Ok(())
 }
 
-/// Stops what the chosen sessions do and closes what they left open.
+/// Stops the operations of the chosen sessions, aborts their transactions and closes their cursors.
 pub(super) fn kill(invocation: &Invocation<'_>, is_chosen: impl Fn(SessionId) -> bool) {
     invocation.service.operations.kill_sessions(&is_chosen, invocation.opid());
     invocation.service.abort_transactions(|entry| is_chosen(entry.session.id));
     invocation.service.cursors.end_sessions(is_chosen);
 }
 
-/// The sessions that the command's first value lists: the asker's, and others where they are said to be somebody's.
+/// The sessions that the command's first value lists: those of the client's user, unless an element gives the digest of
+/// another.
 /// # Errors
-/// `TypeMismatch`, `IDLFailedToParse` and `IDLUnknownField` name the place; `Unauthorized` for others, if `reach` is one's own.
+/// `TypeMismatch`, `IDLFailedToParse` and `IDLUnknownField`, which name the element; `Unauthorized` for a session of
+/// another user, if `reach` is [`Reach::Own`].
 pub(super) fn sessions(invocation: &Invocation<'_>, reach: Reach) -> Result<Vec<SessionId>, Failure> {
     let asker = invocation.service.session_user(invocation.connection);
     let name = invocation.command.name;
     let argument = invocation.argument();
     let array = argument.as_array().ok_or_else(|| wrong_type(&format!("{name}.{name}"), argument, "array"))?;
-    // A null names no session.
+    // Null elements are ignored.
     let named = array.iter().enumerate().filter(|(_, value)| !value.is_nullish());
     named.map(|(index, value)| id::parse(&format!("{name}.{name}.{index}"), value)?.of(asker, reach)).collect()
 }

@@ -1,4 +1,4 @@
-//! `listCollections`: names, options and identities of a database's collections.
+//! `listCollections`: names, options and UUIDs of a database's collections.
 
 use crate::authorization::{Privileges, administration};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(super) const COMMAND: Command = Command {
     name: "listCollections",
     aliases: &[],
-    // MongoDB takes the last one, which has meant nothing since 4.2.
+    // MongoDB accepts `includePendingDrops`, but has ignored it since 4.2.
     fields: &[
         field("filter", Kind::Object),
         field("nameOnly", Kind::Boolean),
@@ -32,7 +32,7 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// What a collection says of itself.
+/// How much the reply has of each collection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
     NameAndType,
@@ -76,7 +76,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(write_document_list(invocation, reply, &namespace, listed)?)
 }
 
-/// What has no UUID, such as a view.
+/// Describes a namespace that has no UUID, such as a view.
 fn describe_without_uuid(namespace: &Namespace, kind: &str, options: &DocumentBuf, detail: Detail) -> DocumentBuf {
     match detail {
         Detail::NameAndType => DocumentBuf::new().with("name", namespace.collection()).with("type", kind),

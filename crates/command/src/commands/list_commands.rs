@@ -1,4 +1,4 @@
-//! `listCommands`: the table of commands.
+//! `listCommands`: lists the table of commands.
 
 use super::COMMANDS;
 use crate::authorization::Privileges;

@@ -48,7 +48,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         *listed.entry(name).or_default() += bytes;
     }
     listed.entry(session_collections::database()).or_default();
-    // Every server of MongoDB's has it, and clients look for it there.
+    // Each MongoDB server has `admin`, and clients expect it in the list.
     listed.entry("admin").or_default();
     for (name, bytes) in listed {
         if asker.as_ref().is_some_and(|asker| !asker.knows_database(name)) {
@@ -56,7 +56,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
         let mut item = DocumentBuf::new().with("name", name);
         if !is_name_only {
-            // Others are there while they have a collection.
+            // All other databases are listed only while they have a collection.
             let is_empty = name == "admin" && !names.iter().any(|other| other == name);
             item.append("sizeOnDisk", bytes as i64).append("empty", is_empty);
         }
@@ -76,7 +76,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Reads the filter, of which what takes an index is refused in words of its own.
+/// Reads the filter. Operators that need an index are refused with messages of this command.
 fn parse(invocation: &Invocation<'_>, filter: DocumentRef<'_>) -> Result<Filter, Failure> {
     parse_filter(filter, &Arc::new(invocation.scope().without_builtins())).map_err(|failure| match failure.code() {
         ErrorCode::NO_QUERY_EXECUTION_PLANS => {
@@ -87,7 +87,7 @@ fn parse(invocation: &Invocation<'_>, filter: DocumentRef<'_>) -> Result<Filter,
     })
 }
 
-/// What documents and indexes of each database take.
+/// The size of each database's documents and indexes, in bytes.
 fn sizes(catalog: &Catalog, names: &[String]) -> Vec<u64> {
     let collections: Vec<_> = names.iter().map(|name| catalog.collections(name)).collect();
     let statistics = CollectionStatistics::of_all(catalog.store(), &collections.concat());

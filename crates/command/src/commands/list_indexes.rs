@@ -1,4 +1,4 @@
-//! `listIndexes`: the indexes of a collection, as they were specified.
+//! `listIndexes`: the indexes of a collection, in the form of their specifications.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -34,13 +34,14 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Target::Unstored(_) => Vec::new(),
         Target::TimeSeries(series) => {
             let indexes = series.buckets.indexes();
-            // The buckets' own index on `_id` is none of the measurements.
+            // The `_id` index of the buckets is no index of the time series.
             let indexes = indexes.iter().filter(|index| !index.is_id());
             let spec = |index: &Index| time_series::of_measurements(index.spec().document.as_ref(), &series.options);
             indexes.map(|index| form.of(index, spec(index))).collect()
         }
         Target::Collection(collection) => {
-            // MongoDB has no index on what the profiler writes; here `_id` has one, as everywhere.
+            // MongoDB's profile collection has no index. Bunko's has one on `_id`, like all collections, which is not
+            // shown.
             let is_shown =
                 |index: &&Arc<Index>| namespace.collection() != Namespace::PROFILE_COLLECTION || !index.is_id();
             let shown = |index: &Index| time_series::shown_index(&collection, listed(index.document.as_ref()).as_ref());
@@ -56,7 +57,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(write_document_list(invocation, reply, &namespace, specs)?)
 }
 
-/// A specification as it is listed: the bounds of an index of kind `2d` as doubles, whatever they were sent as.
+/// A specification in the form that is listed: the bounds of a `2d` index are doubles, whichever number type the client
+/// sent.
 pub(super) fn listed(spec: DocumentRef<'_>) -> DocumentBuf {
     let key = spec.get("key").and_then(ValueRef::as_document);
     if !key.is_some_and(|key| key.iter().any(|field| field.value.as_str() == Some("2d"))) {
@@ -72,14 +74,14 @@ pub(super) fn listed(spec: DocumentRef<'_>) -> DocumentBuf {
     listed
 }
 
-/// How an index is shown.
+/// The form in which indexes are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// By its specification.
+    /// The specification.
     Specification,
-    /// The same; while it is built, with how far that has come.
+    /// The specification, and the progress of the build if the index is being built.
     BuildsTold,
-    /// Each with how far its build has come, if it is built.
+    /// Each specification inside a document, with the progress of the build if the index is being built.
     AllWithBuilds,
 }
 
@@ -97,7 +99,8 @@ impl Form {
         }
     }
 
-    /// Builds have no UUIDs here; records done and in all are told instead.
+    /// Describes an index. Builds have no UUIDs here, so the numbers of processed records and of all records are shown
+    /// instead.
     fn of(self, index: &Index, spec: DocumentBuf) -> DocumentBuf {
         let build = index.build_progress().filter(|_| self != Self::Specification);
         let shown = DocumentBuf::new().with("spec", &spec);

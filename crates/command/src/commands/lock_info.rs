@@ -1,5 +1,5 @@
-//! `lockInfo`: the locks that somebody holds or waits for. Here that is the lock of `fsync`; others are locks of single
-//! documents or keys, which last as long as one batch takes to be appended.
+//! `lockInfo`: the locks that operations hold or wait for. It shows only the lock of `fsync`: all others are locks on
+//! single documents or keys, which last only until a batch is appended.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -19,7 +19,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    // `includeStorageEngineDump` has MongoDB's storage engine tell its log what it does, and the client nothing.
+    // `includeStorageEngineDump` makes MongoDB's storage engine write to its log. It does not change the reply.
     reply.begin_array("lockInfo");
     if invocation.service.write_lock.is_closed() {
         let observed = invocation.service.operations.observe();

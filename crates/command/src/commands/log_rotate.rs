@@ -1,4 +1,4 @@
-//! `logRotate`: the server's log goes on in a new file, as after SIGUSR1.
+//! `logRotate`: continues the server's log in a new file, as SIGUSR1 does.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -30,7 +30,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
             return Err(Failure::new(ErrorCode::NO_SUCH_KEY, message).into());
         }
         value if number::as_f64(value).is_some() || matches!(value, ValueRef::Boolean(_)) => {
-            // All of them.
+            // A number or a boolean rotates all logs.
             invocation.service.rotate_audit().map_err(|error| failed(&error))?;
         }
         value => {

@@ -1,4 +1,4 @@
-//! `logout`: forgets who a connection is, where that is a user of the database.
+//! `logout`: ends the connection's login, if its user is of this database.
 
 use crate::audit::note_logout;
 use crate::authorization::Privileges;

@@ -1,4 +1,4 @@
-//! `mapReduce`: documents through scripts, as a pipeline.
+//! `mapReduce`: runs documents through scripts, as a pipeline.
 //!
 //! Source: MongoDB manual, "mapReduce".
 
@@ -48,7 +48,7 @@ enum Output<'a> {
     Collection { mode: Mode, database: Option<&'a str>, name: &'a str },
 }
 
-/// What becomes of what the collection holds.
+/// How the results are combined with the documents that the collection holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Replace,
@@ -56,7 +56,7 @@ enum Mode {
     Reduce,
 }
 
-/// What MongoDB calls the command where a failure says that it was running.
+/// Name of the command in the message of a failure that happens while it runs.
 const RUNNING: &str = "MapReduce command on namespace";
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
@@ -64,7 +64,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if invocation.boolean("bypassDocumentValidation", false)? {
         invocation.operation().bypass_validation();
     }
-    // Its query and its scripts are written out as a pipeline.
+    // The pipeline repeats the command's query and scripts.
     invocation.operation().will_take(3 * invocation.request.body.len_bytes())?;
     let output = output(invocation)?;
     let scope = scope(invocation, invocation, &namespace)?;
@@ -95,9 +95,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// What the pipeline's expressions see: the order of strings, and the variables of `scope` for the scripts.
+/// The scope of the pipeline's expressions: the collation, and the variables of `scope` for the scripts.
 /// # Errors
-/// What is wrong with the collation or the scope.
+/// Errors of a malformed collation or scope.
 pub(super) fn scope(
     invocation: &Invocation<'_>,
     fields: &Fields<'_>,
@@ -115,9 +115,9 @@ pub(super) fn scope(
     Ok(scope)
 }
 
-/// The pipeline that does it.
+/// The pipeline that does the work of the command.
 /// # Errors
-/// What is wrong with the fields.
+/// Errors of malformed fields.
 pub(super) fn stages(fields: &Fields<'_>) -> Result<ArrayBuf> {
     fields.boolean("jsMode", false)?;
     fields.boolean("verbose", false)?;
@@ -167,18 +167,18 @@ pub(super) fn stages(fields: &Fields<'_>) -> Result<ArrayBuf> {
     Ok(stages)
 }
 
-/// A script as an expression, even where it looks like the path of a field.
+/// A script as a literal, so that a leading `$` does not make it a field path.
 fn literal(script: &str) -> DocumentBuf {
     DocumentBuf::new().with("$literal", script)
 }
 
-/// `$function` of a script.
+/// A `$function` expression that calls a script.
 fn function(body: &str, arguments: &ArrayBuf) -> DocumentBuf {
     let function = DocumentBuf::new().with("body", &literal(body)).with("args", arguments).with("lang", "js");
     DocumentBuf::new().with("$function", &function)
 }
 
-/// How new results meet the old ones of their keys.
+/// The `$merge` that combines new results with stored ones of an equal key.
 fn merge(target: ValueRef<'_>, mode: Mode, reduce: &str, finalize: Option<&DocumentBuf>) -> DocumentBuf {
     let merge = DocumentBuf::new().with("into", target).with("on", "_id").with("whenNotMatched", "insert");
     if mode == Mode::Merge {
@@ -196,7 +196,7 @@ fn merge(target: ValueRef<'_>, mode: Mode, reduce: &str, finalize: Option<&Docum
 }
 
 fn required_script<'a>(fields: &Fields<'a>, name: &str) -> Result<&'a str> {
-    // Null is no missing script: these fields are of any type for MongoDB's parser.
+    // Null does not count as missing: MongoDB's parser takes any type here, and refuses null by its type.
     let value = fields.body.get(name).ok_or_else(|| missing(name))?;
     script(value, name)
 }
@@ -262,7 +262,7 @@ fn read_output(output: DocumentRef<'_>) -> Result<Output<'_>> {
     Ok(Output::Collection { mode, database, name })
 }
 
-/// A deprecated option, which may only be true.
+/// Whether a deprecated option is given. It may only be true.
 fn given_and_true(output: DocumentRef<'_>, name: &str) -> Result<bool> {
     match output.get(name) {
         None => Ok(false),

@@ -1,5 +1,5 @@
-//! `_mergeAuthzCollections`: users and roles of a dump, which a tool has put into collections of their own, become the
-//! server's. Who is there by the same name is replaced; with `drop` the others go, of the database `db` or of all.
+//! `_mergeAuthzCollections`: takes over users and roles of a dump, which a tool has stored in temporary collections.
+//! Users and roles of an equal name are replaced. With `drop`, all others are dropped, in the database `db` or in all.
 //! Source: what mongorestore sends; its documentation, "--restoreDbUsersAndRoles".
 
 use super::drop_user::delete;
@@ -30,19 +30,19 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// Users or roles.
+/// Describes how to merge users, or roles.
 struct Kind {
-    /// The field of their names.
+    /// The field that has the name.
     key: &'static str,
     collection: &'static str,
-    /// The option that says where those of the dump wait.
+    /// The option that names the temporary collection.
     option: &'static str,
     created: &'static str,
     updated: &'static str,
     dropped: &'static str,
 }
 
-/// Roles come first: who logs in meanwhile has what they bring.
+/// Roles come first, so that a user who logs in meanwhile has the rights of the new roles.
 const KINDS: [Kind; 2] = [
     Kind {
         key: "role",
@@ -115,9 +115,9 @@ fn merge(
     Ok(())
 }
 
-/// Of whom a document is.
+/// The name of the user or role of a document.
 /// # Errors
-/// `UnsupportedFormat` where that is missing, or the document would stand at another's place.
+/// `UnsupportedFormat` if it is missing, or if the document's `_id` is not the one of that name.
 fn name_of(kind: &Kind, document: DocumentRef<'_>) -> Result<Name> {
     let refused = |message: String| Failure::new(ErrorCode::UNSUPPORTED_FORMAT, message);
     let part = |field: &str| match document.get(field) {

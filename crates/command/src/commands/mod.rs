@@ -1,5 +1,5 @@
-//! The table of commands: one file each, one line here.
-// All commands have one signature, whether they can fail or not.
+//! The table of commands: each has one file, and one line here.
+// All commands have one signature, even if they cannot fail.
 #![allow(clippy::unnecessary_wraps)]
 
 use crate::dispatch::Command;
@@ -112,7 +112,7 @@ mod validate;
 mod validate_db_metadata;
 mod whatsmyuri;
 
-/// Every command that the server knows.
+/// All commands of the server.
 pub const COMMANDS: &[Command] = &[
     merge_authz_collections::COMMAND,
     abort_transaction::COMMAND,
@@ -245,9 +245,9 @@ pub const COMMANDS: &[Command] = &[
     whatsmyuri::COMMAND,
 ];
 
-/// The command of that name; names are matched in MongoDB's spelling.
+/// The command of that name, which is case-sensitive.
 pub(crate) fn find(name: &str) -> Option<&'static Command> {
-    // Every operation comes by here, so the table is not searched from its beginning.
+    // Each operation looks up its command here, so a hash table is faster than a search of the list.
     static BY_NAME: LazyLock<FxHashMap<&str, &Command>> = LazyLock::new(|| {
         let names = |command: &'static Command| command.aliases.iter().chain([&command.name]);
         COMMANDS.iter().flat_map(|command| names(command).map(move |name| (*name, command))).collect()

@@ -1,4 +1,4 @@
-//! `ping`: answers.
+//! `ping`: returns an empty reply.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};

@@ -1,5 +1,5 @@
-//! `planCacheSetFilter`, `planCacheListFilters` and `planCacheClearFilters`: which indexes the planner may use for
-//! queries of a shape. `planCacheClear` forgets plans that trials found best.
+//! `planCacheSetFilter`, `planCacheListFilters` and `planCacheClearFilters`: restrict the indexes that the planner may
+//! use for queries of a shape. `planCacheClear` removes cached plans, which were the best of trials.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(super) const SET_FILTER: Command = Command {
     name: "planCacheSetFilter",
     aliases: &[],
-    // MongoDB passes over fields that it does not know, for these four.
+    // For these four commands MongoDB ignores unknown fields.
     fields: ANY_FIELDS,
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
@@ -52,7 +52,7 @@ pub(super) const CLEAR: Command = Command {
     run: clear,
 };
 
-/// What describes a shape.
+/// The parts of a query that make its shape.
 #[derive(Clone, Copy)]
 struct Described<'a> {
     query: DocumentRef<'a>,
@@ -62,14 +62,15 @@ struct Described<'a> {
 }
 
 impl<'a> Described<'a> {
+    /// Reads the parts from the command.
     /// # Errors
-    /// `BadValue` for what is no object; arrays are read as objects, as MongoDB does.
+    /// `BadValue` for a part that is no object. Arrays are read as objects, as in MongoDB.
     fn parse(invocation: &Invocation<'a>) -> Result<Self> {
         let body = invocation.request.body;
         let optional = |name: &str| body.get(name).map_or(Ok(DocumentRef::EMPTY), |value| object(name, value));
         let query = body.get("query").ok_or_else(|| Failure::bad_value("required field query missing"))?;
         let query = object("query", query)?;
-        // Refused here as it would be in a find.
+        // An invalid query is refused, as in a find.
         bunko_query::parse_plan_filter(query, &invocation.scope())?;
         let collation = match body.get("collation") {
             None => DocumentRef::EMPTY,
@@ -129,8 +130,9 @@ fn set_filter(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Resul
     Ok(())
 }
 
+/// Reads `indexes`: a list of key patterns and names.
 /// # Errors
-/// `BadValue` for anything but key patterns and names, at least one.
+/// `BadValue` for other elements, or for an empty list.
 fn indexes(body: DocumentRef<'_>) -> Result<Vec<ValueRef<'_>>> {
     let Some(indexes) = body.get("indexes") else {
         return Err(Failure::bad_value("required field indexes missing"));
@@ -195,17 +197,17 @@ fn clear(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(),
     Ok(())
 }
 
-/// By what plans are cleared: whatever the order of their strings.
+/// The shape by which cached plans are cleared: a clear concerns plans of all collations.
 fn without_collation(described: Described<'_>) -> QueryShape {
     Described { collation: DocumentRef::EMPTY, ..described }.shape()
 }
 
-/// The collection, if it exists, and what describes the shape that is to be cleared; all shapes without a query.
+/// The collection, if it exists, and the shape to clear; without a query all shapes are cleared.
 /// # Errors
-/// Those of [`Described::parse`]; `BadValue` for other parts of a shape without its query.
+/// As [`Described::parse`]; `BadValue` for other parts of a shape without its query.
 fn cleared<'a>(invocation: &mut Invocation<'a>) -> Result<(Option<Arc<Collection>>, Option<Described<'a>>)> {
     let namespace = invocation.namespace()?;
-    // Only where there is something to clear is looked at what describes it.
+    // The parts of the shape are checked only if the collection exists.
     if let Some(collection) = invocation.collection_not_view(&namespace)? {
         let body = invocation.request.body;
         if body.get("query").is_some() {

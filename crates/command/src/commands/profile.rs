@@ -1,4 +1,4 @@
-//! `profile`: which operations of a database `system.profile` has, and from which duration on operations are slow.
+//! `profile`: sets which operations of a database are stored in `system.profile`, and how long a slow operation takes.
 
 use crate::authorization::{Privileges, administration};
 use crate::capped_options::is_capped;
@@ -60,9 +60,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Makes the collection that operations go to.
+/// Creates the collection that operations are stored in.
 /// # Errors
-/// `NamespaceExists` where it is there and not capped.
+/// `NamespaceExists` if it exists and is not capped.
 fn make_profile(invocation: &Invocation<'_>) -> Result<(), Failure> {
     let catalog = &invocation.service.catalog;
     let namespace = Namespace::new(invocation.request.database, PROFILE)?;
@@ -70,11 +70,12 @@ fn make_profile(invocation: &Invocation<'_>) -> Result<(), Failure> {
         let message = format!("{namespace} exists, but isn't capped");
         return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, message));
     }
-    // Files stay as they are while they are copied: the first operation that is noted afterwards makes it.
+    // A client may be copying the files, which must not change. The first operation that is profiled afterwards creates
+    // the collection.
     if invocation.service.write_lock.is_closed() { Ok(()) } else { profiler::make_profile(catalog, &namespace) }
 }
 
-/// The level to set; a number that is none only asks what is set.
+/// The level to set. Any other number only asks for the current settings.
 fn level(invocation: &Invocation<'_>) -> Result<Option<Level>, Failure> {
     Ok(number::clamp_to_i64(invocation.argument_of(Kind::Number)?).and_then(Level::of_number))
 }
@@ -89,7 +90,7 @@ fn sample_rate(invocation: &Invocation<'_>) -> Result<Option<f64>, Failure> {
     Ok(Some(rate))
 }
 
-/// What `filter` asks for.
+/// The value of `filter`: not given, `unset`, or a filter.
 enum Asked<'a> {
     Nothing,
     None,

@@ -1,4 +1,4 @@
-//! `setQuerySettings` and `removeQuerySettings`: what holds for all commands of one shape.
+//! `setQuerySettings` and `removeQuerySettings`: settings for all commands of one query shape.
 
 use super::{aggregate, distinct, find};
 use crate::authorization::Privileges;
@@ -35,7 +35,7 @@ pub(super) const REMOVE: Command = Command {
     run: remove,
 };
 
-/// The shape that is meant, and the command that named it.
+/// The shape, and the command that gave it. A hash alone gives no command.
 struct Meant {
     hash: ShapeHash,
     query: Option<DocumentBuf>,
@@ -80,7 +80,8 @@ fn missing(place: &str) -> Failure {
 
 /// Reads a hash, or a command and its `$db`.
 /// # Errors
-/// `TypeMismatch` for anything else; `BadValue` and `InvalidLength` for what is no hash; see [`checked`] for the command.
+/// `TypeMismatch` for anything else; `BadValue` and `InvalidLength` for a malformed hash; errors of [`checked`] for a
+/// command.
 fn meant(invocation: &mut Invocation<'_>) -> Result<Meant, Halt> {
     match invocation.argument() {
         ValueRef::String(text) => match ShapeHash::parse(text) {
@@ -104,10 +105,10 @@ fn meant(invocation: &mut Invocation<'_>) -> Result<Meant, Halt> {
     }
 }
 
-/// Reads the command that stands for all of its shape, as it would be read to run.
+/// Reads a command that represents its shape, as it would be read to run.
 /// # Errors
-/// 7746402 for another command than those that have shapes; `InvalidNamespace`; 8584900 and 8584901 for databases and
-/// collections of the server's own; 7746606 for a find by `_id`, which is not planned; those of the command.
+/// 7746402 for a command that has no shape; `InvalidNamespace`; 8584900 and 8584901 for internal databases and system
+/// collections; 7746606 for a find by `_id`, which is not planned; errors of the command.
 fn checked(invocation: &mut Invocation<'_>, query: DocumentRef<'_>) -> Result<Meant, Halt> {
     let first = query.first();
     let named = first.filter(|first| COMMANDS.contains(&first.name));
@@ -150,7 +151,7 @@ fn checked(invocation: &mut Invocation<'_>, query: DocumentRef<'_>) -> Result<Me
 }
 
 fn check_command(command: &Invocation<'_>, namespace: &Namespace) -> Result<()> {
-    // What is set for the shape already has no say in whether it can be read.
+    // Settings that the shape has already must not reject the command.
     let scope = command.scope_without_settings(command, namespace)?;
     match command.command.name {
         "find" => find::parse(command, scope).map(drop),
@@ -165,7 +166,7 @@ fn check_command(command: &Invocation<'_>, namespace: &Namespace) -> Result<()> 
     }
 }
 
-/// Whether a find looks one document up by its `_id`, whatever the planner would say.
+/// Whether a find is a lookup by `_id`, which has no plan.
 fn is_by_id(query: DocumentRef<'_>) -> bool {
     let is_given = |name: &str| {
         query.get(name).is_some_and(|value| match value {

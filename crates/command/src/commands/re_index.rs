@@ -1,4 +1,4 @@
-//! `reIndex`: builds the indexes of a collection anew. Nobody writes to it meanwhile.
+//! `reIndex`: rebuilds the indexes of a collection. Writes to the collection wait meanwhile.
 
 use super::list_indexes::listed;
 use crate::authorization::Privileges;

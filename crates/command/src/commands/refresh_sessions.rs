@@ -1,4 +1,4 @@
-//! `refreshSessions`: keeps sessions alive, and begins those that are not known.
+//! `refreshSessions`: keeps sessions alive, and begins sessions that are not known yet.
 
 use super::kill_sessions::sessions;
 use crate::authorization::Privileges;

@@ -1,4 +1,4 @@
-//! `renameCollection`: gives a collection another name, in any database.
+//! `renameCollection`: gives a collection another name, also in another database.
 
 use crate::authorization::{Privileges, collections};
 use crate::collection_uuid;
@@ -18,7 +18,7 @@ pub(super) const COMMAND: Command = Command {
     fields: &[
         field("to", Kind::Text), // The identity that the target must have stands for yes.
         field("dropTarget", Kind::OneOf(&[Type::Boolean, Type::Binary])),
-        // Only collections of the server's own making are temporary.
+        // `stayTemp` concerns temporary collections, which only the server itself makes.
         field("stayTemp", Kind::Boolean),
         field("collectionUUID", Kind::Uuid),
     ],
@@ -77,7 +77,8 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
     Ok(())
 }
 
-/// `IllegalOperation` for a dollar and for a name that is too long, `InvalidNamespace` for what else no name may have.
+/// Reads a namespace. The error is `IllegalOperation` for a dollar sign or a name that is too long, and otherwise
+/// `InvalidNamespace`.
 fn parse(side: &str, name: &str) -> Result<Namespace, Failure> {
     Namespace::parse(name).map_err(|failure| {
         let (database, collection) = name.split_once('.').unwrap_or((name, ""));
@@ -90,7 +91,7 @@ fn parse(side: &str, name: &str) -> Result<Namespace, Failure> {
     })
 }
 
-/// Refuses to take the oplog away, or to make another collection one.
+/// Refuses a rename from or to an oplog name: on a member of a set always, elsewhere unless both names are oplog names.
 fn check_oplog(invocation: &Invocation<'_>, from: &Namespace, to: &Namespace) -> Result<(), Failure> {
     let is_oplog =
         |side: &Namespace| side.database() == Namespace::OPLOG_DATABASE && side.collection().starts_with("oplog.");

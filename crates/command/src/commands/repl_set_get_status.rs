@@ -1,4 +1,4 @@
-//! `replSetGetStatus`: the set as its only member sees it.
+//! `replSetGetStatus`: the state of the set, as its only member sees it.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
@@ -15,7 +15,7 @@ const PRIMARY: i32 = 1;
 pub(super) const COMMAND: Command = Command {
     name: "replSetGetStatus",
     aliases: &[],
-    // MongoDB passes over fields that it does not know.
+    // MongoDB ignores unknown fields.
     fields: ANY_FIELDS,
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,
@@ -23,7 +23,7 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// The failure of commands that concern a set, where there is none.
+/// The error of commands about replica sets on a server without one.
 pub(super) fn no_set() -> Failure {
     Failure::new(ErrorCode::NO_REPLICATION_ENABLED, "not running with --replSet")
 }
@@ -34,7 +34,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 
 /// Appends the command's reply.
 /// # Errors
-/// `NoReplicationEnabled` on a server alone.
+/// `NoReplicationEnabled` on a standalone server.
 pub(super) fn write(service: &Service, reply: &mut Writer<'_>) -> Result<(), Failure> {
     let set = service.replica_set.as_ref().ok_or_else(no_set)?;
     let time = service.operation_time();

@@ -1,4 +1,4 @@
-//! `replSetInitiate`: the start of the server has begun the set; a client may still say how its member is called.
+//! `replSetInitiate`: the set exists since the server started, but a client can still set the name of its member.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
@@ -23,9 +23,9 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         let message = "This node was not started with replication enabled.";
         return Err(Failure::new(ErrorCode::NO_REPLICATION_ENABLED, message).into());
     };
-    // Names of hosts may have to be looked up.
+    // Host names may have to be resolved.
     invocation.operation().leave_shared_thread()?;
-    // Without a document it asks for the configuration that there would be anyway.
+    // Without a document the command asks for the default configuration.
     let asked = invocation.argument().as_document().unwrap_or(DocumentRef::EMPTY);
     Ok(service.initiate(set, asked)?)
 }

@@ -1,4 +1,4 @@
-//! `replSetReconfig`: changes how the only member is called, and settings of the set.
+//! `replSetReconfig`: changes the name of the only member, and settings of the set.
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
@@ -26,7 +26,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     let force = if invocation.boolean("force", false)? { Force::Yes } else { Force::No };
     let asked = invocation.argument().as_document();
     let asked = asked.ok_or_else(|| Failure::bad_value("no configuration specified"))?;
-    // Names of hosts may have to be looked up.
+    // Host names may have to be resolved.
     invocation.operation().leave_shared_thread()?;
     Ok(service.reconfigure(set, asked, force)?)
 }

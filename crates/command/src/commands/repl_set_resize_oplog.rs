@@ -1,6 +1,6 @@
-//! `replSetResizeOplog`: another size for the oplog, and how old its entries become at least.
+//! `replSetResizeOplog`: changes the size of the oplog, and the minimum age at which its entries may be removed.
 //!
-//! The size outlives the server, as MongoDB keeps it in the oplog's collection; the age does not.
+//! The size survives a restart, as MongoDB stores it in the oplog's collection; the age does not.
 //! Source: MongoDB manual 8.2, "replSetResizeOplog".
 
 use crate::authorization::Privileges;
@@ -23,7 +23,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 const SIZE_MB_MIN: f64 = 990.0;
-/// A petabyte.
+/// A pebibyte.
 const SIZE_MB_MAX: f64 = 1_073_741_824.0;
 const BYTES_PER_MB: f64 = 1_048_576.0;
 const MS_PER_HOUR: f64 = 3_600_000.0;
@@ -37,7 +37,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     if !argument.is_number() {
         return Err(invocation.mismatch(COMMAND.name, argument, "types '[long, int, decimal, double]'").into());
     }
-    // MongoDB parses the fields only once it has found the oplog.
+    // MongoDB checks the field names only after it has found the oplog.
     let unknown = invocation
         .request
         .body
@@ -62,7 +62,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     Ok(())
 }
 
-/// A field that is a number within bounds.
+/// Reads a number within bounds.
 fn double(invocation: &Invocation<'_>, name: &str, least: f64, most: f64) -> Result<Option<f64>> {
     let Some(value) = invocation.field(name) else { return Ok(None) };
     let number = number::as_f64(value)
@@ -73,7 +73,7 @@ fn double(invocation: &Invocation<'_>, name: &str, least: f64, most: f64) -> Res
     match number {
         number if number > most => Err(refused("<=", most)),
         number if number >= least => Ok(Some(number)),
-        // Smaller, or no number at all.
+        // The number is too small, or NaN.
         _ => Err(refused(">=", least)),
     }
 }

@@ -1,5 +1,6 @@
-//! `replSetMaintenance`, `replSetSyncFrom` and `replSetAbortPrimaryCatchUp`: what only other members of a set do. The one
-//! that there is is its primary, and needs to catch up with nobody.
+//! `replSetMaintenance`, `replSetSyncFrom` and `replSetAbortPrimaryCatchUp`: commands that only secondaries, or a
+//! primary that catches up, carry out. The only member of the set is its primary, and never has to catch up, so all of
+//! them fail.
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
@@ -13,7 +14,7 @@ pub(super) const MAINTENANCE: Command = command("replSetMaintenance", maintenanc
 pub(super) const SYNC_FROM: Command = command("replSetSyncFrom", sync_from);
 pub(super) const ABORT_CATCH_UP: Command = command("replSetAbortPrimaryCatchUp", abort_catch_up);
 
-/// How a command is run, as its entry has it.
+/// The function of a command.
 type Run = fn(&mut Invocation<'_>, &mut Writer<'_>) -> Result<(), Halt>;
 
 const fn command(name: &'static str, run: Run) -> Command {

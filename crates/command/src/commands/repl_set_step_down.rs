@@ -1,4 +1,4 @@
-//! `replSetStepDown` and `replSetFreeze`: there is nobody who could be primary instead.
+//! `replSetStepDown` and `replSetFreeze`: always fail, because no other member could become primary.
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
@@ -28,7 +28,7 @@ pub(super) const FREEZE: Command = Command {
     run: freeze,
 };
 
-/// How long it waits for others, where nothing is said, in seconds; half of it where the time is shorter.
+/// Default of `secondaryCatchUpPeriodSecs`, in seconds. Only a given value is compared with the step-down period.
 /// Source: MongoDB manual, `replSetStepDown`.
 const CATCH_UP_SECONDS: u64 = 10;
 
@@ -46,7 +46,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     if invocation.boolean("force", false)? {
         return Err(Failure::not_supported_yet("stepping down by force").into());
     }
-    // MongoDB waits first for members to catch up; here it is known that none will.
+    // MongoDB first waits for other members to catch up. This set has none, so the command fails at once.
     let message = "No electable secondaries caught up. Please use the replSetStepDown command with the argument \
                    {force: true} to force node to step down.";
     Err(Failure::new(ErrorCode::EXCEEDED_TIME_LIMIT, message).into())

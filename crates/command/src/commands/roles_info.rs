@@ -52,18 +52,19 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// What `showPrivileges` asks for.
+/// The forms of the reply that `showPrivileges` selects.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Roles,
     RolesWithPrivileges,
-    /// What a user would have by the roles that are named.
+    /// One document with all rights that a user with the named roles would have.
     UserFragment,
 }
 
 impl Form {
+    /// Reads `showPrivileges`.
     /// # Errors
-    /// `BadValue` for another type than a boolean or a number; `IllegalOperation` for the fragment of a user by all roles.
+    /// `BadValue` for a type other than boolean or number; `IllegalOperation` for a user fragment without named roles.
     fn asked(invocation: &Invocation<'_>, asked: &Asked) -> Result<Self> {
         const FIELD: &str = "showPrivileges";
         const FRAGMENT: &str = "asUserFragment";
@@ -85,10 +86,10 @@ impl Form {
     }
 }
 
-/// What a user who has the roles has by them.
+/// The rights of a user who has these roles.
 fn user_fragment(invocation: &Invocation<'_>, names: &[Name], with_restrictions: bool) -> Result<DocumentBuf> {
     let inherited = all_inherited(&invocation.service.catalog, names)?;
-    // Those that are named count as inherited even if there are none of that name.
+    // Named roles count as inherited even if they do not exist.
     let mut all: Vec<Name> = inherited.iter().map(|role| role.name.clone()).collect();
     for name in names {
         if !all.contains(name) {

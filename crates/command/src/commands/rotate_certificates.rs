@@ -1,4 +1,4 @@
-//! `rotateCertificates`: new connections are made with the certificates that are on disk now. A server without TLS has none.
+//! `rotateCertificates`: reads the certificates from disk again, for new connections. A server without TLS has none.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};

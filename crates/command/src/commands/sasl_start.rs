@@ -1,4 +1,4 @@
-//! `saslStart` and `saslContinue`: logging in. `authenticate` is for certificates.
+//! `saslStart` and `saslContinue`: login by SCRAM. `authenticate`: login by a certificate.
 
 use crate::access_control::{authenticate, continue_login, start_login};
 use crate::authorization::Privileges;
@@ -25,7 +25,7 @@ pub(super) const COMMAND: Command = Command {
 pub(super) const CONTINUE: Command = Command {
     name: "saslContinue",
     aliases: &[],
-    // mgo.v2 names the mechanism once more.
+    // mgo.v2 sends the mechanism again.
     fields: &[field("conversationId", Kind::Own), field("payload", Kind::Own), field("mechanism", Kind::Own)],
     databases: Databases::Any,
     transaction: TransactionUse::Refused,
@@ -49,7 +49,8 @@ pub(super) const AUTHENTICATE: Command = Command {
     run: |invocation, reply| Ok(slowly_refused(authenticate(invocation, reply), invocation)?),
 };
 
-/// Has a refusal wait as long as `authFailedDelayMs` says, so that passwords cannot be guessed fast. No thread waits.
+/// Delays the reply to a refused login by `authFailedDelayMs`, so that passwords cannot be guessed fast. The delay
+/// blocks no thread.
 fn slowly_refused(outcome: Result<()>, invocation: &mut Invocation<'_>) -> Result<()> {
     let is_refused = outcome.as_ref().is_err_and(|failure| failure.code() == ErrorCode::AUTHENTICATION_FAILED);
     let delay = invocation.service.access.failure_delay();

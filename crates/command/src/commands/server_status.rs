@@ -1,4 +1,4 @@
-//! `serverStatus`: everything that is counted, in sections.
+//! `serverStatus`: the server's counters and state, in sections.
 
 use super::build_info::COMPATIBLE_VERSION;
 use crate::authorization::Privileges;
@@ -35,7 +35,7 @@ pub(super) const COMMAND: Command = Command {
 /// One section of the reply.
 struct Section {
     name: &'static str,
-    /// Takes what is asked of the section by name, a document without fields as a rule.
+    /// Writes the section. The document has the section's options, and usually no fields.
     write: fn(&Service, &Tally, DocumentRef<'_>, &mut Writer<'_>),
 }
 
@@ -63,13 +63,13 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Appends all that the command `body` asks for.
+/// Appends the reply to the command `body`.
 pub(super) fn write(service: &Service, body: DocumentRef<'_>, reply: &mut Writer<'_>) {
     let uptime = service.started.elapsed();
     reply
         .append("host", &service.facts.host)
         .append("version", COMPATIBLE_VERSION)
-        // Clients look for that name to tell a server from a router.
+        // Clients distinguish a server from a router by this name.
         .append("process", "mongod")
         .append("pid", i64::from(std::process::id()))
         .append("uptime", uptime.as_secs() as f64)
@@ -87,7 +87,7 @@ pub(super) fn write(service: &Service, body: DocumentRef<'_>, reply: &mut Writer
         reply.begin_document("oplogTruncation").append("oplogMinRetentionHours", hours).end();
     }
     if body.get("mirroredReads").is_some() && is_wanted(body, "mirroredReads") {
-        // No other member could answer them.
+        // The set has no other member, so no read is ever mirrored.
         reply.begin_document("mirroredReads").append("seen", 0_i64).append("sent", 0_i64).end();
     }
     for section in SECTIONS.iter().filter(|section| is_wanted(body, section.name)) {
@@ -96,7 +96,7 @@ pub(super) fn write(service: &Service, body: DocumentRef<'_>, reply: &mut Writer
         (section.write)(service, &totals, asked, reply);
         reply.end();
     }
-    // Each engine that is open has a section of its own name, as MongoDB's WiredTiger has.
+    // Each open engine adds a section under its own name, as MongoDB's WiredTiger does.
     for (name, status) in service.catalog.store().engine_status() {
         if is_wanted(body, name) {
             reply.append(name, &status);
@@ -112,7 +112,7 @@ fn write_replica_set(service: &Service, set: &ReplicaSet, reply: &mut Writer<'_>
         .append("hosts", &hosts)
         .append("setName", set.name())
         .append("setVersion", member.version() as i32)
-        // The old name is the one that mongostat looks for.
+        // mongostat reads the old name.
         .append("ismaster", true)
         .append("isWritablePrimary", true)
         .append("secondary", false)
@@ -121,15 +121,15 @@ fn write_replica_set(service: &Service, set: &ReplicaSet, reply: &mut Writer<'_>
         .append("electionId", ReplicaSet::election_id())
         .append("rbid", 1);
     let blocked = service.user_write_block.reason();
-    // 1 where users may write. Source: MongoDB manual 8.2, "serverStatus", `repl.userWriteBlockMode`.
+    // 1 if users may write. Source: MongoDB manual 8.2, "serverStatus", `repl.userWriteBlockMode`.
     reply
         .append("userWriteBlockMode", if blocked.is_some() { 2 } else { 1 })
         .append("userWriteBlockReason", blocked.map_or(0, Reason::number))
         .end();
 }
 
-/// Sections are on unless they, or all of them (`none: 1`), are switched off. MongoDB takes any name, as it cannot
-/// know which sections another version has.
+/// Whether the command wants a section: all are on unless switched off by name, or all together by `none: 1`. Unknown
+/// names are accepted, as in MongoDB: another version may have such a section.
 fn is_wanted(body: DocumentRef<'_>, section: &str) -> bool {
     let switch = |name: &str| body.iter().skip(1).find(|element| element.name == name && !is_generic(name));
     let is_on = |value: ValueRef<'_>| match value {
@@ -147,7 +147,7 @@ fn write_asserts(_: &Service, totals: &Tally, _: DocumentRef<'_>, out: &mut Writ
     out.append("regular", 0).append("warning", 0).append("msg", 0).append("user", user).append("rollovers", 0);
 }
 
-/// How many collections of each kind there are.
+/// Counts the collections of each kind.
 fn write_catalog(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let databases = service.catalog.databases();
     let collections: Vec<_> = databases.iter().flat_map(|name| service.catalog.collections(name)).collect();
@@ -168,13 +168,13 @@ fn write_catalog(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Wri
         .append("internalViews", 0);
 }
 
-/// Checkpoints, under the name where mongostat looks for them if there is no WiredTiger.
+/// Checkpoints, under the name that mongostat reads from a server without WiredTiger.
 fn write_flushes(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let statistics = service.catalog.store().statistics();
     out.append("flushes", statistics.checkpoints as i64).append("last_ms", statistics.last_checkpoint_ms as i64);
 }
 
-/// What no server but this one has: the log, the checkpoints, and how writers fared with them.
+/// The section that only Bunko has: the log, checkpoints, stalled writes, cursors and memory.
 fn write_bunko(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let statistics = service.catalog.store().statistics();
     let log = &statistics.log;
@@ -213,8 +213,9 @@ fn write_bunko(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Write
     out.end();
 }
 
-/// As `opLatencies`, except that the histogram is a document: a bucket's name is the microseconds at which it begins.
-/// Exporters make one metric of each field of a document, but repeat one metric for the elements of an array.
+/// Writes latencies as `opLatencies` does, except that the histogram is a document whose field names are the lower
+/// bounds of the buckets in microseconds. Exporters turn each field of a document into a metric of its own, but repeat
+/// one metric for the elements of an array.
 fn write_sync_latencies(latencies: &LatencyCounts, out: &mut Writer<'_>) {
     out.begin_document("syncLatencies")
         .append("latency", latencies.total_micros as i64)
@@ -246,7 +247,7 @@ fn write_extra_info(_: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer
         .append("page_faults", machine::page_faults() as i64);
 }
 
-/// There is no such lock here, so nobody queues for it; monitors look for the clients at work.
+/// Bunko has no global lock, so the queues are empty; monitors read the active clients.
 fn write_global_lock(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let mut active = [0; OperationClass::COUNT];
     for operation in service.operations.observe().iter().filter(|operation| operation.opid != 0) {
@@ -332,7 +333,7 @@ fn write_operation_counters(_: &Service, totals: &Tally, _: DocumentRef<'_>, out
         .append("command", counts.commands as i64);
 }
 
-/// Of the server's own certificate, where it has one.
+/// The subject and expiry of the server's own certificate, if it has one.
 fn write_security(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     if let Some(certificate) = (service.process.certificate)() {
         out.append("SSLServerSubjectName", &certificate.subject)
@@ -341,7 +342,7 @@ fn write_security(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Wr
     }
 }
 
-/// Connections since the start by the version of TLS. Older ones than 1.2 are never spoken.
+/// Connections since the start, by TLS version. Versions below 1.2 are not supported.
 fn write_transport_security(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let count = |version| service.counters.tls(version).load(Ordering::Relaxed) as i64;
     out.append("1.0", 0_i64)

@@ -1,4 +1,4 @@
-//! `setFeatureCompatibilityVersion`: notes the release to which the server may be downgraded.
+//! `setFeatureCompatibilityVersion`: stores the release to which the server can be downgraded.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};

@@ -1,5 +1,5 @@
-//! `setIndexCommitQuorum`: how many members have to be ready before an index is. A build on one server waits for nobody,
-//! so all that is left is whether there is such a build.
+//! `setIndexCommitQuorum`: how many members must be ready before an index is. A build on one server does not wait for
+//! other members, so the command only checks that such a build is running.
 
 use crate::authorization::Privileges;
 use crate::commit_quorum;

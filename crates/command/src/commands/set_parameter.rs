@@ -22,7 +22,7 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let service = invocation.service;
     let mut changes = Vec::new();
-    // All names are judged before anything changes.
+    // All names are checked before any value changes.
     for element in invocation.request.body.iter().skip(1).filter(|element| !is_generic(element.name)) {
         let parameter =
             PARAMETERS.iter().find(|parameter| parameter.name == element.name).ok_or_else(|| missing(element.name))?;
@@ -42,7 +42,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// The refusal of a parameter that is not in the table.
+/// The error for a parameter that is not in the table.
 fn missing(name: &str) -> Failure {
     if is_known_parameter(name) {
         return Failure::not_supported_yet(&format!("the parameter {name}"));

@@ -1,4 +1,4 @@
-//! `setUserWriteBlockMode`: blocks the writes of users, or lets them go on.
+//! `setUserWriteBlockMode`: blocks the writes of users, or allows them again.
 //! Source: MongoDB manual 8.2, `setUserWriteBlockMode`.
 
 use crate::authorization::Privileges;
@@ -22,7 +22,7 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// How long the command waits before it looks again whether a write of before still runs.
+/// Interval at which the command checks whether earlier writes have ended.
 const LOOK: Duration = Duration::from_millis(1);
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
@@ -36,7 +36,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         let message = "setUserWriteBlockMode cannot be run on standalone nodes";
         return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
     }
-    // Writes of before are waited for.
+    // The command waits for writes that began before the block.
     invocation.refuse_if_long(true)?;
     let block = &invocation.service.user_write_block;
     match (block.reason(), blocks) {
@@ -77,7 +77,7 @@ fn reason(invocation: &Invocation<'_>) -> Result<Reason, Failure> {
     })
 }
 
-/// Takes away what is kept about the block.
+/// Deletes the stored block.
 fn forget(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
     let statement = DocumentBuf::new().with("q", &DocumentBuf::new().with("_id", ID)).with("limit", 1);
     let deletes: ArrayBuf = [&statement].into_iter().collect();
@@ -85,7 +85,7 @@ fn forget(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
     stored_settings::write(invocation, DATABASE, &body).map(drop)
 }
 
-/// Waits for the writes that began before the block: behind the reply there are none.
+/// Waits for writes that began before the block, so that none is running when the command replies.
 fn wait_for_writes(invocation: &Invocation<'_>) -> Result<(), Halt> {
     while invocation.service.operations.is_one_writing() {
         invocation.operation().check()?;

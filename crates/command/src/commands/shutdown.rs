@@ -1,4 +1,4 @@
-//! `shutdown`: ends the server.
+//! `shutdown`: stops the server.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -18,7 +18,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    // Both concern replica sets: whether to go, and how long to wait, when no other member has caught up.
+    // Both options concern secondaries that have not caught up. Bunko has none, so only their types are checked.
     invocation.strict_boolean("force", false)?;
     invocation.size("timeoutSecs")?;
     (invocation.service.process.shut_down)();

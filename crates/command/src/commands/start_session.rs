@@ -1,4 +1,4 @@
-//! `startSession`: a new session's id.
+//! `startSession`: returns the id of a new session.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};

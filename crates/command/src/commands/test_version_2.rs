@@ -1,4 +1,5 @@
-//! `testVersion2`: a command outside version 1 of the stable API, by which drivers' suites see what `apiStrict` refuses.
+//! `testVersion2`: a command outside version 1 of the Stable API. Drivers' test suites use it to check that `apiStrict`
+//! refuses it.
 
 use crate::authorization::Privileges;
 use crate::dispatch::{Command, Databases, TransactionUse};

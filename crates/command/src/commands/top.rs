@@ -1,4 +1,4 @@
-//! `top`: time spent on each collection.
+//! `top`: the time spent on each collection.
 
 use crate::authorization::Privileges;
 use crate::counters::Latency;
@@ -12,7 +12,7 @@ use bunko_bson::Writer;
 pub(super) const COMMAND: Command = Command {
     name: "top",
     aliases: &[],
-    // MongoDB passes over fields that it does not know.
+    // MongoDB ignores unknown fields.
     fields: ANY_FIELDS,
     databases: Databases::Admin,
     transaction: TransactionUse::Refused,

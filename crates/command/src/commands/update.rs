@@ -1,4 +1,4 @@
-//! `update`: changes documents, or inserts them where none matches.
+//! `update`: changes documents, or inserts one if none matches.
 
 use super::insert::{bypasses, check_batch_size, write_errors};
 use crate::authorization::{Privileges, writes};
@@ -119,7 +119,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Ok(())
     });
     invocation.note_written(writes.written().max(retries.written()));
-    // What is to begin anew elsewhere is counted there.
+    // A command that is too long for this thread is counted when it runs on another one.
     if !outcome.as_ref().is_err_and(Failure::is_too_long) {
         service.counters.note_updates(attempted, modified);
     }
@@ -132,8 +132,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Refuses the whole command where a pipeline names a stage that does not exist, as MongoDB does; other faults of a statement
-/// are its own.
+/// Refuses the whole command if a pipeline names an unknown stage, as MongoDB does. Other errors of a statement fail
+/// only that statement.
 /// # Errors
 /// 40324.
 fn check_stage_names(update: ValueRef<'_>) -> Result<()> {
@@ -171,7 +171,7 @@ pub(super) fn parse(document: DocumentRef<'_>) -> Result<UpdateStatement<'_>> {
     })
 }
 
-/// The document that `upsertSupplied` has inserted where none matches.
+/// The document that an update with `upsertSupplied` inserts if none matches.
 fn supplied(constants: Option<DocumentRef<'_>>) -> Result<DocumentRef<'_>> {
     constants.and_then(|constants| constants.get("new")).and_then(ValueRef::as_document).ok_or_else(|| {
         let message = "the parameter 'upsertSupplied' is set to 'true', but no document was supplied";
@@ -179,7 +179,7 @@ fn supplied(constants: Option<DocumentRef<'_>>) -> Result<DocumentRef<'_>> {
     })
 }
 
-/// What the expressions of a write see, but for its order of strings, which each statement has.
+/// The scope of a write's expressions, without a collation: each statement has its own.
 /// # Errors
 /// As [`scope_with_let`].
 pub(super) fn scope(invocation: &Invocation<'_>) -> Result<Arc<QueryScope>> {

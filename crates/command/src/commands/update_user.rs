@@ -1,4 +1,4 @@
-//! `updateUser`: other values for some fields of a user.
+//! `updateUser`: changes some fields of a user.
 //! Source: MongoDB manual 8.2, "updateUser".
 
 use crate::access_control::{
@@ -59,7 +59,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     stored_settings::keep(invocation, DATABASE, USERS, &document)
 }
 
-/// The credentials of some of the mechanisms that a user has.
+/// The user's credentials for the given mechanisms, which must be among the present ones.
 fn narrowed(user: DocumentRef<'_>, fields: &UserFields<'_>) -> Result<DocumentBuf> {
     let kept = user.get("credentials").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
     let asked = fields.mechanisms.as_deref().unwrap_or_default();

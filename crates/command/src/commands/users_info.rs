@@ -1,4 +1,4 @@
-//! `usersInfo`: users as they are kept, without their credentials unless these are asked for.
+//! `usersInfo`: users as they are stored, with their credentials only if asked for.
 //! Source: MongoDB manual 8.2, "usersInfo".
 
 use super::create_role::privilege_documents;
@@ -29,7 +29,7 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// What is shown of each user.
+/// The optional parts of each user's description.
 struct Shown {
     credentials: bool,
     custom_data: bool,
@@ -65,7 +65,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// The users who are asked for: by name and database, each once; with what they may do, in the order of the command.
+/// The users to show: each once, by name and database. If privileges or restrictions are asked for, in the order of the
+/// command.
 fn find(invocation: &Invocation<'_>, asked: &Asked, shown: &Shown) -> Result<Vec<DocumentBuf>> {
     let mut users = match asked {
         Asked::Everywhere => users_where(invocation, &DocumentBuf::new())?,
@@ -113,10 +114,10 @@ fn describe(invocation: &Invocation<'_>, user: DocumentRef<'_>, shown: &Shown) -
     Ok(described)
 }
 
-/// The field of a user or a role from where its user may log in.
+/// The field of a user or a role with the addresses from which users may log in.
 const RESTRICTIONS: &str = "authenticationRestrictions";
 
-/// The restrictions that roles bring: those of each role that has some are one array.
+/// The restrictions of roles: one array for each role that has any.
 pub(super) fn restrictions_of<'r>(roles: impl IntoIterator<Item = &'r Role>) -> ArrayBuf {
     let kept = roles.into_iter().filter_map(|role| role.document.as_ref()?.as_ref().get(RESTRICTIONS)?.as_array());
     let mut restrictions = ArrayBuf::new();
@@ -136,7 +137,7 @@ fn append_inherited(invocation: &Invocation<'_>, described: &mut DocumentBuf, us
     Ok(())
 }
 
-/// What roles allow, together.
+/// The combined privileges of roles.
 pub(super) fn privileges_of<'r>(roles: impl IntoIterator<Item = &'r Role>) -> Vec<Privilege> {
     let mut privileges = Vec::new();
     for privilege in roles.into_iter().flat_map(|role| &role.privileges) {
@@ -145,20 +146,20 @@ pub(super) fn privileges_of<'r>(roles: impl IntoIterator<Item = &'r Role>) -> Ve
     privileges
 }
 
-/// Whom `usersInfo` or `rolesInfo` asks for.
+/// The users that `usersInfo` shows, or the roles that `rolesInfo` shows.
 pub(super) enum Asked {
-    /// All of all databases.
+    /// All users or roles, of all databases.
     Everywhere,
-    /// All of one.
+    /// All of one database.
     Database(String),
     Names(Vec<Name>),
 }
 
 impl Asked {
-    /// Reads a number whose whole part is 1, a name, `{<key>: name, db: database}`, an array of the latter two, and for
-    /// users `{forAllDBs: true}`.
+    /// Reads a number whose integer part is 1, a name, `{<key>: name, db: database}`, an array of the latter two, or
+    /// for users `{forAllDBs: true}`.
     /// # Errors
-    /// `BadValue`.
+    /// `BadValue` for anything else.
     pub fn parse(fields: &Fields<'_>, argument: ValueRef<'_>, key: &str, database: &str) -> Result<Self> {
         match argument {
             ValueRef::Document(all) if key == "user" && all.get("forAllDBs").is_some_and(truth) => Ok(Self::Everywhere),

@@ -28,7 +28,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let collection = match Target::of(invocation, &namespace)? {
         Target::Collection(collection) => Some(collection),
         Target::TimeSeries(series) => Some(series.buckets),
-        // Nothing else is let in.
+        // `unstored::check` admits only the oplog to this command.
         Target::Unstored(_) => None,
         Target::View | Target::Absent => {
             invocation.service.catalog.refuse_view(&namespace)?;
@@ -51,9 +51,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Every validation is full, of a snapshot and beside others, and checks the BSON of every document: options ask for no more
-/// than that, but may not be combined at will. A server alone does not validate in the background, a member of a set does not
-/// repair.
+/// Checks the options. Each validation is a full one: it reads a snapshot, lets other operations run, and checks the
+/// BSON of each document. So no option asks for more, but MongoDB refuses some combinations. A standalone server
+/// refuses to validate in the background, and a member of a set refuses to repair.
 /// Source: MongoDB manual 8.2, "validate".
 fn check_options(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Repair, Failure> {
     let is_member = invocation.service.deployment() == Deployment::SetMember;
@@ -93,7 +93,7 @@ fn check_options(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<R
     if is_on("background") {
         check_background(is_member, namespace)?;
     }
-    // What only looks at metadata, or at the count, puts nothing right.
+    // `metadata` and `enforceFastCount` never repair.
     Ok(match (is_on("metadata") || is_on("enforceFastCount"), is_on("repair"), is_on("fixMultikey")) {
         (false, true, _) => Repair::FixErrors,
         (false, false, true) => Repair::AdjustMultikey,
@@ -101,7 +101,7 @@ fn check_options(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<R
     })
 }
 
-/// Refuses a validation in the background where there are no checkpoints of the collection with times of the oplog.
+/// Refuses background validation, which MongoDB allows only for replicated collections.
 fn check_background(is_member: bool, namespace: &Namespace) -> Result<(), Failure> {
     let place = match (is_member, namespace.database()) {
         (false, _) => "in standalone mode",
@@ -112,7 +112,7 @@ fn check_background(is_member: bool, namespace: &Namespace) -> Result<(), Failur
     Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message))
 }
 
-/// What is to be put right. Which paths have arrays is known exactly here, so there is nothing to adjust.
+/// The repair to make. `AdjustMultikey` has no effect, because Bunko knows exactly which paths have arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Repair {
     None,
@@ -120,7 +120,8 @@ enum Repair {
     FixErrors,
 }
 
-/// What is wrong stays so: an index that does not agree with its collection has to be dropped and built again.
+/// Fails if `repair` was asked for and there are errors. Bunko repairs nothing: an index that does not agree with its
+/// collection must be dropped and built again.
 fn check_repaired(repair: Repair, validation: &Validation) -> Result<(), Failure> {
     if repair != Repair::FixErrors || validation.is_valid() {
         return Ok(());

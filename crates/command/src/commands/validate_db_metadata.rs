@@ -1,4 +1,4 @@
-//! `validateDBMetadata`: which indexes a strict client of the Stable API could not have made.
+//! `validateDBMetadata`: lists the indexes that a strict client of the Stable API could not have created.
 
 use crate::authorization::{Privileges, administration};
 use crate::dispatch::{Command, Databases, Halt, TransactionUse};
@@ -22,7 +22,7 @@ pub(super) const COMMAND: Command = Command {
 const API_FIELDS: &[Field] =
     &[field("version", Kind::Text), field("strict", Kind::Flag), field("deprecationErrors", Kind::Flag)];
 
-/// What is left of a reply for its other fields.
+/// Bytes of a reply that are reserved for its other fields.
 const REPLY_BYTES_OTHER: usize = 1024;
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
@@ -57,7 +57,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Whether the parameters ask for version 1 and nothing else. Of other versions there is nothing to check.
+/// Whether the parameters ask for a strict check of version 1. Other versions are not checked.
 fn reads_strictly(invocation: &Invocation<'_>) -> Result<bool, Failure> {
     let missing = |place: &str| {
         let message = format!("BSON field '{place}' is missing but a required field");
@@ -96,7 +96,7 @@ fn errors(collection: &Collection) -> Vec<DocumentBuf> {
         .collect()
 }
 
-/// Text and sparse indexes are not.
+/// Whether an index is allowed in version 1. Text and sparse indexes are not.
 /// Source: MongoDB manual, "Stable API", "Index Parameters".
 fn is_in_version_one(spec: DocumentRef<'_>) -> bool {
     let key = spec.get("key").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
@@ -118,7 +118,7 @@ fn check_database_name(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Names that no collection has find none; only what cannot be told apart from a database's name is refused.
+/// Refuses a name that no namespace can have. Any other name that no collection has finds nothing.
 fn check_collection_name(name: &str) -> Result<(), Failure> {
     if name.is_empty() || name.starts_with('.') || name.contains('\0') {
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, format!("Invalid collection name: '{name}'")));

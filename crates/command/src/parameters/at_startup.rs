@@ -1,4 +1,4 @@
-//! Parameters that the command line and the configuration file set.
+//! Parameters that can be set on the command line and in the configuration file.
 
 use super::{PARAMETERS, Parameter, not_settable};
 use crate::access_control::MECHANISMS as ALL_MECHANISMS;
@@ -7,7 +7,7 @@ use crate::service::Service;
 use bunko_bson::{Value, ValueRef, extended_json};
 use bunko_errors::{Failure, Result};
 
-/// Which mechanisms logins may use.
+/// The mechanisms that logins may use.
 pub(super) const MECHANISMS: Parameter = Parameter::set_at_startup(
     "authenticationMechanisms",
     |service| Ok(Value::Array(service.access.mechanisms().into_iter().collect())),
@@ -25,7 +25,7 @@ pub(super) const MECHANISMS: Parameter = Parameter::set_at_startup(
     },
 );
 
-/// Whether a client on the same machine may make the first user.
+/// Whether a client on the server's machine may create the first user without a login.
 pub(super) const LOCALHOST_BYPASS: Parameter = Parameter::set_at_startup(
     "enableLocalhostAuthBypass",
     |service| Ok(Value::Boolean(!service.access.is_bypass_closed())),
@@ -45,7 +45,8 @@ pub fn parameters_of_startup() -> impl Iterator<Item = &'static str> {
 }
 
 impl Service {
-    /// Sets a parameter before the first client comes. A text stands for a value of the parameter's own type, as on a command line.
+    /// Sets a parameter before the first client connects. A string is parsed as a value of the parameter's own type, as
+    /// on a command line.
     /// # Errors
     /// As `setParameter`.
     pub fn set_parameter_at_startup(&self, name: &str, value: ValueRef<'_>) -> Result<()> {
@@ -61,7 +62,7 @@ impl Service {
     }
 }
 
-/// Parses a text into a value of the type that the parameter has now.
+/// Parses text into a value of the parameter's current type.
 fn of_text(name: &str, text: &str, current: &Value) -> Result<Value> {
     let wrong =
         |expected: &str| Failure::bad_value(format!("Invalid value for parameter {name}: '{text}' is not {expected}"));

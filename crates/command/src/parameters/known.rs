@@ -1,8 +1,8 @@
-//! Parameters that mongod has and this server has not: a client that asks for one is told that it is missing, and not that its
-//! name is wrong. Parameters of the table need not stand here.
+//! Parameters that mongod has and Bunko has not. A client that asks for one of them learns that it is missing, not that
+//! its name is wrong. Parameters of the table need not be listed here.
 //! Source: MongoDB manual 8.2, "MongoDB Server Parameters"; `help` of `setParameter` of mongod 4.0.
 
-/// Sorted, so that a name is found by halves.
+/// Sorted, for the binary search.
 const NAMES: &[&str] = &[
     "AsyncRequestsSenderUseBaton",
     "ShardingTaskExecutorPoolConnectingTimeoutMS",

@@ -8,30 +8,32 @@ use bunko_operation::{Gatherer, WORKERS_MAX};
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 
-/// How many threads may work for one operation: Bunko's own.
+/// Most threads that may work for one operation. A parameter of Bunko, not of MongoDB.
 pub(super) const OPERATION_WORKERS: &str = "operationWorkersMax";
 
-/// What the changes of a transaction may take in memory, in bytes.
+/// Most memory that the changes of one transaction may take, in bytes.
 pub(super) const TRANSACTION_MEMORY: &str = "transactionMemoryLimitBytes";
-/// What it may be set to: nobody can do anything with less, and the commit of more holds up all other writers for long.
+/// Allowed values. With less, transactions could hardly write; a larger one would block all other writers for long when
+/// it commits.
 pub const TRANSACTION_MEMORY_BYTES: RangeInclusive<i64> = 1 << 20..=16 << 30;
 
-/// What the tables of all vector indexes may take in memory, in bytes.
+/// Most memory that the tables of all vector indexes may take, in bytes.
 pub(super) const VECTOR_MEMORY: &str = "vectorSearchMemoryLimitBytes";
 
-/// What the words of all search indexes may take in memory, in bytes.
+/// Most memory that the words of all search indexes may take, in bytes.
 pub(super) const SEARCH_MEMORY: &str = "searchMemoryLimitBytes";
 
-/// How long a transaction waits for a change of a collection, in milliseconds.
+/// Longest time that a transaction waits for a change of a collection, in milliseconds.
 pub(super) const LOCK_REQUEST: &str = "maxTransactionLockRequestTimeoutMillis";
-/// How many index builds go on at once. Source: MongoDB manual, "Server Parameters".
+/// Most index builds that run at once. Source: MongoDB manual, "Server Parameters".
 pub(super) const ACTIVE_BUILDS: &str = "maxNumActiveUserIndexBuilds";
 
-/// Memory that an index build may take, in megabytes, and its minimum. Source: MongoDB manual, "Server Parameters".
+/// Most memory that an index build may take, in megabytes, and the smallest allowed value. Source: MongoDB manual,
+/// "Server Parameters".
 pub(super) const BUILD_MEMORY: &str = "maxIndexBuildMemoryUsageMegabytes";
 const BUILD_MEMORY_MEGABYTES_MIN: i32 = 50;
 
-/// How long past states are kept, in seconds.
+/// How long past snapshots are kept, in seconds.
 pub(super) const SNAPSHOT_WINDOW: &str = "minSnapshotHistoryWindowInSeconds";
 
 pub(super) fn write_kept_for_cursors_max(service: &Service, value: ValueRef<'_>) -> Result<()> {
@@ -100,7 +102,7 @@ pub(super) fn write_build_memory(service: &Service, value: ValueRef<'_>) -> Resu
     Ok(())
 }
 
-/// So many bytes that may be none.
+/// A number of bytes; 0 is allowed.
 fn memory_bytes(name: &str, value: ValueRef<'_>) -> Result<u64> {
     u64::try_from(whole_number(name, value)?).map_err(|_| invalid(name, value, "is less than 0"))
 }

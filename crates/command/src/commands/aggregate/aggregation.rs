@@ -1,4 +1,5 @@
-//! A pipeline over a collection, a view or nothing: read, split between the planner and its stages, and opened.
+//! Reads a pipeline over a collection, a view or no collection, splits it between the planner and its stages, and opens
+//! it.
 
 use super::first_name;
 use crate::cursor_store::CursorSource;
@@ -21,21 +22,21 @@ use std::sync::{Arc, Weak};
 
 /// A pipeline, split between the planner and its stages.
 pub(crate) struct Aggregation {
-    /// What the planner does.
+    /// The query that the planner runs.
     pub query: FindQuery,
-    /// What is left to the stages.
+    /// The stages that are left after the planner took its part.
     pub pipeline: Pipeline,
-    /// What it is done over, below all views; none for a pipeline that needs no collection.
+    /// The source below all views; `None` for a pipeline that needs no collection.
     pub resolved: Option<Resolved>,
     sources: Arc<PipelineSources>,
 }
 
-/// A search by distance behind other stages.
+/// The error code for a `$geoNear` that is not the first stage.
 const GEO_NEAR_NOT_FIRST: ErrorCode = ErrorCode(40603);
 
-/// Reads a pipeline over a collection, a view, or nothing.
+/// Reads a pipeline over a collection, a view or no collection.
 /// # Errors
-/// Those of stages and expressions, and of views.
+/// Errors of stages, expressions and views.
 pub(crate) fn prepare(
     invocation: &Invocation<'_>,
     namespace: Option<&Namespace>,
@@ -56,7 +57,7 @@ pub(crate) fn prepare(
         .with_sources(Arc::clone(&sources) as _)
         .with_rewrites(invocation.service.fail_points.rewrites(&invocation.service.world))
         .over(over.as_ref());
-    // What the client sent is refused in its own right, wherever a view's stages would end.
+    // The stages that the client sent are checked on their own, before a view's stages are put in front of them.
     if reads_by_itself(stages)
         && let Some(namespace) = namespace
         && time_series::find(catalog, namespace)?.is_some()
@@ -66,7 +67,7 @@ pub(crate) fn prepare(
         return Err(Failure::new(ErrorCode(10_557_301), message));
     }
     let is_view = resolved.as_ref().is_some_and(|resolved| resolved.views_count > 0);
-    // What is known of a view's documents is told by the view's stages.
+    // Over a view, the view's stages decide which metadata documents have. The client's stages alone may ask for any.
     let found = match &resolved {
         Some(resolved) if resolved.below.unstored().is_none() => Offered::PLAN,
         _ => Offered::NONE,
@@ -77,7 +78,7 @@ pub(crate) fn prepare(
     let sent = Pipeline::parse(stages, alone);
     let parsed = match (&resolved, namespace) {
         (Some(resolved), Some(namespace)) if resolved.views_count > 0 => {
-            // Behind the stage that unpacks a time series a search by distance need not come first.
+            // Over a time series the stages come after the one that unpacks buckets, so `$geoNear` need not be first.
             if let Err(failure) = sent
                 && failure.code() != GEO_NEAR_NOT_FIRST
             {
@@ -89,14 +90,14 @@ pub(crate) fn prepare(
         _ => sent?,
     };
     let (part, pipeline) = match resolved.as_ref().and_then(|resolved| resolved.below.unstored()) {
-        // There is nothing to plan.
+        // No collection is stored here, so the planner has nothing to plan.
         Some(_) => (PlannerPart::default(), parsed),
         None => parsed.split_for_planner(),
     };
     Ok(Aggregation { query: planner_query(part, &pipeline, scope)?, pipeline, resolved, sources })
 }
 
-/// Opens a pipeline, and says whether later batches may take long.
+/// Opens a pipeline. Also returns whether later batches may take long.
 pub(crate) fn open(
     invocation: &Invocation<'_>,
     aggregation: Aggregation,
@@ -121,7 +122,7 @@ pub(crate) fn open(
     Ok((Box::new(Aggregated { footing: weak, snapshot, run: Some(run), sorts, ..Aggregated::of(stream) }), is_long))
 }
 
-/// Opens the planner's part of a pipeline, where there is a collection.
+/// Opens the planner's part of a pipeline if there is a collection.
 fn open_plan(
     invocation: &Invocation<'_>,
     query: FindQuery,
@@ -145,7 +146,7 @@ fn open_plan(
     Ok(Some((execution, is_long)))
 }
 
-/// Runs a pipeline to its end, for what its stages do.
+/// Runs a pipeline to its end and returns the statistics of its stages.
 pub(crate) fn run_counted(invocation: &Invocation<'_>, aggregation: Aggregation) -> Result<Vec<Arc<StageRun>>, Halt> {
     let unstored = unstored::open(invocation, &aggregation)?;
     let Aggregation { query, pipeline, resolved, sources } = aggregation;
@@ -162,13 +163,13 @@ pub(crate) fn run_counted(invocation: &Invocation<'_>, aggregation: Aggregation)
     Ok(runs)
 }
 
-/// What comes out of the last stage.
+/// The documents that leave the last stage.
 pub(super) struct Aggregated {
     stream: Box<dyn DocumentStream>,
     current: Option<DocumentBuf>,
-    /// That of the plan below, while it has more.
+    /// Footing of the plan below, as long as the plan has more documents.
     footing: Weak<Footing>,
-    /// What the plan reads, and others below it, for as long as any of them has more.
+    /// Snapshot that the plan and the other sources of the pipeline read, as long as one of them has more documents.
     snapshot: Weak<Snapshot>,
     /// The plan below.
     run: Option<Arc<PlanRun>>,

@@ -1,4 +1,4 @@
-//! What the update of an oplog entry makes of a document: a delta, `$set` and `$unset`, or a whole document.
+//! The update in an oplog entry: a delta, `$set` and `$unset`, or a whole document.
 
 use super::delta::Delta;
 use super::entry::excerpt;
@@ -28,7 +28,7 @@ pub(super) struct Operators {
     document: DocumentBuf,
 }
 
-/// No operator of an oplog looks at the clock.
+/// The context of an update's operators. `$set` and `$unset` do not read the time, so it is 0.
 fn context(operation: &OperationContext) -> ApplyContext<'_> {
     ApplyContext {
         matched_position: None,
@@ -40,9 +40,9 @@ fn context(operation: &OperationContext) -> ApplyContext<'_> {
 }
 
 impl<'a> Change<'a> {
-    /// Reads the `o` of an update to the document with that `_id`.
+    /// Reads the `o` of an update of the document with that `_id`.
     /// # Errors
-    /// `FailedToParse` for another version or another operator; what is wrong with a delta or a path; `ImmutableField`
+    /// `FailedToParse` for another version or another operator; errors of a malformed delta or path; `ImmutableField`
     /// for a replacement with another `_id`.
     pub fn parse(object: DocumentRef<'a>, id: ValueRef<'_>) -> Result<Self> {
         let version = object.get("$v");
@@ -60,9 +60,9 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// The document as it is behind the update.
+    /// The document after the update.
     /// # Errors
-    /// `ImmutableField` for another `_id`; what makes the document unfit to be stored.
+    /// `ImmutableField` for another `_id`; errors of a document that cannot be stored.
     pub fn apply<'d>(&'d self, document: DocumentRef<'d>, operation: &OperationContext) -> Result<Cow<'d, [u8]>> {
         match self {
             Self::Replacement(replacement) => Ok(Cow::Borrowed(replacement.as_ref().as_bytes())),
@@ -75,7 +75,8 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// What an upsert inserts where no document has that `_id`; `None` where the update says too little for one.
+    /// The document that an upsert inserts if none has that `_id`; `None` for a delta, which has only part of the
+    /// document.
     /// # Errors
     /// As [`Self::apply`].
     pub fn inserted(&self, id: ValueRef<'_>, operation: &OperationContext) -> Result<Option<Vec<u8>>> {
@@ -116,7 +117,7 @@ impl Operators {
     fn parse(object: DocumentRef<'_>) -> Result<Self> {
         let mut document = DocumentBuf::new();
         for operator in object.iter().filter(|operator| operator.name != "$v") {
-            // Others are not the same twice, so no oplog has them.
+            // Other operators may give another result when applied twice, so no oplog has them.
             if !matches!(operator.name, "$set" | "$unset") {
                 let what = format!("an oplog's update has no '{}', but only $set and $unset", operator.name);
                 return Err(refused(&what, object));
@@ -141,8 +142,8 @@ impl Operators {
         }
     }
 
-    /// A document that has later changes already may have a scalar on the way of an earlier path; the other paths of
-    /// the entry still count.
+    /// Applies each path alone. The document may have later changes already, with a scalar in the way of an earlier
+    /// path; such a path is skipped.
     fn apply_where_viable(&self, document: DocumentRef<'_>, operation: &OperationContext) -> Result<DocumentBuf> {
         let mut next = document.to_owned();
         for operator in self.document.as_ref() {

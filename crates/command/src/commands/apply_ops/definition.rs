@@ -1,5 +1,5 @@
-//! Entries that change collections and indexes: run as the commands that they were, in which an oplog writes some fields
-//! its own way.
+//! Oplog entries that change collections and indexes. Each is run as the command that it records, after fields that the
+//! oplog writes differently are translated.
 
 use super::super::{coll_mod, create, create_indexes, drop, drop_database, drop_indexes, rename_collection};
 use super::documents::find_collection;
@@ -11,8 +11,8 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Runs one such entry.
 /// # Errors
-/// Those of the command, but for those that say that it is done already; `CommandNotSupported` for others than those
-/// of [`command_of`].
+/// Errors of the command, except those that mean that the entry is applied already; `CommandNotSupported` for commands
+/// that [`command_of`] does not know.
 pub(super) fn apply(
     invocation: &mut Invocation<'_>,
     database: &str,
@@ -28,7 +28,7 @@ pub(super) fn apply(
     let outcome = if command.name == "create" {
         create::create(&mut inner, uuid).map_err(Halt::from)
     } else {
-        // What it would tell a client is of no use to anybody.
+        // The reply of the command is discarded.
         (command.run)(&mut inner, &mut Writer::new(&mut Vec::new()))
     };
     let written = inner.written();
@@ -60,7 +60,7 @@ fn command_of(name: &str) -> Result<&'static Command> {
     })
 }
 
-/// The command as a client would send it; `None` where the collection that it is about is not there (any more).
+/// The command as a client would send it; `None` if its collection does not exist (any more).
 fn body_of(
     catalog: &Catalog,
     database: &str,
@@ -79,9 +79,9 @@ fn body_of(
             body.append(command, source.namespace().as_str());
             for field in rest {
                 match (field.name, field.value) {
-                    // No collection here is a temporary one.
+                    // Bunko has no temporary collections.
                     ("stayTemp", _) => {}
-                    // The identity of what was dropped.
+                    // The UUID of the dropped target.
                     ("dropTarget", ValueRef::Binary { .. }) => {
                         body.append("dropTarget", true);
                     }
@@ -115,7 +115,7 @@ fn body_of(
     Ok(Some(body))
 }
 
-/// Whether a failure says that the entry was applied before, or that a later one was.
+/// Whether a failure means that this entry, or a later one, was applied before.
 fn is_done(
     catalog: &Catalog,
     database: &str,
@@ -128,10 +128,10 @@ fn is_done(
         ("create", ErrorCode::NAMESPACE_EXISTS) => {
             let name = object.first().and_then(|first| first.value.as_str()).unwrap_or_default();
             let existing = Namespace::new(database, name).ok().and_then(|namespace| catalog.collection(&namespace));
-            // Another one with that name is in the way.
+            // A collection of that name with another UUID is a real conflict.
             existing.is_some_and(|existing| uuid.is_none_or(|uuid| existing.uuid == uuid))
         }
-        // Dropped since it was looked up.
+        // The collection or index was dropped after it was looked up.
         (_, ErrorCode::NAMESPACE_NOT_FOUND) | ("dropIndexes" | "collMod", ErrorCode::INDEX_NOT_FOUND) => true,
         _ => false,
     }

@@ -1,11 +1,13 @@
-//! The delta of an update's oplog entry (`{$v: 2, diff: ...}`): what became of fields and elements, not by what operator.
+//! The delta of an update's oplog entry (`{$v: 2, diff: ...}`): the new state of fields and elements, without the
+//! operators.
 //!
-//! A document's delta has sections: `d` names fields that went, `u` has fields with new values, `i` has fields that came
-//! or moved behind the last, `s` and a field's name has the delta inside that field. An array's begins with `a: true`; `l`
-//! is its new length, `u` and an index a new element, `s` and an index the delta inside that element.
+//! A document's delta has sections: `d` names removed fields, `u` has fields with new values, `i` has fields that were
+//! added or moved to the end, and `s` followed by a field's name has the delta inside that field. An array's delta
+//! begins with `a: true`; `l` is its new length, `u` followed by an index a new element, and `s` followed by an index
+//! the delta inside that element.
 //!
-//! **Invariant:** applied twice, or to a document that has later changes already, it does no harm: a delta inside what
-//! is no longer a document (or an array) is passed over.
+//! **Invariant:** a delta may be applied twice, or to a document that has later changes already: a delta inside a value
+//! that is no longer a document (or an array) is skipped.
 //! Source: the format as oplogs of MongoDB 5.0 and later show it.
 
 use super::entry::excerpt;
@@ -17,36 +19,36 @@ use std::collections::{HashMap, HashSet};
 #[derive(Debug)]
 pub(super) struct Delta<'a>(Fields<'a>);
 
-/// What becomes of a document's fields.
+/// Changes of a document's fields.
 #[derive(Debug, Default)]
 struct Fields<'a> {
     changes: HashMap<&'a str, Change<'a>>,
-    /// All of `u` and then of `i`: those that the document lacks come behind its last field in this order.
+    /// All fields of `u` and then of `i`. Fields that the document lacks are appended in this order.
     given: Vec<(&'a str, ValueRef<'a>)>,
 }
 
-/// What becomes of a field that is there.
+/// Change of one field.
 #[derive(Debug)]
 enum Change<'a> {
     Removed,
     Set(ValueRef<'a>),
-    /// It goes, and comes again behind the last.
+    /// The field is removed where it stands, and appended.
     Moved,
     Inside(Inside<'a>),
 }
 
-/// The delta of a field or an element.
+/// The delta inside a field or an element.
 #[derive(Debug)]
 enum Inside<'a> {
     Document(Fields<'a>),
     Array(Elements<'a>),
 }
 
-/// What becomes of an array's elements.
+/// Changes of an array's elements.
 #[derive(Debug)]
 struct Elements<'a> {
     length: Option<usize>,
-    /// By rising index, all of them below the length.
+    /// By ascending index, all below the length.
     changes: Vec<(usize, ElementChange<'a>)>,
 }
 
@@ -59,14 +61,14 @@ enum ElementChange<'a> {
 impl<'a> Delta<'a> {
     /// Reads `diff`.
     /// # Errors
-    /// `FailedToParse` names what is wrong; `CommandNotSupported` for deltas inside binary values.
+    /// `FailedToParse` for a malformed delta, with the reason; `CommandNotSupported` for deltas inside binary values.
     pub fn parse(diff: DocumentRef<'a>) -> Result<Self> {
         Fields::parse(diff).map(Self)
     }
 
-    /// The document with the delta applied.
+    /// Returns the document with the delta applied.
     /// # Errors
-    /// 17419 where it would be larger than [`MAX_USER_DOCUMENT_BYTES`].
+    /// 17419 if it would be larger than [`MAX_USER_DOCUMENT_BYTES`].
     pub fn apply(&self, document: DocumentRef<'_>) -> Result<DocumentBuf> {
         let mut bytes = Vec::with_capacity(document.len_bytes());
         let mut writer = Writer::new(&mut bytes);
@@ -117,7 +119,7 @@ impl<'a> Fields<'a> {
                         fields.given.push((set.name, set.value));
                     }
                 }
-                // Behind the loop: `u` may stand behind `i`, and its fields come first.
+                // Read after the loop: the fields of `u` come first, even if `u` stands after `i`.
                 "i" => {}
                 "b" => {
                     let message = "deltas inside binary values are not supported";
@@ -215,7 +217,7 @@ impl<'a> Elements<'a> {
             }
             position += 1;
         }
-        // What the array is too short for: it has been cut since.
+        // The array has become shorter since. Missing elements are set, or filled with null.
         let end = self.length.or(self.changes.last().map(|(index, _)| index + 1)).unwrap_or(0);
         while position < end {
             match changes.next_if(|(index, _)| *index == position) {
@@ -228,13 +230,13 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// The index in a name such as `u12`, written as numbers are.
+/// The index in a name such as `u12`; `None` if it is not written in its shortest form.
 fn index(digits: &str) -> Option<usize> {
     let index: u32 = digits.parse().ok()?;
     (index.to_string() == digits).then_some(index as usize)
 }
 
-/// What a value is called where it stands.
+/// Name of a value inside its document or array.
 #[derive(Clone, Copy)]
 enum Name<'n> {
     Field(&'n str),
@@ -260,7 +262,7 @@ impl Inside<'_> {
                 writer.begin_array(text);
                 elements.write(array, writer)?;
             }
-            // A later change, which is there already, has made it something else.
+            // A later change, which the document has already, replaced the value by one of another type.
             _ => return put(writer, name, value),
         }
         writer.end();
@@ -268,7 +270,7 @@ impl Inside<'_> {
     }
 }
 
-/// Each value is checked: few bytes of a delta can ask for arrays of any length.
+/// Appends a value and checks the size each time: a short delta can ask for an array of any length.
 fn put(writer: &mut Writer<'_>, name: Name<'_>, value: ValueRef<'_>) -> Result<()> {
     match name {
         Name::Field(name) => writer.append(name, value),

@@ -1,4 +1,4 @@
-//! Changing documents as oplog entries say, each by its `_id`.
+//! Applies oplog entries to documents, each found by its `_id`.
 
 use super::change::Change;
 use super::entry::Place;
@@ -12,10 +12,10 @@ use bunko_store::{Lsn, RecordId};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// How often an operation begins anew because others inserted or deleted its document meanwhile.
+/// Attempts of an operation, while other operations insert or delete its document.
 const ATTEMPTS_MAX: usize = 100;
 
-/// Where the documents are, and what was written.
+/// The catalog that the documents are in, and what was written to it.
 pub(super) struct Documents<'s> {
     catalog: &'s Catalog,
     counters: &'s Counters,
@@ -24,7 +24,7 @@ pub(super) struct Documents<'s> {
     pub written: Option<Lsn>,
 }
 
-/// What became of a record that was there a moment ago.
+/// Outcome of a change to a record that was found just before.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sighting {
     Gone,
@@ -37,8 +37,8 @@ impl<'s> Documents<'s> {
         Self { catalog, counters, operation, written: None }
     }
 
-    /// Makes each document be there, in place of one with the same `_id` if there is one. Returns how many are, and
-    /// the failure of the next one.
+    /// Stores each document, and replaces one that has its `_id`. Returns how many were stored, and the failure of the
+    /// next one.
     pub fn insert(&mut self, place: &Place, documents: &[DocumentRef<'_>]) -> (usize, Option<Failure>) {
         let mut stored = Vec::with_capacity(documents.len());
         let mut unfit = None;
@@ -59,7 +59,7 @@ impl<'s> Documents<'s> {
 
     fn insert_stored(&mut self, place: &Place, documents: &[Cow<'_, [u8]>], done: &mut usize) -> Result<()> {
         let namespace = self.target(place)?;
-        // Most are new, and go in together.
+        // Most documents are new, so all are inserted in one batch first.
         let inserted = self.catalog.insert(&namespace, documents, Order::Ordered, self.operation)?;
         self.written = self.written.max(inserted.lsn);
         *done = inserted.count;
@@ -73,7 +73,7 @@ impl<'s> Documents<'s> {
         Ok(())
     }
 
-    /// Makes one document be there.
+    /// Stores one document, and replaces one that has its `_id`.
     fn put(&mut self, namespace: &Namespace, document: &[u8]) -> Result<()> {
         let id = DocumentRef::trusted(document).get("_id").unwrap_or(ValueRef::Null);
         for _ in 0..ATTEMPTS_MAX {
@@ -98,7 +98,7 @@ impl<'s> Documents<'s> {
 
     /// Changes the document with that `_id`.
     /// # Errors
-    /// `NamespaceNotFound`; `UnknownError` where there is no such document and none is to be made.
+    /// `NamespaceNotFound`; `UnknownError` if there is no such document and `upsert` is off.
     pub fn update(&mut self, place: &Place, id: ValueRef<'_>, change: &Change<'_>, upsert: Upsert) -> Result<()> {
         self.counters.note_updates(1, 0);
         for _ in 0..ATTEMPTS_MAX {
@@ -152,7 +152,8 @@ impl<'s> Documents<'s> {
             Ok(verdict)
         })?;
         self.written = self.written.max(lsn);
-        // Decided, unlocked to take more locks, and deleted before they were there.
+        // The change was decided, but not written: the record was deleted while its lock was released to take more
+        // locks.
         Ok(if sighting == Sighting::Changed && lsn.is_none() { Sighting::Gone } else { sighting })
     }
 
@@ -165,16 +166,16 @@ impl<'s> Documents<'s> {
         find_collection(self.catalog, &place.namespace, place.uuid)
     }
 
-    /// Where a new document goes.
+    /// The collection of a new document.
     /// # Errors
-    /// `NamespaceNotFound`: an entry before has made the collection, or there is none.
+    /// `NamespaceNotFound` if it does not exist: an insert does not create it.
     fn target(&self, place: &Place) -> Result<Namespace> {
         let collection = self.collection(place).ok_or_else(|| missing_collection(place))?;
         Ok(collection.namespace().as_ref().clone())
     }
 }
 
-/// The collection of that name; where an identity is known, the one that has it, whatever it is called by now.
+/// The collection with the given UUID, by whatever name; without a UUID, the collection of that name.
 pub(super) fn find_collection(
     catalog: &Catalog,
     namespace: &Namespace,

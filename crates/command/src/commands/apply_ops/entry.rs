@@ -1,4 +1,4 @@
-//! Oplog entries, read: what each does, and to which document of which collection.
+//! Parsed oplog entries: the operation, and the document and collection that it changes.
 
 use super::change::Change;
 use bunko_bson::text::ValueText;
@@ -7,25 +7,25 @@ use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::write::Upsert;
 
-/// Most characters of a document in a message.
+/// Most characters of a document that a message quotes.
 const EXCERPT_CHARACTERS_MAX: usize = 500;
 
-/// One operation. Fields that say when it happened and on whose behalf (`ts`, `t`, `wall`, `lsid`, ...) mean nothing here.
+/// One operation. Its time and origin (`ts`, `t`, `wall`, `lsid`, ...) are ignored.
 #[derive(Debug)]
 pub(super) enum Entry<'a> {
-    /// `i`: the document is there, whether it was or not.
+    /// `i`: stores the document, whether it exists or not.
     Insert { place: Place, document: DocumentRef<'a> },
-    /// `u`: the document with that `_id` is changed.
+    /// `u`: changes the document with that `_id`.
     Update { place: Place, id: ValueRef<'a>, change: Box<Change<'a>>, upsert: Upsert },
-    /// `d`: the document with that `_id` is gone.
+    /// `d`: deletes the document with that `_id`.
     Delete { place: Place, id: ValueRef<'a> },
-    /// `c`: collections and indexes change.
+    /// `c`: changes collections or indexes.
     Command { database: &'a str, command: DocumentRef<'a>, uuid: Option<[u8; 16]> },
-    /// `n`.
+    /// `n`: changes nothing.
     Nothing,
 }
 
-/// A collection by the name that it had, and by the identity that it has, if that is known.
+/// A collection by the name that it had, and by its UUID if that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub namespace: Namespace,
@@ -35,8 +35,8 @@ pub(super) struct Place {
 impl<'a> Entry<'a> {
     /// Reads one element of `applyOps`.
     /// # Errors
-    /// `NoSuchKey`, `TypeMismatch`, `IllegalOperation`, 40414, `BadValue` and `FailedToParse` name the field;
-    /// `InvalidNamespace`; `NoSuchKey` where `_id` is missing.
+    /// `NoSuchKey`, `TypeMismatch`, `IllegalOperation`, 40414, `BadValue` and `FailedToParse`, which name the field;
+    /// `InvalidNamespace`; `NoSuchKey` for a missing `_id`.
     pub fn parse(entry: DocumentRef<'a>) -> Result<Self> {
         let op = kind(entry)?;
         if op == "n" {
@@ -68,7 +68,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The beginning of a document, for messages: entries may have megabytes.
+/// The beginning of a document, for messages: an entry may be megabytes long.
 pub(super) fn excerpt(document: DocumentRef<'_>) -> String {
     ValueText(document.into()).to_string().chars().take(EXCERPT_CHARACTERS_MAX).collect()
 }
@@ -81,7 +81,7 @@ fn illegal(entry: DocumentRef<'_>, what: &str) -> Failure {
     Failure::new(ErrorCode::ILLEGAL_OPERATION, format!("{what}: {}", excerpt(entry)))
 }
 
-/// What kind of operation it is.
+/// The letter of the operation.
 fn kind(entry: DocumentRef<'_>) -> Result<&str> {
     match entry.get("op") {
         Some(ValueRef::String("")) => Err(illegal(entry, "\"op\" field value cannot be empty")),
@@ -94,7 +94,7 @@ fn kind(entry: DocumentRef<'_>) -> Result<&str> {
     }
 }
 
-/// Where the operation is.
+/// The namespace of the operation.
 fn namespace(entry: DocumentRef<'_>) -> Result<&str> {
     match entry.get("ns") {
         Some(ValueRef::String("")) => Err(illegal(entry, "\"ns\" field value cannot be empty")),

@@ -1,8 +1,8 @@
-//! `applyOps`: applies entries of an oplog, one after the other, up to the first that fails.
+//! `applyOps`: applies oplog entries in their order, up to the first that fails.
 //!
-//! **Invariant:** entries applied twice in their order end as if they had been applied once: inserts replace, a missing
-//! document is not deleted, and what says that a collection or an index is made or gone already is no failure. That a
-//! document to be updated is missing, or the collection of an insert or an update, is one.
+//! **Invariant:** entries that are applied twice in their order have the same effect as once: inserts replace, a delete
+//! of a missing document does nothing, and it is no failure that a collection or an index was created or dropped
+//! before. It is a failure if the document of an update is missing, or the collection of an insert or an update.
 //! Source: MongoDB manual, "applyOps"; the fields of oplog entries as `local.oplog.rs` shows them.
 
 mod change;
@@ -40,7 +40,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    // `allowAtomic` permits only, whatever its value is.
+    // `allowAtomic` allows an atomic run but does not require one, so it has no effect.
     check_options(invocation)?;
     if invocation.boolean("bypassDocumentValidation", false)? {
         invocation.operation().bypass_validation();
@@ -63,10 +63,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
 }
 
-/// Refuses what only entries of an oplog may have, and what MongoDB has given up.
+/// Refuses options that only oplog entries may have, and options that MongoDB has removed.
 /// # Errors
-/// `TypeMismatch`; `BadValue` for `prepare`, 31056 for `partialTxn`, 31240 for `count`, 6711600 for `preCondition`, 6711601
-/// for `alwaysUpsert`.
+/// `TypeMismatch`; `BadValue` for `prepare`, 31056 for `partialTxn`, 31240 for `count`, 6711600 for `preCondition`,
+/// 6711601 for `alwaysUpsert`.
 fn check_options(invocation: &Invocation<'_>) -> Result<()> {
     let refused =
         |code, name: &str| Err(Failure::new(ErrorCode(code), format!("applyOps command cannot have '{name}' field")));
@@ -96,13 +96,13 @@ fn check_options(invocation: &Invocation<'_>) -> Result<()> {
     }
 }
 
-/// How many entries were tried and what became of each; the failed one, if there is one, is the last.
+/// The number of entries that were tried, and the outcome of each. A failed entry is the last one.
 fn results(applied: usize, failure: Option<&Failure>) -> DocumentBuf {
     let results: ArrayBuf = std::iter::repeat_n(true, applied).chain(failure.map(|_| false)).collect();
     DocumentBuf::new().with("applied", results.count() as i32).with("results", &results)
 }
 
-/// Reads all entries, before any of them is applied.
+/// Reads all entries before any of them is applied.
 fn parse(entries: ArrayRef<'_>) -> Result<Vec<Entry<'_>>> {
     entries
         .iter()
@@ -117,7 +117,7 @@ fn parse(entries: ArrayRef<'_>) -> Result<Vec<Entry<'_>>> {
         .collect()
 }
 
-/// Applies entries in their order; counts those that were.
+/// Applies entries in their order, and counts the applied ones in `applied`.
 fn apply(invocation: &mut Invocation<'_>, entries: &[Entry<'_>], applied: &mut usize) -> Result<(), Halt> {
     let operation = Arc::clone(invocation.operation());
     while let Some(entry) = entries.get(*applied) {
@@ -147,7 +147,7 @@ fn apply(invocation: &mut Invocation<'_>, entries: &[Entry<'_>], applied: &mut u
     Ok(())
 }
 
-/// The documents of the first entries, as long as they are inserted into one collection.
+/// The documents of the leading entries that all insert into one collection.
 fn inserts_into<'a>(first: &Place, entries: &[Entry<'a>]) -> Vec<DocumentRef<'a>> {
     let document = |entry: &Entry<'a>| match entry {
         Entry::Insert { place, document } if place == first => Some(*document),
@@ -156,7 +156,7 @@ fn inserts_into<'a>(first: &Place, entries: &[Entry<'a>]) -> Vec<DocumentRef<'a>
     entries.iter().map_while(document).collect()
 }
 
-/// Applies a command. Entries inside entries are no deeper than documents may nest.
+/// Applies a command entry. It may contain entries; BSON limits how deep.
 fn apply_command(
     invocation: &mut Invocation<'_>,
     database: &str,
@@ -167,7 +167,7 @@ fn apply_command(
         return definition::apply(invocation, database, command, uuid);
     };
     if let Some(other) = command.iter().find(|field| field.name != "applyOps") {
-        // A part of a transaction, or one that is only prepared: whether it is to be applied, a later entry says.
+        // This entry is part of a transaction, or of a prepared one. Whether it is applied depends on a later entry.
         let message = format!("applyOps does not support '{}' beside an inner applyOps", other.name);
         return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message).into());
     }

@@ -1,4 +1,4 @@
-//! What `explain` has to know of a `bulkWrite`: its only operation, and the collection that it is over.
+//! The `bulkWrite` that `explain` is given: its only operation, and the collection that it is over.
 
 use super::operation::{Action, Operation};
 use super::{Target, target};
@@ -7,8 +7,9 @@ use crate::write_statement::required;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
+/// The only operation of a `bulkWrite`, and its collection.
 /// # Errors
-/// `InvalidLength` for another number of operations than one; those of the operation and of `nsInfo`.
+/// `InvalidLength` unless there is exactly one operation; errors of the operation and of `nsInfo`.
 pub(in crate::commands) fn only_operation<'a>(fields: &Fields<'a>) -> Result<(Target, Action<'a>)> {
     let operations = documents(fields, "ops")?;
     let [operation] = operations[..] else {

@@ -1,7 +1,7 @@
 //! `bulkWrite`: inserts, updates and deletes in several collections, in one command.
 //!
-//! An operation is turned into an entry of `updates` or `deletes` and goes the way of those commands; inserts into one
-//! collection that stand side by side are stored together. What became of each operation is read by cursor.
+//! An operation is turned into an entry of `updates` or `deletes` and runs like one of those commands. Consecutive
+//! inserts into one collection are stored together. The client reads the result of each operation from a cursor.
 
 mod explained;
 mod operation;
@@ -60,7 +60,7 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// Which results are told.
+/// Which results are returned.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Told {
     All,
@@ -93,7 +93,7 @@ struct BulkWrite<'i> {
     done: Done,
 }
 
-/// Effects of the operation at hand, for the profiler.
+/// Effects of the current operation, for the profiler.
 #[derive(Default)]
 struct Done {
     counts: WriteCounts,
@@ -104,7 +104,7 @@ struct Done {
 /// One entry of `nsInfo`.
 pub(super) struct Target {
     pub(super) namespace: Namespace,
-    /// The identity that the collection must have.
+    /// The `collectionUUID` that the collection must have.
     uuid: Option<[u8; 16]>,
 }
 
@@ -150,7 +150,8 @@ impl<'i> BulkWrite<'i> {
         })
     }
 
-    /// Refuses to hold up others, before anything is done. What is malformed is said when its turn comes.
+    /// Refuses, before any operation runs, a long command on a shared thread, and `multi: true` in a retryable write.
+    /// Malformed operations are ignored here; each fails when it runs.
     fn refuse_if_long(&self, invocation: &Invocation<'_>) -> Result<(), Halt> {
         for (position, target) in self.namespaces.iter().enumerate() {
             let own = || self.operations.iter().filter(move |operation| operation.namespace == position);
@@ -213,7 +214,7 @@ impl<'i> BulkWrite<'i> {
         Ok(())
     }
 
-    /// Tells the profiler of an operation that is over.
+    /// Tells the profiler of an operation that has ended.
     fn end_statement(&mut self, invocation: &mut Invocation<'_>, operation: &Operation<'_>, failure: Option<&Failure>) {
         let Done { counts, search, stage } = std::mem::take(&mut self.done);
         let statement = Statement {
@@ -228,9 +229,9 @@ impl<'i> BulkWrite<'i> {
         self.clock.end(invocation, &statement);
     }
 
-    /// Notes what became of an update or a delete.
+    /// Notes the outcome of an update or a delete.
     /// # Errors
-    /// What ends the whole command.
+    /// Interruptions, which end the whole command.
     fn note(&mut self, position: usize, outcome: Result<DocumentBuf>, is_update: bool) -> Result<()> {
         match outcome {
             Ok(result) if self.told == Told::All => self.results.push(with_position(position, &result)),
@@ -294,7 +295,7 @@ impl<'i> BulkWrite<'i> {
             if let Some((count, failure)) =
                 self.retries.begin_inserts(positions.iter().map(|position| first + position))
             {
-                // What stands behind it fails as well, where the order does not matter.
+                // In an unordered command the documents after the failed one fail too.
                 let refused = if self.order == Order::Ordered { 1 } else { positions.len() - count };
                 failures.extend(positions[count..].iter().take(refused).map(|position| (*position, failure.clone())));
                 storable.truncate(count);
@@ -380,7 +381,7 @@ impl<'i> BulkWrite<'i> {
         Ok(self.updated(&outcome))
     }
 
-    /// Lets the next operation see the time of the cluster as the one before has left it.
+    /// Gives the next operation the cluster time as the operation before it left it.
     fn pass_time(&mut self, invocation: &Invocation<'_>) {
         if let Some(time) = invocation.service.cluster_time() {
             let scope = Arc::make_mut(&mut self.scope);
@@ -388,7 +389,7 @@ impl<'i> BulkWrite<'i> {
         }
     }
 
-    /// Counts what an update did; its result.
+    /// Adds the counts of an update to the totals, and returns its result.
     fn updated(&mut self, outcome: &UpdateOutcome) -> DocumentBuf {
         self.totals.matched += outcome.matched as i32;
         self.totals.modified += outcome.modified as i32;
@@ -432,14 +433,14 @@ impl<'i> BulkWrite<'i> {
         Ok(self.deleted(deleted))
     }
 
-    /// Counts what a delete did; its result.
+    /// Adds the count of a delete to the totals, and returns its result.
     fn deleted(&mut self, deleted: u64) -> DocumentBuf {
         self.totals.deleted += deleted as i32;
         DocumentBuf::new().with("n", deleted as i32)
     }
 }
 
-/// An operation with a document that is too large fails before it begins.
+/// Refuses a document that is too large.
 fn check_size(document: DocumentRef<'_>) -> Result<()> {
     let bytes = document.len_bytes();
     if bytes <= MAX_USER_DOCUMENT_BYTES {
@@ -468,6 +469,7 @@ fn target(info: DocumentRef<'_>) -> Result<Target> {
 }
 
 impl Target {
+    /// Refuses a collection whose UUID is not the given one.
     /// # Errors
     /// As [`collection_uuid::check`].
     pub(super) fn check_uuid(&self, invocation: &Invocation<'_>) -> Result<()> {

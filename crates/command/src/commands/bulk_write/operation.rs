@@ -31,29 +31,30 @@ const DELETE_FIELDS: &[Field] = &[
     field("collation", Kind::Object),
 ];
 
-/// What is to be done, and the position of its namespace in `nsInfo`.
+/// One operation, and the position of its namespace in `nsInfo`.
 #[derive(Debug)]
 pub(super) struct Operation<'a> {
     pub namespace: usize,
     pub action: Action<'a>,
-    /// As it was sent.
+    /// The entry as the client sent it.
     pub sent: DocumentRef<'a>,
 }
 
 #[derive(Debug)]
 pub(in crate::commands) enum Action<'a> {
-    /// This document.
+    /// The document to insert.
     Insert(DocumentRef<'a>),
-    /// An entry of `updates`, as the command `update` has them.
+    /// An entry of `updates`, in the form of the `update` command.
     Update(DocumentBuf),
-    /// An entry of `deletes`, as the command `delete` has them.
+    /// An entry of `deletes`, in the form of the `delete` command.
     Delete(DocumentBuf),
 }
 
 impl<'a> Operation<'a> {
+    /// Parses one entry.
     /// # Errors
-    /// `IDLUnknownField` for an unknown operation or field, 40414 for a missing one, `TypeMismatch` and `FailedToParse` for one
-    /// of the wrong type, `BadValue` for a namespace that is not among the `namespaces` of `nsInfo`.
+    /// `IDLUnknownField` for an unknown operation or field, 40414 for a missing one, `TypeMismatch` and `FailedToParse`
+    /// for one of the wrong type, `BadValue` for a namespace that is not among the `namespaces` of `nsInfo`.
     pub fn parse(operation: DocumentRef<'a>, namespaces: usize) -> Result<Self> {
         let (name, known) = match operation.first().map_or("", |first| first.name) {
             "insert" => ("insert", INSERT_FIELDS),
@@ -87,7 +88,8 @@ fn namespace(fields: &Fields<'_>, name: &str, namespaces: usize) -> Result<usize
     })
 }
 
-/// What has a wrong type is refused with the whole command; what it says is looked at when its turn comes.
+/// Turns the fields into an entry of `updates`. A wrong type fails the whole command; the contents are checked when the
+/// operation runs.
 fn update(fields: &Fields<'_>) -> Result<DocumentBuf> {
     let filter = required_document(fields, "filter")?;
     let modification = check_modification(required(fields, "updateMods")?)?;

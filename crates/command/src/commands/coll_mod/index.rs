@@ -1,4 +1,4 @@
-//! `collMod`'s `index`: which index is meant, and what is to become of it.
+//! `collMod`'s `index`: finds the index and changes it.
 
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
@@ -10,7 +10,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_timeseries::TimeSeries;
 use std::sync::Arc;
 
-/// The operand of `index`.
+/// The value of `index`.
 pub(super) struct IndexChange<'a> {
     name: Option<&'a str>,
     key_pattern: Option<DocumentRef<'a>>,
@@ -21,7 +21,7 @@ pub(super) struct IndexChange<'a> {
 }
 
 impl<'a> IndexChange<'a> {
-    /// Reads it.
+    /// Reads the value.
     /// # Errors
     /// `TypeMismatch`, `IDLUnknownField`.
     pub fn parse(index: DocumentRef<'a>) -> Result<Self> {
@@ -64,42 +64,42 @@ impl<'a> IndexChange<'a> {
         Ok(change)
     }
 
-    /// Whether an index is to become unique, which is all that can be tried without being done.
+    /// Whether the only change is that the index becomes unique. A dry run supports no other change.
     pub fn only_converts_to_unique(&self) -> bool {
         self.unique == Some(true) && self.changes() == 1
     }
 
-    /// Refuses what the indexes of a time series cannot be.
+    /// Refuses changes that the indexes of a time series do not support.
     /// # Errors
     /// `InvalidOptions`; `IndexNotFound` for the index on `_id`.
     pub fn check_of_series(&self) -> Result<()> {
         if self.unique.is_some() || self.prepare_unique.is_some() || self.expire_after_seconds.is_some() {
             return Err(invalid("indexes of time-series collections are not unique and expire nothing"));
         }
-        // The buckets' own index on `_id` is none of the measurements.
+        // The `_id` index of the buckets is no index of the time series.
         match self.name {
             Some(ID_INDEX) => Err(Failure::new(ErrorCode::INDEX_NOT_FOUND, format!("cannot find index {ID_INDEX}"))),
             _ => Ok(()),
         }
     }
 
-    /// The key of the index of buckets that is meant by the key of measurements, where the index is not named.
+    /// The key pattern of the index of buckets, if the command gives the key pattern of an index of measurements.
     /// # Errors
-    /// `IndexNotFound` for a key that no index of measurements has.
+    /// `IndexNotFound` for a key pattern that no index of measurements can have.
     pub fn bucket_key(&self, series: &TimeSeries) -> Result<Option<DocumentBuf>> {
         let key = self.key_pattern.map(|key| bucket_key(key, series)).transpose();
         key.map_err(|failure| Failure::new(ErrorCode::INDEX_NOT_FOUND, failure.message().to_owned()))
     }
 
-    /// The same change of the index by another key.
+    /// The change, with another key pattern.
     pub fn by_key<'k>(&'k self, key_pattern: Option<DocumentRef<'k>>) -> IndexChange<'k> {
         IndexChange { key_pattern, ..*self }
     }
 
-    /// Carries it out, or only tries it, and says in the reply what was and what is.
+    /// Makes the change, or only tries it, and appends the old and new values to the reply.
     /// # Errors
-    /// `InvalidOptions`, `BadValue`, `IndexNotFound`, `AmbiguousIndexKeyPattern`; `CannotConvertIndexToUnique`; 6011800 for the index of a clustered
-    /// collection.
+    /// `InvalidOptions`, `BadValue`, `IndexNotFound`, `AmbiguousIndexKeyPattern`; `CannotConvertIndexToUnique`; 6011800
+    /// for hiding the clustered index.
     pub fn run(
         &self,
         invocation: &mut Invocation<'_>,
@@ -120,7 +120,7 @@ impl<'a> IndexChange<'a> {
         if self.hidden == Some(true) && collection.namespace().is_of_system() {
             return Err(Failure::bad_value("can't hide index on system collection"));
         }
-        // An index that is unique has nothing to prepare for.
+        // `prepareUnique` does not concern an index that is unique already.
         let is_change = |prepares: &bool| *prepares != index.prepares_unique && !index.is_unique;
         let prepare_unique = self.prepare_unique.filter(is_change);
         if prepare_unique.is_some() && self.changes() > 1 {
@@ -188,13 +188,13 @@ impl<'a> IndexChange<'a> {
         })
     }
 
-    /// What is left to do once the index is unique.
+    /// The changes that are left once the index is unique.
     fn rest(&self) -> Option<Self> {
         let rest = Self { unique: None, prepare_unique: None, ..*self };
         (rest.changes() > 0).then_some(rest)
     }
 
-    /// How many of its properties are to change.
+    /// The number of properties to change.
     fn changes(&self) -> usize {
         let given = [
             self.expire_after_seconds.is_some(),
@@ -206,7 +206,7 @@ impl<'a> IndexChange<'a> {
     }
 }
 
-/// `$indexStats` counts the uses of an index anew once it is hidden or shown again.
+/// Restarts the use counts in `$indexStats` of an index that was hidden or shown.
 fn note_counted_since_now(invocation: &Invocation<'_>, collection: &Collection, name: &str) {
     let indexes = collection.indexes();
     if let Some(index) = indexes.iter().find(|index| index.name == name) {
@@ -214,7 +214,7 @@ fn note_counted_since_now(invocation: &Invocation<'_>, collection: &Collection, 
     }
 }
 
-/// The refusal of a key that several indexes have.
+/// The error for a key pattern that several indexes have.
 fn ambiguous(pattern: DocumentRef<'_>, meant: &[Arc<Index>]) -> Failure {
     let conflicting: Vec<_> =
         meant.iter().map(|index| ValueText(ValueRef::Document(index.document.as_ref())).to_string()).collect();
@@ -227,7 +227,7 @@ fn ambiguous(pattern: DocumentRef<'_>, meant: &[Arc<Index>]) -> Failure {
     Failure::new(ErrorCode::AMBIGUOUS_INDEX_KEY_PATTERN, message)
 }
 
-/// The expiry that an index is given: what is above the largest counts as that.
+/// The expiry in seconds. Values above the largest `i32` count as the largest.
 fn expiry(index: &Index, value: ValueRef<'_>) -> Result<i32> {
     if index.is_id() || index.key_pattern().iter().count() > 1 {
         return Err(invalid("TTL indexes are single-field indexes, compound indexes do not support TTL"));
@@ -243,7 +243,7 @@ fn invalid(message: &str) -> Failure {
     Failure::new(ErrorCode::INVALID_OPTIONS, message)
 }
 
-/// A boolean, or a number that stands for one.
+/// A boolean, or a number in place of one.
 fn flag(place: &str, value: ValueRef<'_>) -> Result<bool> {
     match value {
         ValueRef::Boolean(flag) => Ok(flag),

@@ -1,4 +1,4 @@
-//! `collMod`: changes the options of a collection. Those of a kind of collection that is not built are refused.
+//! `collMod`: changes the options of a collection, a view or a time series, and refuses options of another kind.
 
 mod index;
 
@@ -18,7 +18,7 @@ use bunko_catalog::{Conversion, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use index::IndexChange;
 
-/// Every option, in MongoDB's order.
+/// All options, in MongoDB's order.
 const OPTIONS: &[Field] = &[
     field("index", Kind::Object),
     field("validator", Kind::Object),
@@ -36,8 +36,8 @@ const OPTIONS: &[Field] = &[
     field("collectionUUID", Kind::Uuid),
 ];
 
-/// Whether buckets may have values of several types in a field. Time series alone have it; there it changes nothing, because
-/// such buckets are always read rightly.
+/// Whether buckets may have values of several types in a field. Only a time series has this option. It has no effect
+/// here, because such buckets are always read correctly.
 const MIXED_SCHEMA: &str = "timeseriesBucketsMayHaveMixedSchemaData";
 
 pub(super) const COMMAND: Command = Command {
@@ -109,7 +109,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if is_dry_run {
         return Ok(());
     }
-    // A change of nothing at all is told to those who follow all the same.
+    // A command that changes nothing at all is still recorded, so that change streams report it.
     if index.is_some()
         && expiry == Expiry::Unchanged
         && !validation.are_given()
@@ -148,7 +148,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Refuses a trial of anything but an index that becomes unique, and nothing else beside it.
+/// Refuses a dry run, unless the only change is that an index becomes unique.
 fn check_dry_run(invocation: &Invocation<'_>, index: Option<&IndexChange<'_>>) -> Result<()> {
     let beside =
         OPTIONS.iter().map(|option| option.name).filter(|name| !matches!(*name, "index" | "dryRun" | "collectionUUID"));
@@ -160,7 +160,7 @@ fn check_dry_run(invocation: &Invocation<'_>, index: Option<&IndexChange<'_>>) -
     }
 }
 
-/// The collection, which may not be the oplog: that has a command of its own for its size, and nothing else to change.
+/// The collection. The oplog is refused: its size is changed by a command of its own.
 fn namespace(invocation: &mut Invocation<'_>) -> Result<Namespace> {
     let resizes = invocation.field("cappedSize").is_some();
     invocation.namespace().map_err(|failure| match failure.code() {

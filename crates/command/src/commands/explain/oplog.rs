@@ -16,9 +16,9 @@ use bunko_store::Direction;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Explains a pipeline over the oplog. A pipeline that only filters is a scan with that filter.
+/// Explains a pipeline over the oplog. A pipeline of filters only is shown as a scan with that filter.
 /// # Errors
-/// As running it, where it is to run; those of what it would write to.
+/// Errors of running the pipeline, if the verbosity asks for that; errors of the target of a write.
 pub(super) fn explain(
     invocation: &Invocation<'_>,
     subject: &Subject<'_>,
@@ -26,13 +26,13 @@ pub(super) fn explain(
     sent: ArrayRef<'_>,
 ) -> Result<DocumentBuf, Halt> {
     let Aggregation { query, pipeline, resolved, .. } = aggregation;
-    // It was found to be over the oplog.
+    // Always present: the caller found that the pipeline is over the oplog.
     let Some(resolved) = resolved else { return Ok(stages_alone(sent, &[])) };
     let direction = unstored::direction(query.hint.as_ref())?;
     let began = Instant::now();
     let runs = match pipeline.write() {
         Some(stage) => {
-            // It is looked at, and not written to.
+            // The target of the write is checked, but not written to.
             PipelineWrite::new(invocation, stage, &pipeline.environment().scope.strings)?;
             Vec::new()
         }
@@ -70,7 +70,7 @@ pub(super) fn explain(
     Ok(of_stages(&stages))
 }
 
-/// Runs the pipeline to its end, and counts for the scan and each stage.
+/// Runs the pipeline to its end and returns the statistics of the scan and of each stage.
 fn run(invocation: &Invocation<'_>, pipeline: &Pipeline, direction: Direction) -> Result<Vec<Arc<StageRun>>, Halt> {
     invocation.refuse_if_long(true)?;
     let entries = oplog_view::open(&invocation.service.catalog, pipeline, direction, invocation.operation())?;
@@ -79,7 +79,7 @@ fn run(invocation: &Invocation<'_>, pipeline: &Pipeline, direction: Direction) -
     Ok(runs)
 }
 
-/// The filter that a pipeline is, where it is nothing else.
+/// The combined filter of a pipeline that has only filters.
 fn only_filter(pipeline: &Pipeline) -> Option<DocumentBuf> {
     let filters = pipeline.stages().map(|stage| match stage.plannable() {
         Plannable::Filter(filter) => Some(filter.to_owned()),

@@ -1,24 +1,25 @@
-//! An MD5 that is not finished, as servers pass it on to each other: in the layout that mongod's library has in memory.
+//! The state of an unfinished MD5, as servers pass it to each other: the memory layout of mongod's library.
 //!
 //! ```text
-//! 0   u64       bits of the whole blocks of 64 bytes that were taken in
+//! 0   u64       bits in the whole blocks of 64 bytes that were digested
 //! 8   4 x u32   the words of the digest
-//! 24  u32       bytes that are left of the last block
-//! 28  64 bytes  these, and zeros behind them
+//! 24  u32       number of bytes in the incomplete block
+//! 28  64 bytes  these bytes, then zeros
 //! 92            zeros
 //! ```
 
 use md5::Md5;
 use md5::digest::common::hazmat::SerializableState;
 
-/// A state has room for that of the largest digest of the library.
+/// Size of a state. It has room for the largest digest of mongod's library.
 const STATE_BYTES: usize = 208;
 const BLOCK_BYTES: usize = 64;
 const WORDS: std::ops::Range<usize> = 8..24;
 const LEFT: std::ops::Range<usize> = 24..28;
 const BLOCK: usize = 28;
 
-/// The same of our library: the words, the number of whole blocks, the number of bytes that are left, and these.
+/// Offsets in a serialized [`Md5`]: after the words come the number of whole blocks, the number of bytes in the
+/// incomplete block, and these bytes.
 const OUR_BLOCKS: std::ops::Range<usize> = 16..24;
 const OUR_LEFT: usize = 24;
 const OUR_BLOCK: usize = 25;
@@ -36,7 +37,7 @@ pub(super) fn encode(md5: &Md5) -> [u8; STATE_BYTES] {
     state
 }
 
-/// `None` for what is no such state.
+/// Reads a state; `None` if it is malformed.
 pub(super) fn decode(state: &[u8]) -> Option<Md5> {
     let state: &[u8; STATE_BYTES] = state.try_into().ok()?;
     let bits = u64::from_le_bytes(state[..8].try_into().expect("eight bytes"));

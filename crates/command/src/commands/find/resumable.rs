@@ -1,5 +1,5 @@
-//! `$_requestResumeToken`, `$_resumeAfter` and `$_startAt`: a find in the order of records that another one goes on with,
-//! behind the record that `postBatchResumeToken` of a reply names.
+//! `$_requestResumeToken`, `$_resumeAfter` and `$_startAt`: a find in record order, which a later find continues after
+//! the record that `postBatchResumeToken` of a reply names.
 
 use crate::cursor_store::CursorSource;
 use crate::fields::Fields;
@@ -15,10 +15,10 @@ const RESUME_AFTER: &str = "$_resumeAfter";
 const START_AT: &str = "$_startAt";
 const RECORD_ID: &str = "$recordId";
 
-/// Where the scan begins, of a find that asks for tokens; `None` of others.
+/// The start of the scan of a find that asks for tokens; `None` for other finds.
 /// # Errors
-/// `TypeMismatch`; `BadValue` for an order that is not that of records, for a token without a request of tokens, and for
-/// what is no token.
+/// `TypeMismatch`; `BadValue` for another order than record order, for a token without a request for tokens, and for a
+/// malformed token.
 pub(super) fn asked(fields: &Fields<'_>) -> Result<Option<ScanStart>> {
     let is_requested = fields.boolean(REQUEST, false)?;
     let given = |name| Ok::<_, Failure>(fields.document(name)?.filter(|token| !token.is_empty()));
@@ -39,21 +39,21 @@ pub(super) fn asked(fields: &Fields<'_>) -> Result<Option<ScanStart>> {
     match (after, at) {
         (None, None) => Ok(Some(ScanStart::First)),
         (Some(token), None) => read(RESUME_AFTER, token).map(|record| Some(ScanStart::Behind(record))),
-        // Ids are positive: what is below is before the first record.
+        // Record ids are positive, so a negative one means the position before the first record.
         (None, Some(token)) => read(START_AT, token)
             .map(|record| Some(ScanStart::BehindPlace(record.filter(|record| record.0.cast_signed() >= 0)))),
         (Some(_), Some(_)) => Err(bad("cannot specify both '$_resumeAfter' and '$_startAt'")),
     }
 }
 
-/// `{$natural: 1}` alone.
+/// Whether an order is `{$natural: 1}`.
 fn is_order_of_records(order: ValueRef<'_>) -> bool {
     order
         .as_document()
         .is_some_and(|order| order.count() == 1 && order.get("$natural").and_then(number::as_i64_exact) == Some(1))
 }
 
-/// The record of a token.
+/// The record id in a token.
 fn read(name: &str, token: DocumentRef<'_>) -> Result<Option<RecordId>> {
     match token.get(RECORD_ID) {
         Some(ValueRef::Null) if token.count() == 1 => Ok(None),
@@ -70,7 +70,7 @@ fn read(name: &str, token: DocumentRef<'_>) -> Result<Option<RecordId>> {
     }
 }
 
-/// Refuses a collection that tells no record ids as MongoDB does, and what only plans know.
+/// Refuses a collection that does not show record ids as MongoDB does, and metadata that only a plan has.
 /// # Errors
 /// `CommandNotSupported`.
 pub(super) fn check(collection: &Collection, query: &FindQuery) -> Result<()> {
@@ -83,7 +83,7 @@ pub(super) fn check(collection: &Collection, query: &FindQuery) -> Result<()> {
     Ok(())
 }
 
-/// The refusal of tokens of what has no records of its own.
+/// The error for a request of tokens from a source without record ids of its own.
 pub(super) fn unsupported(of: &str) -> Failure {
     Failure::not_supported_yet(&format!("'{REQUEST}' of {of}"))
 }
@@ -92,7 +92,7 @@ fn bad(message: impl Into<String>) -> Failure {
     Failure::bad_value(message)
 }
 
-/// A cursor that tells how far it has come.
+/// The source of a cursor whose replies have resume tokens.
 pub(super) struct Resumable(pub ResumableScan);
 
 fn token(place: Option<RecordId>) -> DocumentBuf {

@@ -1,4 +1,4 @@
-//! `createSearchIndexes`: gives a collection search indexes, all or none.
+//! `createSearchIndexes`: creates search indexes on a collection, either all or none.
 
 use super::{NAME_USUAL, collection};
 use crate::authorization::Privileges;

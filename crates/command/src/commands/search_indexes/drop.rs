@@ -1,4 +1,4 @@
-//! `dropSearchIndex`: takes a search index from its collection.
+//! `dropSearchIndex`: drops a search index of a collection.
 
 use super::{Wanted, collection};
 use crate::authorization::Privileges;

@@ -1,4 +1,4 @@
-//! `listSearchIndexes`: what `$listSearchIndexes` shows, as a command.
+//! `listSearchIndexes`: the output of `$listSearchIndexes`, as a command.
 
 use super::Wanted;
 use crate::authorization::Privileges;

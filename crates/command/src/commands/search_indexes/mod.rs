@@ -17,10 +17,10 @@ use bunko_catalog::{Collection, Namespace, SearchIndex};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
-/// The name of a search index that is given none.
+/// The default name of a search index.
 const NAME_USUAL: &str = "default";
 
-/// Which search index a command means.
+/// The search index that a command names.
 enum Wanted<'a> {
     Name(&'a str),
     Id(&'a str),
@@ -29,7 +29,7 @@ enum Wanted<'a> {
 impl<'a> Wanted<'a> {
     /// Reads `name` or `id`.
     /// # Errors
-    /// Both are there, or one is no string.
+    /// `InvalidOptions` if both are given; `TypeMismatch` if one is no string.
     fn read(invocation: &Invocation<'a>) -> Result<Option<Self>> {
         match (invocation.string("name")?, invocation.string("id")?) {
             (Some(_), Some(_)) => {
@@ -42,7 +42,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// The same where one of them has to be there.
+    /// Reads `name` or `id`, and fails with `InvalidOptions` if neither is given.
     fn required(invocation: &Invocation<'a>) -> Result<Self> {
         Self::read(invocation)?.ok_or_else(|| {
             let command = invocation.command.name;
@@ -57,7 +57,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Where the index stands among those of a collection.
+    /// The position of the index in the collection's list.
     /// # Errors
     /// `IndexNotFound`.
     fn position(&self, indexes: &[Arc<SearchIndex>], namespace: &Namespace) -> Result<usize> {

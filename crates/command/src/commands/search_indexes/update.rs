@@ -1,4 +1,4 @@
-//! `updateSearchIndex`: gives a search index another definition, of the same type.
+//! `updateSearchIndex`: replaces the definition of a search index by one of the same type.
 
 use super::{Wanted, collection};
 use crate::authorization::Privileges;

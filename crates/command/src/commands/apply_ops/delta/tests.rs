@@ -23,7 +23,7 @@ fn fields_are_removed_set_in_place_and_put_behind_the_last() {
         ("{_id: 1, a: 1, b: 2}", "{}", "{_id: 1, a: 1, b: 2}"),
         ("{_id: 1, a: 1, b: 2}", "{d: {a: false, x: false}}", "{_id: 1, b: 2}"),
         ("{_id: 1, a: 1, b: 2}", "{u: {a: 'new'}}", "{_id: 1, a: \"new\", b: 2}"),
-        // What is to be set and is not there comes before what is inserted, whatever stands first.
+        // Fields of `u` that the document lacks come before fields of `i`, whichever section is first.
         ("{_id: 1, a: 1}", "{i: {c: 3, a: 4}, u: {z: 5}}", "{_id: 1, z: 5, c: 3, a: 4}"),
         ("{_id: 1}", "{i: {'': 1, 'a.b': 2, $c: 3}}", "{_id: 1, '': 1, 'a.b': 2, $c: 3}"),
         (
@@ -80,7 +80,7 @@ fn malformed_deltas_are_refused() {
         ("{sa: {u: {b: 1}}, d: {a: false}}", "field 'a' is changed twice"),
         ("{u: {a: 1}, u: {b: 1}}", "section 'u' comes twice"),
         ("{b: {a: {}}}", "CommandNotSupported"),
-        // The whole is no array.
+        // A delta of the whole document cannot be one of an array.
         ("{a: true, u0: 1}", "there is no section 'a'"),
         ("{sa: {a: false}}", "'a' is no part of an array's delta"),
         ("{sa: {a: true, u0: 1, l: 3}}", "'l' is no part of an array's delta"),
@@ -104,7 +104,7 @@ fn no_array_is_filled_beyond_a_documents_size() {
     }
 }
 
-/// The delta that turns one document into another, by the simplest way there is.
+/// The delta that turns one document into another, made in the simplest way.
 fn diff(before: DocumentRef<'_>, after: DocumentRef<'_>) -> DocumentBuf {
     let (mut removed, mut set, mut inserted) = (DocumentBuf::new(), DocumentBuf::new(), DocumentBuf::new());
     let mut inside = DocumentBuf::new();
@@ -163,7 +163,7 @@ fn array_diff(before: ArrayRef<'_>, after: ArrayRef<'_>) -> DocumentBuf {
     diff
 }
 
-/// Values whose fields stand in the order of their names: a delta may leave another order behind.
+/// Values with fields ordered by name, because a delta may produce another order.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![Just(Value::Null), (0..3_i32).prop_map(Value::Int32), Just(Value::String("x".to_owned()))];
     leaf.prop_recursive(4, 24, 4, |inner| {
@@ -184,7 +184,7 @@ fn document(fields: &BTreeMap<String, Value>) -> DocumentBuf {
     document
 }
 
-/// The same document with fields in the order of their names, all the way down.
+/// The document with fields ordered by name, at all levels.
 fn in_order(fields: DocumentRef<'_>) -> DocumentBuf {
     document(&fields.iter().map(|field| (field.name.to_owned(), value_in_order(field.value))).collect())
 }
