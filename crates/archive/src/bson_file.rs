@@ -1,4 +1,4 @@
-//! A file of documents one behind the other: a collection of a directory dump, or an oplog.
+//! A file of documents, one after another: a collection of a directory dump, or an oplog.
 
 use crate::documents::{CutError, CutReason, Cutter, Stop};
 use crate::{Documents, LengthError, PART_BYTES};
@@ -17,7 +17,7 @@ impl<R: BufRead> Reader<R> {
         Self { cutter: Cutter::new(input), part_bytes: PART_BYTES }
     }
 
-    /// Hands out at most so many bytes at once, [`PART_BYTES`] if this is not called, unless a single document is longer.
+    /// Sets the most bytes in one part, unless a single document is longer. The default is [`PART_BYTES`].
     #[must_use]
     pub fn with_part_bytes(mut self, bytes: usize) -> Self {
         self.part_bytes = bytes;
@@ -26,15 +26,15 @@ impl<R: BufRead> Reader<R> {
 
     /// The next documents, in `buffer`; `None` at the end.
     /// # Errors
-    /// [`BsonFileError`] where a length lies, the file ends inside a document, or reading fails; documents before that
-    /// were handed out, except those of the part that it ends.
+    /// [`BsonFileError`] if a length is wrong, the file ends inside a document, or reading fails. Earlier parts were
+    /// returned, but documents of the same part before the error are lost.
     pub fn next(&mut self, buffer: Vec<u8>) -> Result<Option<Documents>, BsonFileError> {
         let mut documents = Documents::reusing(buffer);
         match self.cutter.documents(&mut documents, self.part_bytes)? {
             Stop::Limit => {}
             Stop::EndOfInput if documents.count == 0 => return Ok(None),
             Stop::EndOfInput => {}
-            // Only archives have those.
+            // Only archives have terminators.
             Stop::Terminator => {
                 let reason = BsonFileReason::Length(LengthError { length: -1 });
                 return Err(BsonFileError { offset: self.cutter.offset() - 4, reason });
@@ -43,36 +43,36 @@ impl<R: BufRead> Reader<R> {
         Ok(Some(documents))
     }
 
-    /// How many bytes were read, before compression.
+    /// Number of bytes read so far, before compression.
     pub fn offset(&self) -> u64 {
         self.cutter.offset()
     }
 
-    /// The input, to ask it how far it is.
+    /// The input, for its progress.
     pub fn get_ref(&self) -> &R {
         self.cutter.get_ref()
     }
 }
 
-/// Why a file of documents cannot be read on, and where.
+/// Reason why a file of documents cannot be read further, and the place.
 #[derive(Debug)]
 pub struct BsonFileError {
-    /// In bytes from the start, before compression.
+    /// Offset in bytes, before compression.
     pub offset: u64,
-    /// What was found there.
+    /// The defect.
     pub reason: BsonFileReason,
 }
 
-/// Why a file of documents cannot be read on.
+/// A defect of a file of documents.
 #[derive(Debug)]
 pub enum BsonFileReason {
-    /// Reading failed; the error of a damaged compressed stream says where in that.
+    /// Reading failed; the error of a damaged compressed stream gives the place in that stream.
     Io(io::Error),
-    /// No document has such a length.
+    /// A document with an impossible length.
     Length(LengthError),
     /// A document that does not end with a zero byte.
     Unclosed {
-        /// What it ends with.
+        /// Its last byte.
         found: u8,
     },
     /// The file ends inside a document.
@@ -119,7 +119,7 @@ mod tests {
     use proptest::prelude::*;
     use std::io::BufReader;
 
-    /// Documents with a string of each length.
+    /// A document for each length, with a string of that length.
     fn file(lengths: &[usize]) -> Vec<u8> {
         let document = |&length: &usize| DocumentBuf::new().with("s", &"x".repeat(length)).into_bytes();
         lengths.iter().flat_map(document).collect()

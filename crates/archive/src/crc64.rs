@@ -1,4 +1,4 @@
-//! The checksum over a namespace's documents at its end in an archive.
+//! The checksum of a namespace's documents, stored at the namespace's end in an archive.
 //!
 //! CRC-64 with ECMA-182's polynomial, bits reflected, all ones before and after: "CRC-64/XZ", and Go's `crc64.ECMA`.
 //! Source: ECMA-182, annex B; the catalogue of parametrised CRC algorithms, "CRC-64/XZ".
@@ -13,24 +13,24 @@ const BYTE: u64 = ONE >> 8;
 /// A checksum in progress.
 #[derive(Clone, Default)]
 pub struct Crc64 {
-    /// The checksum of what came before `digest`, and how many bytes `digest` has taken.
+    /// The checksum of the bytes before `digest`, and the number of bytes in `digest`.
     before: u64,
     digest: crc64fast::Digest,
     digest_bytes: u64,
 }
 
 impl Crc64 {
-    /// The checksum of nothing: 0.
+    /// A checksum of no bytes: 0.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Goes on where another one gave `value`.
+    /// Continues from a checksum whose value is `value`.
     pub fn resume(value: u64) -> Self {
         Self { before: value, ..Self::default() }
     }
 
-    /// Takes the next bytes.
+    /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.digest.write(bytes);
         self.digest_bytes += bytes.len() as u64;
@@ -49,8 +49,8 @@ pub fn checksum(bytes: &[u8]) -> u64 {
     digest.sum64()
 }
 
-/// The checksum of two pieces one behind the other, from the checksum of each and the length of the second: pieces are
-/// summed on several threads, and the order in which they stand is decided later.
+/// The checksum of two pieces one after another, from the checksum of each and the length of the second. Threads can
+/// sum pieces before their order is known.
 pub fn combine(first: u64, second: u64, second_bytes: u64) -> u64 {
     multiply(first, power_of_byte(second_bytes)) ^ second
 }

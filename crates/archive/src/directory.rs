@@ -1,8 +1,8 @@
 //! Names of files in a dump directory.
 //!
-//! `<database>/<collection>.bson` and `<database>/<collection>.metadata.json`, each with a suffix where it is
-//! compressed; `oplog.bson` and `prelude.json` beside the databases. Collections may have any name, so theirs are
-//! escaped; databases' names stand as they are.
+//! `<database>/<collection>.bson` and `<database>/<collection>.metadata.json`, each with a suffix if it is compressed;
+//! `oplog.bson` and `prelude.json` beside the databases. Collections may have any name, so their names are escaped;
+//! databases' names are not.
 //! Source: MongoDB's documentation of `mongodump`, and dumps that it made.
 
 use crate::compression::Compression;
@@ -13,20 +13,22 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Longest escaped name: with the classic tool's longest suffix (`.metadata.json.gz`) 255 bytes, as file names may have.
+/// Longest escaped name, in bytes: with the classic tool's longest suffix (`.metadata.json.gz`) it has 255 bytes, the
+/// limit of file names.
 const STEM_BYTES_MAX: usize = 238;
-/// How much of a longer one is kept, in bytes; [`HASH_MARK`] and a hash of the name follow.
+/// Bytes of a longer name that are kept; [`HASH_MARK`] and a hash of the name follow.
 const STEM_BYTES_KEPT: usize = 208;
-/// An escaped `$` between what is kept and the hash.
+/// An escaped `$` between the kept part and the hash.
 const HASH_MARK: &str = "%24";
 const DATA_SUFFIX: &str = ".bson";
 const METADATA_SUFFIX: &str = ".metadata.json";
-/// File names of all compressions, the plain one last so that the others are tried first.
+/// Suffixes of all compressions; the empty one is last so that the others are tried first.
 const COMPRESSION_SUFFIXES: [&str; 4] = [".gz", ".zst", ".lz4", ""];
-/// The collection behind a time series, whose documents are dumped in its place.
+/// Prefix of the collection behind a time series, whose documents are dumped in its place.
 const BUCKETS_PREFIX: &str = "system.buckets.";
 
-/// The name of a collection's files without suffix: escaped, and cut where it is too long. Two names never share one.
+/// The name of a collection's files without suffix: escaped, and shortened with a hash if it is too long, so that
+/// different collections have different names.
 pub fn file_stem(collection: &str) -> String {
     let escaped = escape(collection);
     if escaped.len() <= STEM_BYTES_MAX {
@@ -41,15 +43,15 @@ pub fn data_file_name(collection: &str, compression: Compression) -> String {
     file_stem(collection) + DATA_SUFFIX + compression.suffix()
 }
 
-/// The name of the file with a collection's options and indexes. Beside zstd and LZ4 it is not compressed, so neither
-/// should be what is written to it: their suffixes would make the longest names too long for a file.
+/// The name of the file with a collection's options and indexes. Beside zstd and LZ4 data it is not compressed, because
+/// their suffixes would make the longest names too long; the caller must write it uncompressed then.
 pub fn metadata_file_name(collection: &str, compression: Compression) -> String {
     let suffix = if compression == Compression::Gzip { compression.suffix() } else { "" };
     file_stem(collection) + METADATA_SUFFIX + suffix
 }
 
-/// The collection whose files are called so; `None` where the name was cut (the metadata file holds it whole), or is
-/// not one that [`file_stem`] could have made, or no collection can be called so.
+/// The collection of files with this name; `None` if the name was shortened (the metadata file has the whole name),
+/// [`file_stem`] could not have made it, or no collection can have it.
 pub fn collection_of(stem: &str) -> Option<String> {
     let cut = stem.len() == STEM_BYTES_MAX && stem.get(STEM_BYTES_KEPT..)?.starts_with(HASH_MARK);
     if cut {
@@ -62,15 +64,15 @@ fn is_collection_name(name: &str) -> bool {
     !name.is_empty() && !name.contains('\0')
 }
 
-/// The directory of a database; `None` where its name must not become a part of a path: the server forbids such names,
-/// but an archive may hold what nobody forbade.
+/// The directory of a database; `None` if its name must not be part of a path. Servers forbid such names, but an
+/// archive may contain them.
 /// Source: MongoDB limits, "Restrictions on Database Names".
 pub fn database_directory(database: &str) -> Option<&str> {
     let forbidden = |character: char| matches!(character, '/' | '\\' | '.' | '\0');
     (!database.is_empty() && database.len() < 256 && !database.contains(forbidden)).then_some(database)
 }
 
-/// As in the query part of an address: a space is a plus, all but letters, digits and `-_.~` are `%XX`.
+/// Escapes as in the query part of an address: a space becomes a plus, all but letters, digits and `-_.~` become `%XX`.
 fn escape(name: &str) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let mut escaped = String::with_capacity(name.len());
@@ -84,7 +86,7 @@ fn escape(name: &str) -> String {
     escaped
 }
 
-/// What is not escaped stands for itself: `$admin.system.users` is written that way.
+/// Characters that are not escaped are kept: `$admin.system.users` is written that way.
 fn unescape(stem: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(stem.len());
     let mut rest = stem.bytes();
@@ -108,14 +110,14 @@ fn base64_for_urls(bytes: &[u8]) -> String {
     standard.trim_end_matches('=').replace('+', "-").replace('/', "_")
 }
 
-/// What a dump directory holds.
+/// Contents of a dump directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// By name.
+    /// Sorted by name.
     pub databases: Vec<Database>,
     /// `oplog.bson`, compressed or not.
     pub oplog: Option<DumpFile>,
-    /// `prelude.json`, compressed or not: which server and tool made the dump ([`Prelude`]).
+    /// `prelude.json`, compressed or not: versions of server and tool ([`Prelude`]).
     pub prelude: Option<DumpFile>,
     /// Files and directories that are no part of a dump.
     pub ignored: Vec<PathBuf>,
@@ -124,18 +126,18 @@ pub struct Listing {
 /// One database's directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Database {
-    /// The directory's name, which is the database's.
+    /// Name of the directory and of the database.
     pub name: String,
-    /// By file name.
+    /// Sorted by file name.
     pub collections: Vec<Collection>,
 }
 
 /// One collection's files, of which either may be missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collection {
-    /// The files' name without suffix. For a time series the metadata's, whose documents' is longer.
+    /// Name of the files without suffix. For a time series, the metadata file's; the documents' file has a longer one.
     pub stem: String,
-    /// The collection's name; `None` where only the metadata knows it ([`collection_of`]).
+    /// Name of the collection; `None` if only the metadata has it ([`collection_of`]).
     pub name: Option<String>,
     /// Its documents; views have none.
     pub data: Option<DumpFile>,
@@ -143,25 +145,25 @@ pub struct Collection {
     pub metadata: Option<DumpFile>,
 }
 
-/// A file that is there.
+/// An existing file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DumpFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its length, compressed if it is.
+    /// Length of the file as stored, in bytes.
     pub size_bytes: u64,
 }
 
 /// Lists a dump directory: one directory per database.
 /// # Errors
-/// What reading directories gives; `InvalidData` where a file is there twice, compressed and not.
+/// The error of reading a directory; `InvalidData` if a file exists twice, compressed and not.
 pub fn list(root: &Path) -> io::Result<Listing> {
     let mut listing = Listing::default();
     for entry in entries(root)? {
         match entry {
             Entry::Directory { name: Some(name), path } => {
                 let (collections, prelude) = list_collections(&path, &mut listing.ignored)?;
-                // Dumping one database puts the prelude beside its collections.
+                // A dump of one database has its prelude beside the collections.
                 if let Some(prelude) = prelude {
                     listing.prelude.get_or_insert(prelude);
                 }
@@ -202,7 +204,7 @@ fn list_collections(directory: &Path, ignored: &mut Vec<PathBuf>) -> io::Result<
             }
         };
         let plain = plain_name(&name);
-        // `oplog.bson` here would be a collection of that name; a prelude cannot be one.
+        // In this directory, `oplog.bson` is a collection of that name; `prelude.json` is never a collection.
         if plain == "prelude.json" {
             place(&mut prelude, file)?;
         } else if let Some(stem) = plain.strip_suffix(METADATA_SUFFIX) {
@@ -226,7 +228,7 @@ fn collection<'c>(by_stem: &'c mut BTreeMap<String, Collection>, stem: &str) -> 
     })
 }
 
-/// A time series has its documents under its buckets' name and its metadata under its own.
+/// Joins the two parts of a time series: documents under its buckets' name, metadata under its own.
 fn join_time_series(by_stem: &mut BTreeMap<String, Collection>) {
     let alone = |buckets: &&Collection| buckets.metadata.is_none() && buckets.stem.starts_with(BUCKETS_PREFIX);
     let buckets: Vec<String> = by_stem.values().filter(alone).map(|buckets| buckets.stem.clone()).collect();
@@ -259,7 +261,7 @@ enum Entry {
     File { name: Option<String>, file: DumpFile },
 }
 
-/// What a directory holds, by name; links are followed. Names that are not UTF-8 are `None`.
+/// Contents of a directory, sorted by path; links are followed. Names that are not UTF-8 are `None`.
 fn entries(directory: &Path) -> io::Result<Vec<Entry>> {
     let mut paths = fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     paths.sort();
@@ -277,19 +279,19 @@ fn entries(directory: &Path) -> io::Result<Vec<Entry>> {
         .collect()
 }
 
-/// What `prelude.json` says.
+/// Contents of `prelude.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prelude {
     /// Version of the server that was dumped.
     pub server_version: String,
-    /// Version of the tool that dumped it.
+    /// Version of the tool that made the dump.
     pub tool_version: String,
 }
 
 impl Prelude {
-    /// Reads the file's text; what is missing is empty.
+    /// Parses the file's text; missing fields are empty.
     /// # Errors
-    /// Where it is no JSON object.
+    /// The text is not a JSON object.
     pub fn parse(json: &str) -> Result<Self, bunko_bson::extended_json::ExtendedJsonError> {
         let document = bunko_bson::extended_json::parse_document(json)?;
         let text = |name| document.as_ref().get(name).and_then(ValueRef::as_str).unwrap_or_default().to_owned();
@@ -344,7 +346,7 @@ mod tests {
         assert_eq!(longest.len(), 255);
         assert!(metadata_file_name(&one, Compression::Zstd { level: 3 }).len() <= 255);
         assert!(data_file_name(&one, Compression::Zstd { level: 3 }).len() <= 255);
-        // SHA-1 of 240 letters `a`, by another program.
+        // SHA-1 of 240 letters `a`, calculated by another program.
         assert_eq!(file_stem(&"a".repeat(240)), "a".repeat(208) + "%24" + SHA1_OF_240);
     }
 

@@ -1,29 +1,29 @@
-//! Documents one behind the other, cut apart by their lengths.
+//! Documents one after another, separated by their lengths.
 
 use bunko_bson::{DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES};
 use std::fmt;
 use std::io::{self, BufRead};
 
-/// Longest document that a dump may hold, in bytes: what a server may store, and its own fields.
+/// Longest document that a dump may hold, in bytes: the longest that a server stores, with the server's own fields.
 pub const MAX_DOCUMENT_BYTES: usize = MAX_INTERNAL_DOCUMENT_BYTES;
-/// How many bytes of documents a reader hands out at once unless it is told otherwise.
+/// Default number of bytes in one part of documents.
 pub const PART_BYTES: usize = 4 * 1024 * 1024;
-/// The document without fields.
+/// Length of a document without fields, in bytes.
 const MIN_DOCUMENT_BYTES: usize = 5;
-/// What stands in place of a document's length where an archive's block ends.
+/// Bytes in place of a document's length that end a block of an archive.
 pub(crate) const TERMINATOR: [u8; 4] = [0xff; 4];
 
-/// Whole encoded documents one behind the other. Their lengths fit, and nothing else of them was checked.
+/// Whole encoded documents one after another. Their lengths are checked, their contents are not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Documents {
-    /// The documents.
+    /// The encoded documents.
     pub bytes: Vec<u8>,
-    /// How many they are.
+    /// Number of documents.
     pub count: usize,
 }
 
 impl Documents {
-    /// No documents, in a buffer that was used before.
+    /// No documents, in a used buffer.
     pub(crate) fn reusing(mut buffer: Vec<u8>) -> Self {
         buffer.clear();
         Self { bytes: buffer, count: 0 }
@@ -43,7 +43,7 @@ impl<'a> IntoIterator for &'a Documents {
     }
 }
 
-/// Walks documents by their lengths.
+/// Iterates over documents by their lengths.
 #[derive(Clone, Debug)]
 pub struct Iter<'a>(EachDocument<'a>);
 
@@ -55,7 +55,8 @@ impl<'a> Iterator for Iter<'a> {
     }
 }
 
-/// Walks encoded documents that stand one behind the other, by their lengths; ends where none that is whole begins.
+/// Iterates over encoded documents one after another, by their lengths. Ends at the first that is not whole or has
+/// an impossible length.
 pub fn each_document(bytes: &[u8]) -> EachDocument<'_> {
     EachDocument { rest: bytes }
 }
@@ -76,10 +77,10 @@ impl<'a> Iterator for EachDocument<'a> {
     }
 }
 
-/// A document's first four bytes that are no length a document may have.
+/// A document with an impossible length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LengthError {
-    /// What stands there.
+    /// The length in its first four bytes.
     pub length: i32,
 }
 
@@ -104,50 +105,50 @@ fn length(prefix: [u8; 4]) -> Result<usize, LengthError> {
         .ok_or(LengthError { length })
 }
 
-/// A document, and the bytes behind it.
+/// A document, and the bytes after it.
 pub type Split<'a> = (&'a [u8], &'a [u8]);
 
-/// Splits the first document off; `None` where `bytes` ends before it does, or is empty.
+/// Splits the first document off; `None` if `bytes` ends before it does, or is empty.
 /// # Errors
-/// [`LengthError`] where the first four bytes cannot be a document's length.
+/// [`LengthError`] if the first four bytes cannot be a document's length.
 pub fn split_document(bytes: &[u8]) -> Result<Option<Split<'_>>, LengthError> {
     let Some(prefix) = bytes.first_chunk() else { return Ok(None) };
     Ok(bytes.split_at_checked(length(*prefix)?))
 }
 
-/// Cuts a stream apart at its documents, and copies each byte once.
+/// Separates a stream into documents, and copies each byte once.
 pub(crate) struct Cutter<R> {
     input: R,
-    /// Bytes taken from `input`.
+    /// Number of bytes consumed from `input`.
     taken: u64,
-    /// A document's first bytes, taken before it was known that there was no room for it.
+    /// First bytes of a document that did not fit any more.
     pending: Option<[u8; 4]>,
 }
 
-/// Why a [`Cutter`] handed out what it has.
+/// Reason why a [`Cutter`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The next document would have gone beyond the limit.
+    /// The next document would have exceeded the limit.
     Limit,
-    /// Four bytes `ff` stood in place of a length, and were taken.
+    /// Four bytes `ff` in place of a length, which were consumed.
     Terminator,
-    /// The input ends behind a document.
+    /// The input ends after a document.
     EndOfInput,
 }
 
-/// Why a stream cannot be cut on, and where in it.
+/// Reason why a stream cannot be cut further, and the place.
 #[derive(Debug)]
 pub(crate) struct CutError {
     pub(crate) offset: u64,
     pub(crate) reason: CutReason,
 }
 
-/// Why a stream cannot be cut on.
+/// Reason why a stream cannot be cut further.
 #[derive(Debug)]
 pub(crate) enum CutReason {
     Io(io::Error),
     Length(LengthError),
-    /// The last byte of a document is not zero but this.
+    /// A document's last byte, which is not zero.
     Unclosed(u8),
     Truncated,
 }
@@ -161,18 +162,19 @@ impl<R: BufRead> Cutter<R> {
         &self.input
     }
 
-    /// Where the next document begins, in bytes from the start.
+    /// Offset of the next document, in bytes.
     pub(crate) fn offset(&self) -> u64 {
         self.taken - if self.pending.is_some() { 4 } else { 0 }
     }
 
-    /// Takes documents until they are `limit` bytes; a longer one is taken alone.
+    /// Takes documents up to `limit` bytes; a longer one is taken alone.
     pub(crate) fn documents(&mut self, into: &mut Documents, limit: usize) -> Result<Stop, CutError> {
         loop {
             if self.pending.is_none() {
                 self.whole_documents(into, limit)?;
             }
-            // What comes now is anything else: cut by the buffer's end, beyond the limit, the terminator, damaged.
+            // The next bytes are anything else: a document split by the buffer's end or beyond the limit, the
+            // terminator, or damage.
             let prefix = match self.prefix()? {
                 None => return Ok(Stop::EndOfInput),
                 Some(TERMINATOR) => return Ok(Stop::Terminator),
@@ -188,7 +190,7 @@ impl<R: BufRead> Cutter<R> {
         }
     }
 
-    /// Takes one document of at most `max_bytes`, or what stands in its place.
+    /// Takes one document of at most `max_bytes`, or a terminator.
     pub(crate) fn one(&mut self, into: &mut Vec<u8>, max_bytes: usize) -> Result<One, CutError> {
         let prefix = match self.prefix()? {
             None => return Ok(One::EndOfInput),
@@ -203,7 +205,7 @@ impl<R: BufRead> Cutter<R> {
         Ok(One::Document)
     }
 
-    /// Takes the four bytes at hand, whatever they mean.
+    /// Takes the next four bytes.
     pub(crate) fn prefix(&mut self) -> Result<Option<[u8; 4]>, CutError> {
         if let Some(prefix) = self.pending.take() {
             return Ok(Some(prefix));
@@ -223,7 +225,7 @@ impl<R: BufRead> Cutter<R> {
         Ok(Some(prefix))
     }
 
-    /// Copies those documents that lie whole in the input's buffer, in one go.
+    /// Copies the documents that are whole in the input's buffer, all at once.
     fn whole_documents(&mut self, into: &mut Documents, limit: usize) -> Result<(), CutError> {
         let room = limit.saturating_sub(into.bytes.len());
         let buffer = self.fill()?;
@@ -241,7 +243,8 @@ impl<R: BufRead> Cutter<R> {
         Ok(())
     }
 
-    /// Copies a document whose first four bytes were taken. Room grows with what is there, not with what it says.
+    /// Copies a document whose first four bytes were taken. The buffer grows with the bytes that are read, not with the
+    /// length that the document claims.
     fn body(&mut self, prefix: [u8; 4], length: usize, into: &mut Vec<u8>) -> Result<(), CutError> {
         into.extend_from_slice(&prefix);
         let mut missing = length - prefix.len();
@@ -266,7 +269,7 @@ impl<R: BufRead> Cutter<R> {
     }
 
     fn fill(&mut self) -> Result<&[u8], CutError> {
-        // Asked twice because the borrow of a first answer would outlive the loop.
+        // Called twice, because the first call's borrow would outlive the loop.
         loop {
             match self.input.fill_buf() {
                 Ok(_) => break,
@@ -288,11 +291,11 @@ impl<R: BufRead> Cutter<R> {
     }
 }
 
-/// What [`Cutter::one`] took.
+/// Result of [`Cutter::one`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum One {
     Document,
-    /// It was not taken but for its length.
+    /// Only its length was consumed.
     TooLong {
         length: usize,
     },

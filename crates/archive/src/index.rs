@@ -1,7 +1,7 @@
-//! Where each unit of a stream of ours stands, so that one namespace is read without the rest.
+//! The place of each unit in a stream of this crate, so that one namespace can be read without the rest.
 //!
-//! The index follows the units, in a place that every other program passes over. An uncompressed stream has no such
-//! place: what follows its last block, the classic tool would refuse.
+//! The index follows the units, in a place that other programs ignore. An uncompressed stream has no such place: the
+//! classic tool would refuse bytes after its last block.
 
 mod container;
 
@@ -11,27 +11,27 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
-/// The tag of units that belong to no one namespace: the prelude.
+/// The tag of units that belong to no namespace: the prelude.
 pub const NO_TAG: u32 = u32::MAX;
-/// Of the index's document.
+/// Version of the index's document.
 const VERSION: i32 = 1;
-/// Lengths of a unit and of its content, and its tag, each of four bytes, little-endian.
+/// Bytes of an encoded unit: its length, its content's length, and its tag, four little-endian bytes each.
 const UNIT_BYTES: usize = 12;
 
 /// One independently compressed piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
-    /// Where it begins in the file, in bytes.
+    /// Offset in the file, in bytes.
     pub out_offset: u64,
-    /// Its length in the file.
+    /// Length in the file, in bytes.
     pub out_bytes: u32,
-    /// Its length before compression.
+    /// Length before compression, in bytes.
     pub raw_bytes: u32,
-    /// Whose it is: a position in [`Index::tags`], or [`NO_TAG`].
+    /// Tag of its namespace: a position in [`Index::tags`], or [`NO_TAG`].
     pub tag: u32,
 }
 
-/// The units of a file, and the namespaces they belong to.
+/// The units of a file, and their namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Index {
     /// In the order of the file, without gaps.
@@ -40,9 +40,9 @@ pub struct Index {
     pub tags: Vec<(String, String)>,
 }
 
-/// Reads the index at the end of a file; `None` where there is none.
+/// Reads the index at the end of a file; `None` if there is none.
 /// # Errors
-/// `InvalidData` where an index is damaged; and what reading gives.
+/// `InvalidData` if the index is damaged; the error of reading.
 pub fn read(file: &File) -> io::Result<Option<Index>> {
     let Some(document) = container::find(file)? else { return Ok(None) };
     let index = DocumentRef::parse(&document).ok().and_then(Index::decode);
@@ -50,8 +50,8 @@ pub fn read(file: &File) -> io::Result<Option<Index>> {
     index.map(Some).ok_or_else(damaged)
 }
 
-/// What stands behind the units; nothing where the index would be larger than a document may be (from about 1.3 million
-/// units on): then the stream is decoded in parallel all the same, but only as a whole.
+/// The bytes after the units. Empty if the index would be larger than a document may be (from about 1.3 million units
+/// on): such a stream is still decoded in parallel, but only as a whole.
 pub(crate) fn encode(index: &Index, compression: Compression) -> Vec<u8> {
     let document = index.encode();
     if document.len() > MAX_INTERNAL_DOCUMENT_BYTES {
@@ -100,8 +100,8 @@ impl Index {
         whole.then_some(Self { units, tags })
     }
 
-    /// A reader of only those units that belong to no namespace or to one that `keep` (database, collection) accepts,
-    /// still compressed: for [`crate::compression::open`] and then [`crate::archive::Reader::open_selection`].
+    /// A reader of the units that belong to no namespace or to one that `keep` (database, collection) accepts, still
+    /// compressed: for [`crate::compression::open`] and then [`crate::archive::Reader::open_selection`].
     pub fn select(&self, file: File, mut keep: impl FnMut(&str, &str) -> bool) -> Selection {
         let kept: Vec<bool> = self.tags.iter().map(|(database, collection)| keep(database, collection)).collect();
         let mut stretches = Vec::<Stretch>::new();
@@ -119,7 +119,7 @@ impl Index {
     }
 }
 
-/// Reads chosen stretches of a file one behind the other.
+/// Reads selected stretches of a file one after another.
 #[derive(Debug)]
 pub struct Selection {
     file: File,
@@ -127,7 +127,7 @@ pub struct Selection {
     current: usize,
 }
 
-/// What is still to be read of a run of units, as offsets in the file.
+/// Unread part of a run of units, as offsets in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stretch {
     begin: u64,
@@ -135,7 +135,7 @@ struct Stretch {
 }
 
 impl Selection {
-    /// How many bytes it has yet to read.
+    /// Number of bytes that are still to be read.
     pub fn remaining_bytes(&self) -> u64 {
         self.stretches[self.current..].iter().map(|stretch| stretch.end - stretch.begin).sum()
     }

@@ -1,12 +1,10 @@
-//! Formats of dumps: what `mongodump` writes and `mongorestore` reads, and streams that are compressed and read by
-//! several threads.
+//! Formats of dumps: the files of `mongodump` and `mongorestore`, and compressed streams that several threads write and
+//! read.
 //!
-//! **Invariant:** documents pass as bytes. They are cut apart by their lengths and never decoded here; whoever wants
-//! them checked to the leaves parses them (`bunko_bson::DocumentRef::parse`).
-//! **Invariant:** no length that was read is believed before it is checked against a limit, and nothing is allocated
-//! for it before.
-//! **Invariant:** what is damaged is refused with the place where it stands; a stream that ends early is never taken
-//! for a whole one.
+//! **Invariant:** documents pass as bytes. They are separated by their lengths and never decoded here; callers that
+//! need them checked to the leaves parse them (`bunko_bson::DocumentRef::parse`).
+//! **Invariant:** every length that is read is checked against a limit before it is used or memory is allocated for it.
+//! **Invariant:** damage is refused with its place; a stream that ends early is never taken for a whole one.
 #![forbid(unsafe_code)]
 
 pub mod archive;

@@ -1,4 +1,4 @@
-//! What a dump says of a collection besides its documents.
+//! A collection's description in a dump, besides its documents.
 
 use bunko_bson::extended_json::{self, ExtendedJsonError};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
@@ -7,30 +7,30 @@ use std::fmt;
 /// A collection's options and indexes: a `.metadata.json` file, or a text in an archive's prelude.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
-    /// As `listCollections` gives them.
+    /// The options in `listCollections`.
     pub options: DocumentBuf,
-    /// As `listIndexes` gives them.
+    /// The indexes in `listIndexes`.
     pub indexes: Vec<DocumentBuf>,
     /// Thirty-two hexadecimal digits; views have none.
     pub uuid: Option<String>,
-    /// Empty where an old tool wrote it.
+    /// Empty in metadata of old tools.
     pub collection_name: String,
-    /// `collection`, `view` or `timeseries`; nothing where an old tool wrote it.
+    /// `collection`, `view` or `timeseries`; `None` in metadata of old tools.
     pub kind: Option<String>,
 }
 
-/// Why a text is no metadata.
+/// Reason why a text is not metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MetadataError {
-    /// Not Extended JSON.
+    /// The text is not Extended JSON.
     Json(ExtendedJsonError),
-    /// A field's value has another type.
+    /// A field has the wrong type.
     Type {
         /// The field.
         field: &'static str,
-        /// The type it should have.
+        /// The required type.
         expected: &'static str,
-        /// The type it has.
+        /// The found type.
         found: &'static str,
     },
 }
@@ -55,8 +55,8 @@ impl From<ExtendedJsonError> for MetadataError {
 }
 
 impl Metadata {
-    /// Reads Extended JSON of either version. Fields that are not named here are passed over, and all may be missing;
-    /// an empty text (the oplog's, in a prelude) says nothing.
+    /// Parses Extended JSON of either version. Unknown fields are ignored, and all fields may be missing; an empty text
+    /// (the oplog's, in a prelude) gives empty metadata.
     /// # Errors
     /// [`MetadataError`] names the place or the field.
     pub fn parse(json: &str) -> Result<Self, MetadataError> {
@@ -82,8 +82,8 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// Canonical Extended JSON as the classic tool writes it: no spaces; `options`, `uuid` and `type` only where there
-    /// are any.
+    /// Canonical Extended JSON as the classic tool writes it: no spaces; `options`, `uuid` and `type` only if the
+    /// collection has them.
     pub fn to_json(&self) -> String {
         let mut document = DocumentBuf::new();
         if !self.options.as_ref().is_empty() {

@@ -63,7 +63,7 @@ fn archives_are_written_again_byte_by_byte() {
                     archive::end_block(&mut again);
                 }
                 Part::End { database, collection, crc } => {
-                    // A reader passes over empty blocks: views and empty collections have one.
+                    // The reader returns nothing for the empty blocks of views and empty collections.
                     if !with_block.contains(&(database, collection)) {
                         archive::begin_block(&mut again, database, collection);
                         archive::end_block(&mut again);

@@ -1,4 +1,5 @@
-//! Compressed streams: ours read by us and by other programs, others' read by us, and what is damaged found.
+//! Compressed streams: this crate's read by itself and by other programs, other programs' read by this crate, and
+//! damaged ones.
 
 use bunko_archive::compression::{self, Compression, Writer};
 use bunko_archive::index::{self, NO_TAG};
@@ -11,7 +12,7 @@ use std::process::{Command, Stdio};
 
 const ALL: [Compression; 4] = [Compression::None, Compression::Gzip, Compression::Zstd { level: 1 }, Compression::Lz4];
 
-/// How a frame begins that somebody made to do harm.
+/// First bytes of frames with hostile contents.
 const MAGICS: [&[u8]; 6] = [
     &[0x1f, 0x8b, 8, 0],
     &[0x1f, 0x8b, 8, 4],
@@ -45,11 +46,11 @@ fn decompress(stream: Vec<u8>) -> io::Result<Vec<u8>> {
     Ok(raw)
 }
 
-/// Compressible, and different everywhere.
+/// Text that compresses, and does not repeat.
 fn text(bytes: usize, seed: usize) -> Vec<u8> {
     let mut text: Vec<u8> =
         (seed..).flat_map(|number| format!("line {} of {seed}\n", number * number).into_bytes()).take(bytes).collect();
-    // Some that do not compress at all.
+    // The first eighth does not compress at all.
     let mut state = seed as u64 | 1;
     for byte in text.iter_mut().take(bytes / 8) {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -58,7 +59,7 @@ fn text(bytes: usize, seed: usize) -> Vec<u8> {
     text
 }
 
-/// What a program makes of an input; nothing, and a line that says so, where it is not installed.
+/// A program's output for an input; `None`, and a message, if the program is not installed.
 fn run(program: &str, arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     let spawned = Command::new(program).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let Ok(mut child) = spawned else {
@@ -90,7 +91,7 @@ proptest! {
         tail in proptest::collection::vec(any::<u8>(), 0..300),
         magic in proptest::sample::select(&MAGICS[..]),
     ) {
-        // Whatever it is: no panic, and no more memory than it is worth.
+        // Any result is accepted, but no panic and no excessive memory.
         let _ = decompress([magic, &tail[..]].concat());
     }
 }
@@ -135,7 +136,7 @@ fn other_programs_read_ours() {
             run(program, &["-t"], &stream);
         }
     }
-    // An index of several members is no more trouble than one of one.
+    // An index of several members works like an index of one.
     let many: Vec<_> = (0..6_000).map(|seed| vec![seed as u8; 1]).collect();
     let stream = compress(Compression::Gzip, &many);
     assert_eq!(decompress(stream.clone()).expect("ours"), many.concat());
@@ -157,7 +158,7 @@ fn we_read_what_other_programs_write() {
     ] {
         let Some(stream) = run(program, arguments, &raw) else { continue };
         assert!(decompress(stream.clone()).expect("whole") == raw, "{program} {arguments:?}");
-        // Frames of foreign and of our own making, of all formats, one behind the other.
+        // Frames of all formats, of other programs and of this crate, one after another.
         let ours = compress(Compression::Lz4, std::slice::from_ref(&raw));
         let mixed = [&stream[..], &ours, &stream].concat();
         assert!(decompress(mixed).expect("whole") == [&raw[..], &raw, &raw].concat(), "{program} {arguments:?}");
@@ -183,7 +184,8 @@ fn damage_is_found_and_named() {
         for at in 0..stream.len() {
             let mut damaged = stream.clone();
             damaged[at] ^= 1 << (at % 8);
-            // Damage of a magic at the very begin makes it another kind of stream, which the archive's magic refuses.
+            // Damage in the first four bytes can make it a stream that counts as uncompressed, which the archive's
+            // magic number refuses.
             if at < 4 && Compression::detect(&damaged) == Compression::None {
                 continue;
             }
@@ -233,7 +235,7 @@ fn bombs_are_not_believed() {
         stream[range].copy_from_slice(number);
         stream
     };
-    // zstd: a content size of four bytes follows the frame's descriptor; gzip: ours stand in the extra field.
+    // zstd: a content size of four bytes follows the frame's descriptor; gzip: the lengths are in the extra field.
     let descriptor = honest[4];
     assert_eq!(descriptor >> 6, 2, "four bytes of content size");
     for bytes in [0_u32, 100, 33 << 20, u32::MAX] {
@@ -243,7 +245,7 @@ fn bombs_are_not_believed() {
     for bytes in [0_u32, 100, 31 << 20] {
         decompress(lying(20..24, &bytes.to_le_bytes(), &gzip)).expect_err("the size is not the content's");
     }
-    // Too large to be believed: decoded piece by piece, as any foreign member.
+    // A length that is too large is ignored, and the member is decoded piece by piece, like members of other programs.
     assert_eq!(decompress(lying(20..24, &u32::MAX.to_le_bytes(), &gzip)).expect("a member").len(), 4 << 20);
 }
 
@@ -264,7 +266,7 @@ fn one_namespace_is_read_without_the_rest() {
         let written = writer.written();
         drop(writer);
 
-        // Another writer goes on where that one was killed in the middle of a unit.
+        // Another writer continues where the first was killed in the middle of a unit.
         let mut file = File::options().write(true).open(&path).expect("there");
         file.set_len(written.out_bytes).expect("cut");
         file.seek(SeekFrom::End(0)).expect("end");
@@ -299,7 +301,7 @@ fn one_namespace_is_read_without_the_rest() {
     }
 }
 
-/// What zstd's seekable format promises to others.
+/// Checks that a seek table of zstd's format leads to every frame.
 fn seek_table_leads_to_every_frame(all: &[u8], index: &index::Index) {
     let number = |at: usize| u32::from_le_bytes(all[at..at + 4].try_into().expect("four bytes")) as usize;
     let entries = number(all.len() - 9);

@@ -1,14 +1,15 @@
-//! The floor of speed.md: a server that reads whole frames, appends them to a file and says yes without looking.
+//! The floor of speed.md: a server that reads whole frames, appends them to a file and acknowledges them without
+//! decoding.
 //!
-//! What it costs is the kernel's share; no database can be cheaper. One thread, epoll.
+//! Its cost is the kernel's share; no database can be cheaper. One thread, epoll.
 //!
 //! ```text
 //! cargo run --release -p bunko-bench --example floor -- --port 27500 --log /tmp/floor.log
 //! cargo run --release -p bunko-cli -- bench insert-matrix --uri mongodb://127.0.0.1:27500
 //! ```
 //! `--n N` says how many documents each reply acknowledges (batches), `--document-bytes B` answers with a found
-//! document of that size and appends nothing (the floor of find). The lab's verdict "counts differ" is right here:
-//! nothing is kept that could be counted.
+//! document of that size and appends nothing (the floor of find). The lab's verdict "counts differ" is right here: the
+//! server keeps no documents that could be counted.
 #![forbid(unsafe_code)]
 
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
@@ -21,7 +22,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// The listener's place among the connections' numbers.
+/// The listener's number among those of the connections.
 const LISTENER: u64 = 0;
 const SCRATCH_BYTES: usize = 1 << 20;
 
@@ -48,7 +49,7 @@ fn parse_options() -> Result<Options, Box<dyn Error>> {
     Ok(Options { port, log, reply })
 }
 
-/// What a find replies that found one document.
+/// Reply of a find that found one document.
 fn found(document_bytes: usize) -> DocumentBuf {
     let pad = vec![0; document_bytes.saturating_sub(13)];
     let document = DocumentBuf::new().with("d", ValueRef::Binary { subtype: 0, bytes: &pad });
@@ -57,7 +58,7 @@ fn found(document_bytes: usize) -> DocumentBuf {
     DocumentBuf::new().with("cursor", &cursor).with("ok", 1.0)
 }
 
-/// A client, what it sent without its end, and replies that it has not taken.
+/// A client, its incomplete request, and replies that it has not received.
 struct Client {
     stream: TcpStream,
     partial: Vec<u8>,
@@ -65,7 +66,7 @@ struct Client {
 }
 
 impl Client {
-    /// Reads once and answers every whole frame; false once the client has gone.
+    /// Reads once and answers every whole frame. Returns false once the client is gone.
     fn serve(&mut self, scratch: &mut [u8], options: &mut Options) -> Result<bool, Box<dyn Error>> {
         let received = match self.stream.read(scratch) {
             Ok(0) => return Ok(false),
@@ -88,7 +89,7 @@ impl Client {
         Ok(self.flush())
     }
 
-    /// Appends the whole frames to the log in one write and replies to each; returns how many bytes they take.
+    /// Appends the whole frames to the log in one write and replies to each; returns their length in bytes.
     fn answer(&mut self, bytes: &[u8], options: &mut Options) -> Result<usize, Box<dyn Error>> {
         let mut at = 0;
         while let Some((header, body, length)) = split_frame(&bytes[at..], bunko_wire::MAX_FRAME_BYTES)? {
@@ -104,12 +105,12 @@ impl Client {
         Ok(at)
     }
 
-    /// Writes what the client takes; false once it has gone.
+    /// Writes as much as the client receives. Returns false once the client is gone.
     fn flush(&mut self) -> bool {
         while !self.outgoing.is_empty() {
             match self.stream.write(&self.outgoing) {
                 Ok(written) => drop(self.outgoing.drain(..written)),
-                // Tried again with the client's next request; a generator that takes replies never gets here.
+                // Retried with the client's next request; a generator that reads its replies does not get here.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => return false,
             }

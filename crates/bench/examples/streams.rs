@@ -1,14 +1,14 @@
-//! How soon change streams see what is inserted, and what they cost the writer: many of them on one collection, or none, and one
-//! writer at a given rate.
+//! Measures how soon change streams return inserted documents, and what they cost the writer: many streams on one
+//! collection, or none, and one writer at a given rate.
 //!
 //! ```text
 //! bunko serve --replSet rs0 --port 27017
 //! cargo run --release -p bunko-bench --example streams -- --port 27017 --streams 100 --rate 20000
 //! ```
-//! One thread reads all streams, another writes; with a rate of 0 as fast as replies come. Told is the time from before the
-//! insert of a document is sent to the end of the batch that has its event: that of all events, and that of the first event of
-//! each batch, which has waited longest. Of the writer it tells how long replies took, and of the server, where it is on this
-//! machine, its processor time for each document.
+//! One thread reads all streams, another writes; with a rate of 0 as fast as replies arrive. The latency is the time
+//! from before the insert of a document is sent to the end of the batch with its event. It is shown for a part of all
+//! events, and for the first event of each batch, which has waited longest. The program also shows the writer's reply
+//! times and, if the server is on this machine, its processor time for each document.
 #![forbid(unsafe_code)]
 
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 const DATABASE: &str = "streams";
 const COLLECTION: &str = "watched";
 const SCRATCH_BYTES: usize = 1 << 20;
-/// The field that has the time, as it stands in an event.
+/// The field with the time, as encoded in an event.
 const SENT: &[u8] = b"\x12sent\0";
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -33,12 +33,12 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 struct Options {
     port: u16,
     streams: usize,
-    /// Documents a second; 0 for as many as there can be.
+    /// Documents a second; 0 for as many as possible.
     rate: u64,
-    /// Documents of one insert.
+    /// Documents in one insert.
     at_once: u64,
     seconds: u64,
-    /// Of which the first are not counted.
+    /// Length of the warm-up, which is part of `seconds` and is not measured.
     warming_seconds: u64,
 }
 
@@ -74,7 +74,7 @@ fn request(body: DocumentBuf) -> Outcome<Vec<u8>> {
     Ok(frame)
 }
 
-/// The reply to a command, which must have gone well.
+/// Runs a command, which must succeed, and returns its reply.
 fn run(socket: &mut TcpStream, body: DocumentBuf) -> Outcome<DocumentBuf> {
     socket.write_all(&request(body)?)?;
     let mut frame = vec![0; HEADER_BYTES];
@@ -94,16 +94,16 @@ fn insert(documents: &ArrayBuf) -> DocumentBuf {
     DocumentBuf::new().with("insert", COLLECTION).with("documents", documents).with("writeConcern", &concern)
 }
 
-/// What the writer did once it was warm.
+/// The writer's results after the warm-up.
 struct Written {
     documents: u64,
     seconds: f64,
     replies_ns: Vec<i64>,
-    /// Of the server.
+    /// The server's processor time.
     processor: Option<Duration>,
 }
 
-/// Inserts documents at the rate until it is told to stop.
+/// Inserts documents at the rate until `is_over`.
 fn write(options: &Options, begun: Instant, is_over: &AtomicBool) -> Outcome<Written> {
     let mut socket = connect(options.port)?;
     let text = "x".repeat(100);
@@ -142,7 +142,7 @@ fn write(options: &Options, begun: Instant, is_over: &AtomicBool) -> Outcome<Wri
 /// A change stream.
 struct Stream {
     socket: TcpStream,
-    /// What has come of the next reply.
+    /// Received part of the next reply.
     partial: Vec<u8>,
     more: Vec<u8>,
 }
@@ -163,7 +163,7 @@ impl Stream {
         Ok(stream)
     }
 
-    /// Takes what has come, and asks for more once it is a whole batch.
+    /// Reads from the socket, and asks for more once a whole batch has arrived.
     fn take(&mut self, scratch: &mut [u8], seen: &mut Seen, begun: Instant) -> Outcome<()> {
         let received = match self.socket.read(scratch) {
             Ok(0) => return Err("the server closed the connection".into()),
@@ -187,7 +187,7 @@ impl Stream {
             let Some(sent) = rest.first_chunk().copied().map(i64::from_le_bytes) else { break };
             seen.note(now, sent, is_first);
             is_first = false;
-            // To look at each of millions would take a processor of its own.
+            // Examining every event would take a processor of its own.
             if !seen.batches.is_multiple_of(BATCHES_SKIPPED) {
                 break;
             }
@@ -202,19 +202,19 @@ impl Stream {
     }
 }
 
-/// What all streams got.
+/// Results of all streams.
 #[derive(Default)]
 struct Seen {
     batches: u64,
     bytes: u64,
     warm: Duration,
-    /// Of the first event of each batch.
+    /// Latencies of the first event of each batch.
     first_ns: Vec<i64>,
-    /// Of all events of a part of the batches.
+    /// Latencies of all events, in a part of the batches.
     all_ns: Vec<i64>,
 }
 
-/// One of so many batches is looked at as a whole.
+/// All events are examined in every batch whose number is a multiple of this one, else only the first event.
 const BATCHES_SKIPPED: u64 = 16;
 
 impl Seen {
@@ -252,7 +252,7 @@ fn read(options: &Options, streams: &mut [Stream], begun: Instant) -> Outcome<Se
     Ok(seen)
 }
 
-/// What a part of sorted times is below, in milliseconds.
+/// The quantile `part` of sorted times, in milliseconds.
 fn at(sorted_ns: &[i64], part: f64) -> f64 {
     let place = (sorted_ns.len() as f64 * part) as usize;
     sorted_ns.get(place.min(sorted_ns.len().saturating_sub(1))).map_or(f64::NAN, |ns| *ns as f64 / 1e6)
@@ -260,7 +260,7 @@ fn at(sorted_ns: &[i64], part: f64) -> f64 {
 
 fn main() -> Outcome<()> {
     let options = parse_options()?;
-    // A stream follows what is there.
+    // Creates the collection that the streams follow.
     let first: ArrayBuf = [&DocumentBuf::new().with("n", -1)].into_iter().collect();
     run(&mut connect(options.port)?, insert(&first))?;
     let mut streams = (0..options.streams).map(|_| Stream::open(options.port)).collect::<Outcome<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! The scenario's own database on a target: made, emptied, checked, dropped.
+//! The scenario's own database on a target: creates, empties, checks and drops it.
 
 use crate::BenchError;
 use crate::operation::create_index;
@@ -10,14 +10,14 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, SeedableRng};
 use std::ops::Range;
 
-/// Holds nothing but what the lab put there.
+/// The lab's database.
 pub const DATABASE: &str = "bunko_bench";
-/// The collection, or what the names of several begin with.
+/// Name of the collection, or prefix of several collections' names.
 const COLLECTION: &str = "documents";
 /// Documents read back after each phase.
 const SAMPLE: usize = 64;
 
-/// The collections that the dataset is spread over: as many of its documents in each, those of the first come first.
+/// The collections that hold the dataset: each holds as many of its documents, in the order of the dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Collections {
     count: u64,
@@ -25,12 +25,12 @@ pub(crate) struct Collections {
 }
 
 impl Collections {
-    /// `count` collections for so many documents; at least one of each.
+    /// `count` collections for so many documents; at least one document in each.
     pub fn new(count: u64, documents: u64) -> Self {
         Self { count, documents_in_each: documents.div_ceil(count).max(1) }
     }
 
-    /// Which collection the document of that place in the dataset is in.
+    /// The collection that holds the document at this place of the dataset.
     pub fn of(self, place: u64) -> usize {
         (place / self.documents_in_each).min(self.count - 1) as usize
     }
@@ -43,13 +43,13 @@ impl Collections {
         }
     }
 
-    /// The collection of operations that know only one.
+    /// The collection for operations that use only one.
     pub fn first(self) -> String {
         self.names().swap_remove(0)
     }
 
-    /// Of a range of numbers those from the first on that are in one collection; `place` is a number's place in the
-    /// dataset, and grows with it.
+    /// The leading part of a range of numbers that belongs to one collection. `place` maps a number to its place in the
+    /// dataset, and must be increasing.
     pub fn split(self, numbers: &Range<u64>, place: impl Fn(u64) -> u64) -> Range<u64> {
         let of_first = self.of(place(numbers.start));
         if self.of(place(numbers.end - 1)) == of_first {
@@ -60,16 +60,16 @@ impl Collections {
     }
 }
 
-/// What the server's database of that name is to the lab.
+/// How an existing database of that name is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// Somebody else's: refused.
+    /// It may be the user's: the run is refused.
     Refuse,
-    /// The command line named it to be dropped.
+    /// The command line allows dropping it.
     Drop,
 }
 
-/// Makes sure that the database is the lab's own, and empty.
+/// Makes sure that the database does not exist, or drops it if that is allowed.
 pub(crate) fn create(control: &mut Connection, existing: Existing) -> Result<(), BenchError> {
     match (exists(control)?, existing) {
         (true, Existing::Refuse) => {
@@ -81,7 +81,7 @@ pub(crate) fn create(control: &mut Connection, existing: Existing) -> Result<(),
     }
 }
 
-/// Collections without documents, with their indexes.
+/// Makes collections without documents, with their indexes.
 pub(crate) fn empty_collections(
     control: &mut Connection,
     collections: Collections,
@@ -92,7 +92,7 @@ pub(crate) fn empty_collections(
 
 fn empty_collection(control: &mut Connection, collection: &str, indexes: &[String]) -> Result<(), BenchError> {
     match run(control, &DocumentBuf::new().with("drop", collection)) {
-        // Servers before 7.0 refuse to drop what is not there; some give no code.
+        // Servers before 7.0 refuse to drop a missing collection; some give no code.
         Err(BenchError::Client(bunko_client::ClientError::Command(error)))
             if error.code == 26 || error.message == "ns not found" => {}
         result => result?,
@@ -105,7 +105,7 @@ fn empty_collection(control: &mut Connection, collection: &str, indexes: &[Strin
     Ok(())
 }
 
-/// How many documents the server finds; the collections' statistics, which a crash can falsify, are not asked.
+/// Number of documents that a query counts. A crash can falsify the collections' statistics, so they are not used.
 pub(crate) fn count(control: &mut Connection, collections: Collections) -> Result<u64, BenchError> {
     let mut documents = 0;
     for name in collections.names() {
@@ -117,8 +117,8 @@ pub(crate) fn count(control: &mut Connection, collections: Collections) -> Resul
     Ok(documents)
 }
 
-/// Reads documents back and compares them with the dataset's, but for the fields `except`; `places` are theirs
-/// in the dataset, of which a sample is taken. How many were compared, and what differs first.
+/// Reads a sample of the documents at `places` of the dataset and compares them with it, except for the fields
+/// `except`. Returns how many were compared, and the first difference.
 pub(crate) fn verify(
     control: &mut Connection,
     dataset: &Dataset,
@@ -127,7 +127,7 @@ pub(crate) fn verify(
     except: &[&str],
 ) -> Result<(u64, Option<String>), BenchError> {
     let (chosen, names) = (places.choose(), collections.names());
-    // Few at a time: sixteen documents of 16 MB would take a quarter of a gigabyte here.
+    // Few at a time: sixteen documents of 16 MB would take a quarter of a gigabyte of memory.
     let at_once = ((32 << 20) / dataset.document_bytes().max(1)).clamp(1, SAMPLE);
     for some in chosen.chunks(at_once) {
         for &place in some {
@@ -164,28 +164,28 @@ pub(crate) fn read_all(control: &mut Connection, collections: Collections) -> Re
     Ok(documents)
 }
 
-/// `dbStats`; empty where the server lacks it.
+/// The reply to `dbStats`; empty if the server lacks it.
 pub(crate) fn statistics(control: &mut Connection) -> DocumentBuf {
     let command = DocumentBuf::new().with("dbStats", 1_i32);
     control.run_command(DATABASE, command.as_ref()).unwrap_or_default()
 }
 
-/// Drops it.
+/// Drops the database.
 pub(crate) fn drop(control: &mut Connection) -> Result<(), BenchError> {
     run(control, &DocumentBuf::new().with("dropDatabase", 1_i32))
 }
 
-/// Which documents may be looked at.
+/// Documents from which a sample is taken.
 pub(crate) struct Sample<'a> {
-    /// How many there are.
+    /// Number of documents.
     pub count: u64,
-    /// Their places in the dataset.
+    /// Maps a number below `count` to a place in the dataset.
     pub place: &'a dyn Fn(u64) -> u64,
     pub seed: u64,
 }
 
 impl Sample<'_> {
-    /// The first, the last and others at random.
+    /// Chooses the first, the last and others at random.
     fn choose(&self) -> Vec<u64> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed);
         let mut numbers: Vec<u64> = match self.count {
@@ -198,7 +198,7 @@ impl Sample<'_> {
     }
 }
 
-/// Whether the server has the database. A server without `listDatabases` is asked for its collections.
+/// Whether the server has the database. If it lacks `listDatabases`, its collections are listed.
 fn exists(control: &mut Connection) -> Result<bool, BenchError> {
     let listed = control.run_command("admin", DocumentBuf::new().with("listDatabases", 1_i32).as_ref());
     if let Ok(listed) = listed {
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(three.split(&(0..3), every), 0..3);
         assert_eq!(three.split(&(2..9), every), 2..4);
         assert_eq!(three.split(&(8..10), every), 8..10);
-        // The second of two generators.
+        // Numbers of the second of two generators.
         assert_eq!(three.split(&(0..5), |number| number * 2 + 1), 0..2);
     }
 }

@@ -1,4 +1,4 @@
-//! Why a scenario gave no figures.
+//! Reasons why a scenario gave no figures.
 
 use crate::scenario::ScenarioError;
 use bunko_client::load::LoadError;
@@ -7,25 +7,25 @@ use bunko_report::ReportError;
 use std::path::PathBuf;
 use std::{fmt, io};
 
-/// Why a scenario gave no figures. Figures that are there but mean nothing are a finding in the report.
+/// Reason why a scenario gave no figures. Figures that mean nothing are not an error but a finding in the report.
 #[derive(Debug)]
 pub enum BenchError {
-    /// The scenario cannot be run as it is.
+    /// The scenario cannot be run.
     Scenario(ScenarioError),
-    /// An option of the command line that cannot be met.
+    /// An option of the command line that cannot be satisfied.
     Option {
         /// The option's name as on the command line.
         name: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         detail: String,
     },
-    /// The connection string.
+    /// The connection string is wrong.
     Uri(UriError),
     /// The embedded server did not start.
     EmbeddedServer(String),
     /// A control command failed.
     Client(ClientError),
-    /// A load broke off.
+    /// A load was aborted.
     Load(LoadError),
     /// The target holds data that the scenario would overwrite.
     DatabaseExists {
@@ -34,15 +34,15 @@ pub enum BenchError {
         /// The server.
         address: String,
     },
-    /// Several generators did not find together.
+    /// Several generators failed to connect with each other.
     Workers(String),
     /// A report that cannot be read, merged or compared.
     Report(ReportError),
     /// A file could not be written.
     Write {
-        /// Where to.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         cause: io::Error,
     },
 }

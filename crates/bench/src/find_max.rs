@@ -1,4 +1,4 @@
-//! The highest rate that a server keeps under a latency objective.
+//! Searches for the highest rate at which a server meets a latency objective.
 
 use crate::BenchError;
 use crate::observer::Observer;
@@ -13,59 +13,59 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use toml::Value;
 
-/// What is searched for.
+/// Parameters of the search.
 #[derive(Clone, Debug)]
 pub struct FindMaxOptions {
-    /// The percentile that must not be exceeded, 0..1.
+    /// The percentile that the objective limits, 0..1.
     pub quantile: f64,
-    /// The latency that it must not exceed.
+    /// The most latency at that percentile.
     pub objective: Duration,
-    /// The phase whose rate is varied; without it the scenario's last.
+    /// The phase whose rate is varied; if `None`, the scenario's last.
     pub phase: Option<String>,
     /// The first rate that is tried, in requests per second.
     pub start: f64,
-    /// The search ends when the lowest rate missed is less than this share above the highest kept.
+    /// The search ends when the lowest failed rate is less than this share above the highest good one.
     pub resolution: f64,
     /// Most rates that are tried.
     pub trials_max: u32,
 }
 
-/// A rate that was tried.
+/// Result of one tried rate.
 #[derive(Clone, Debug, Serialize)]
 pub struct RateTrial {
-    /// Requests per second.
+    /// Offered requests per second.
     pub offered: f64,
-    /// Requests per second reached.
+    /// Achieved requests per second.
     pub achieved: f64,
     /// The percentile in microseconds; `None` with too few samples.
     pub latency_us: Option<f64>,
-    /// Whether the objective was met and the rate kept without errors.
+    /// Whether the objective was met, at the full rate and without errors.
     pub met: bool,
-    /// Why not.
+    /// The reason if it was not.
     pub reason: Option<String>,
     /// The badges of its run.
     pub badges: Vec<String>,
 }
 
-/// What the search found.
+/// Result of the search.
 #[derive(Debug)]
 pub struct FoundRate {
-    /// The row that was searched: the phase with its concurrency, and the variant where the scenario has several.
+    /// The row that was searched: the phase with its concurrency, and the variant if the scenario has several.
     pub step: String,
-    /// The highest rate that met the objective, in most of its trials; `None` where none did.
+    /// The highest rate that met the objective in most of its trials; `None` if no rate did.
     pub rate: Option<f64>,
-    /// Whether more than one trial speaks for it; the trials may have been used up before.
+    /// Whether more than one trial supports the rate. The number of trials may not suffice for that.
     pub confirmed: bool,
     /// All trials in their order.
     pub trials: Vec<RateTrial>,
-    /// The report of the rate's last good trial, or of the first trial where no rate met the objective.
+    /// The report of the rate's last good trial, or of the first trial if no rate met the objective.
     pub report: Option<Report>,
 }
 
-/// Runs the scenario at one rate after the other, up to the phase whose rate it is. A trial is one row: it runs the last
-/// value of each swept setting and of each list of connections.
+/// Runs the scenario at one rate after the other, up to the phase whose rate is varied. A trial is one row: it runs the
+/// last value of each swept setting and of each list of connections.
 /// # Errors
-/// As [`run`]; a phase that does not exist, a setting that has no part in the search.
+/// As [`run`]; a phase that does not exist, a setting that contradicts the search.
 pub fn find_max(
     source: &ScenarioSource,
     search: &FindMaxOptions,
@@ -103,7 +103,7 @@ pub fn find_max(
         step = measured.map_or(step, Step::label);
         let trial = judge(measurement, rate, search);
         rates.record(rate, if trial.met { Trial::Met } else { Trial::Missed });
-        // A rate that is the best now may turn out not to be, and a lower one take its place.
+        // The best rate so far may fail in a later trial and be replaced by a lower one.
         if trial.met || reports.is_empty() {
             reports.push((trial.met.then_some(rate), report));
         }
@@ -115,7 +115,7 @@ pub fn find_max(
     Ok(FoundRate { step, rate: best, confirmed: rates.is_confirmed(), trials, report })
 }
 
-/// The scenario without the parts that a trial would run and throw away.
+/// The scenario without the parts whose results a trial would not use.
 fn searched(source: &ScenarioSource, phase: &str, observer: &mut dyn Observer) -> Result<ScenarioSource, BenchError> {
     let mut source = source.clone();
     source.without_allocation("find-max")?;

@@ -1,58 +1,58 @@
-//! Whether a run's figures mean anything.
+//! Judges whether a run's figures mean anything.
 
 use bunko_host::MachineCpu;
 use bunko_report::result::{Ended, Finding, Interval, MachinePauses};
 use bunko_statistics::{LatencySummary, Steadiness};
 use std::time::Duration;
 
-/// From this share of its threads' time on, the generator may be what was measured.
+/// Busy share of its threads' time above which the generator may be the bottleneck.
 const GENERATOR_BUSY_MAX: f64 = 0.9;
-/// From this share of the machine's time on, generator and server take CPU from each other.
+/// Busy share of the machine's time above which generator and server take CPU from each other.
 const MACHINE_BUSY_MAX: f64 = 0.8;
-/// Runs that are over sooner say nothing about how busy the generator was.
+/// Shortest run that tells how busy the generator was.
 const BUSY_SECONDS_MIN: f64 = 0.2;
-/// Less CPU than this says nothing about who needed more of it.
+/// Least CPU time of the generator, in seconds, that can count as more than the server's.
 const CPU_SECONDS_MIN: f64 = 0.2;
-/// A quota or a debugger that held the generator back for this share of the run.
+/// Share of the run for which a quota or a debugger may hold the generator back.
 const HELD_BACK_MAX: f64 = 0.05;
 
-/// What a run left behind for the judge.
+/// Measurements of a run that the judge uses.
 pub(crate) struct Evidence<'a> {
     /// Requests that failed.
     pub errors: u64,
-    /// What the first of them said.
+    /// Message of the first of them.
     pub first_error: Option<String>,
-    /// From the starting signal to the last reply.
+    /// Time from the starting signal to the last reply.
     pub elapsed: Duration,
     /// Generator threads.
     pub threads: usize,
-    /// Their CPU time.
+    /// CPU time of the generator threads.
     pub generator_cpu: Duration,
-    /// The time in which they had nothing to do.
+    /// Time in which the generator threads had nothing to do.
     pub generator_waited: Duration,
-    /// The time in which they could have run but no processor was free.
+    /// Time in which the generator threads could have run but no processor was free.
     pub generator_queued: Duration,
-    /// The time in which this process was not allowed to run.
+    /// Time in which a quota kept this process from running.
     pub throttled: Duration,
-    /// The server's CPU time; `None` where it is not on this machine.
+    /// The server's CPU time; `None` if it is not on this machine.
     pub server_cpu: Option<Duration>,
-    /// All processors of this machine.
+    /// CPU time of all processors of this machine.
     pub machine: Option<MachineCpu>,
     /// The open loop's rate in requests per second.
     pub offered_rate: Option<f64>,
     /// The rate reached, in requests per second.
     pub achieved_rate: f64,
-    /// Second by second.
+    /// The run second by second.
     pub intervals: &'a [Interval],
-    /// All requests' latencies.
+    /// Latencies of all requests.
     pub latency: &'a LatencySummary,
-    /// What sleepers saw of this machine; `None` where nobody could watch.
+    /// Pauses of this machine that sleeping threads noticed; `None` if there were no such threads.
     pub pauses: Option<&'a MachinePauses>,
-    /// Whether the work had an end of its own, and the clock did not cut it off.
+    /// Whether the run ended with its work and not by the clock.
     pub has_natural_end: bool,
 }
 
-/// Everything that speaks against the figures; nothing means valid.
+/// All findings against the figures; if there are none, they are valid.
 pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     if evidence.errors > 0 {
@@ -80,14 +80,14 @@ fn generator_bound(evidence: &Evidence<'_>) -> Option<String> {
         return Some(format!("a CPU quota stopped it for {:.0} % of the run", throttled * 100.0));
     }
     let machine_busy = machine_busy(evidence);
-    // It neither ran nor waited, for a reply or for a processor: stopped from outside.
+    // A thread that neither ran nor waited, for a reply or for a processor, was stopped from outside.
     let accounted = evidence.generator_cpu + evidence.generator_waited + evidence.generator_queued;
     let held_back = (threads_seconds - accounted.as_secs_f64()) / threads_seconds;
     if held_back > HELD_BACK_MAX {
         return Some(format!("it was kept from running for {:.0} % of the run", held_back * 100.0));
     }
-    // On a busy machine a generator that takes more than the server takes it from the server. On an idle one the same
-    // is harmless: waking up for one request at a time costs more than the request.
+    // On a busy machine, a generator that uses more CPU than the server takes it from the server. On an idle machine
+    // that is harmless: waking up for one request at a time costs more than the request.
     let server_seconds = evidence.server_cpu?.as_secs_f64();
     let is_busy = machine_busy.is_none_or(|busy| busy > MACHINE_BUSY_MAX);
     (is_busy && cpu_seconds > server_seconds.max(CPU_SECONDS_MIN))
@@ -100,7 +100,7 @@ fn machine_busy(evidence: &Evidence<'_>) -> Option<f64> {
     (total > 0.0).then(|| machine.busy.as_secs_f64() / total)
 }
 
-/// Throughput must not drift in a closed loop, nor latency in an open one.
+/// In a closed loop the throughput must not drift, in an open one the latency.
 fn not_steady(evidence: &Evidence<'_>) -> Option<Finding> {
     let whole = evidence.intervals.iter().filter(|interval| interval.seconds >= 0.999);
     let (what, series): (_, Vec<f64>) = match evidence.offered_rate {
@@ -138,7 +138,7 @@ mod tests {
         requests.enumerate().map(interval).collect()
     }
 
-    /// Ten thousand times the same.
+    /// Ten thousand equal times.
     fn times(us: u64) -> LatencyHistogram {
         let mut times = LatencyHistogram::default();
         (0..10_000).for_each(|_| times.record(Duration::from_micros(us)));
@@ -229,7 +229,7 @@ mod tests {
         assert!(judge(&evidence).iter().any(|finding| matches!(finding, Finding::Short { .. })));
         evidence.has_natural_end = true;
         assert!(judge(&evidence).is_empty());
-        // Work that is done in less than a second shows no steady state either.
+        // Work that ends in less than a second shows no steady state either.
         evidence.elapsed = Duration::from_millis(900);
         (evidence.generator_cpu, evidence.generator_waited) = (Duration::ZERO, Duration::from_millis(900));
         assert_eq!(judge(&evidence), [Finding::Short { seconds: 0.9 }]);

@@ -1,8 +1,8 @@
 //! The performance lab: scenarios, load generators, verdicts.
 //!
-//! A [`scenario`] runs against [`Target`]s: any servers of the MongoDB wire protocol, or ones that the caller starts
-//! for it. The lab measures, counts and reads back what the server kept, judges whether the figures mean anything, and
-//! leaves a [`Report`].
+//! A [`scenario`] runs against [`Target`]s: any servers of the MongoDB wire protocol, or servers that the caller starts
+//! for it. The lab measures, counts and reads back the stored documents, judges whether the figures mean anything, and
+//! makes a [`Report`].
 //!
 //! **Invariant:** the lab is a client. It knows `bunko_client`, `bunko_tools` and `/proc`, never a server's code, so that
 //! its figures mean the same for every target. It drops only what it created.

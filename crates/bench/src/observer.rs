@@ -1,11 +1,11 @@
-//! What a run tells while it runs.
+//! Progress reports of a run.
 
 use bunko_report::result::{Run, Step};
 use std::time::Duration;
 
-/// Somebody who watches a run.
+/// Receives a run's progress.
 pub trait Observer {
-    /// A step begins; `number` of `of` over all repetitions, targets and variants.
+    /// A step begins; it is step `number` of `of` over all repetitions, targets and variants.
     fn begin(&mut self, step: &StepName<'_>, number: usize, of: usize);
 
     /// A second has passed.
@@ -14,11 +14,11 @@ pub trait Observer {
     /// A step is done.
     fn end(&mut self, step: &Step, run: &Run);
 
-    /// Something that is not a step goes on: file allocation, waiting for other workers.
+    /// Work outside steps: file allocation, waiting for other workers.
     fn note(&mut self, text: &str);
 }
 
-/// A step in words.
+/// A step's name.
 pub struct StepName<'a> {
     /// The target's label.
     pub target: &'a str,
@@ -26,25 +26,25 @@ pub struct StepName<'a> {
     pub variant: &'a [(String, String)],
     /// The phase.
     pub phase: &'a str,
-    /// Sockets.
+    /// Number of sockets.
     pub connections: usize,
-    /// From 1.
+    /// Counted from 1.
     pub repetition: u32,
 }
 
 /// The state of a running step.
 pub struct Tick {
-    /// Since the starting signal.
+    /// Time since the starting signal.
     pub elapsed: Duration,
-    /// Of the last second.
+    /// Pace of the last second.
     pub pace: Pace,
-    /// Of the last second.
+    /// 99th percentile of latency in the last second.
     pub p99_us: Option<f64>,
-    /// Until the end, where it can be foreseen.
+    /// Time until the end, if it is known.
     pub remaining: Option<Duration>,
 }
 
-/// What was done in a second.
+/// Work done in a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// Requests that were answered.
@@ -53,7 +53,7 @@ pub enum Pace {
     Documents(u64),
 }
 
-/// Watches nothing.
+/// An observer that ignores all reports.
 pub struct Unobserved;
 
 impl Observer for Unobserved {

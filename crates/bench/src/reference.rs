@@ -1,4 +1,4 @@
-//! Figures that others published for the same experiments.
+//! Published figures of other people for the same experiments.
 
 mod transfer;
 
@@ -10,13 +10,13 @@ use bunko_report::result::{ReferenceFigure, StorageReference};
 struct E1Row {
     /// The cloud provider's name for the machine.
     instance: &'static str,
-    /// Its virtual CPUs.
+    /// Number of virtual CPUs.
     cores: usize,
     /// Documents per second, in the order of [`E1_CELLS`].
     documents_per_second: [u32; E1_CELLS.len()],
 }
 
-/// Connections and requests in flight on each: sessions and goroutines per session of the original.
+/// Connections and requests in flight on each. The original calls them sessions and goroutines per session.
 const E1_CELLS: [(usize, usize); 4] = [(1, 1), (1, 100), (100, 1), (100, 100)];
 
 /// E1: 200,000 inserts of `{_id, d: "0" x 970}` into MongoDB 3.2 with WiredTiger, journal on, client and server on
@@ -31,7 +31,7 @@ const E1: &[E1Row] = &[
 
 /// One engine of experiment E3.
 struct E3Engine {
-    /// Ours that plays its role.
+    /// Bunko's engine in the same role.
     ours: &'static str,
     /// MongoDB's name.
     name: &'static str,
@@ -75,13 +75,13 @@ const E3: &[E3Engine] = &[
 ];
 const E3_DOCUMENTS: f64 = 5_000_000.0;
 
-/// The engine of experiment E3 whose role the engine of that name plays, or that it is.
+/// The engine of experiment E3 with that name, or with the same role as the engine of that name.
 fn e3_engine(engine: &str) -> Option<&'static E3Engine> {
     E3.iter().find(|published| published.ours == engine || published.name.eq_ignore_ascii_case(engine))
 }
 
-/// E4: MongoDB 2.4 on a virtual server of 2 GB. Document bytes, phase, connections, documents per second; the article
-/// gives the smallest and the largest size in numbers.
+/// E4: MongoDB 2.4 on a virtual server of 2 GB. Document bytes, phase, connections, documents per second. The article
+/// gives numbers only for the smallest and the largest size.
 const E4: &[(&str, &str, usize, f64)] = &[
     ("400", "insert", 1, 11_045.0),
     ("400", "insert", 10, 21_903.0),
@@ -99,7 +99,7 @@ const E4: &[(&str, &str, usize, f64)] = &[
     ("4MB", "update-text30", 10, 194.5),
 ];
 
-/// What a step must have in common with a published one.
+/// Properties by which a step is matched with a published one.
 pub(crate) struct StepKey<'a> {
     pub experiment: Option<&'a str>,
     pub engine: &'a str,
@@ -107,11 +107,11 @@ pub(crate) struct StepKey<'a> {
     pub phase: &'a str,
     pub connections: usize,
     pub in_flight: usize,
-    /// Of one that dumps or restores.
+    /// Only for steps that dump or restore.
     pub transfer: Option<TransferKey>,
 }
 
-/// The published figure for a step, if there is one. `cores` are this machine's.
+/// The published figure for a step, if there is one. `cores` is the number of this machine's.
 pub(crate) fn figure(step: &StepKey<'_>, cores: usize) -> Option<ReferenceFigure> {
     match step.experiment? {
         "E1" if step.phase == "insert" => {
@@ -142,7 +142,7 @@ fn of_documents(documents_per_second: f64, source: String) -> ReferenceFigure {
     ReferenceFigure { documents_per_second, bytes_per_second: None, source }
 }
 
-/// The published sizes for an engine's role, if there are some.
+/// The published sizes for an engine's role, if they exist.
 pub(crate) fn storage(experiment: Option<&str>, engine: Option<&str>) -> Option<StorageReference> {
     let published = e3_engine(engine.filter(|_| experiment == Some("E3"))?)?;
     Some(StorageReference {

@@ -1,4 +1,4 @@
-//! What a scenario measures.
+//! Servers that a scenario measures.
 
 use crate::BenchError;
 use crate::scenario::TransportSetting;
@@ -6,37 +6,37 @@ use std::path::PathBuf;
 
 /// A server to measure.
 pub struct Target {
-    /// What tables call it; empty where there is only one.
+    /// Label in tables; empty if there is only one target.
     pub label: String,
-    /// Where it is.
+    /// Address or starter of the server.
     pub server: TargetServer,
 }
 
-/// Where a server is.
+/// How to reach or start a server.
 pub enum TargetServer {
-    /// It runs already.
+    /// It is already running.
     Uri(String),
     /// The caller starts it for the scenario.
     Embedded(Box<dyn EmbeddedServer>),
 }
 
-/// A server that the lab may start and stop. `cli` implements it: the lab knows no server.
+/// A server that the lab may start and stop. `cli` implements it, because the lab knows no server's code.
 pub trait EmbeddedServer {
-    /// Starts it, to be reached by that, and returns once it accepts connections, or will within the connect timeout.
+    /// Starts it with that transport. Returns once it accepts connections, or will do so within the connect timeout.
     /// # Errors
-    /// Why it did not start, in words.
+    /// A sentence that says why it did not start.
     fn start(&mut self, data: Data, transport: TransportSetting) -> Result<Running, String>;
 
-    /// Stops it in an orderly way; its data stays.
+    /// Shuts it down; its data stays.
     fn stop(&mut self);
 }
 
-/// What a server starts with.
+/// Data with which a server starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data {
-    /// Nothing: what was there is removed.
+    /// No data: existing data is removed.
     Empty,
-    /// What it had when it was stopped.
+    /// The data that it had when it was stopped.
     AsLeft,
 }
 
@@ -45,25 +45,25 @@ pub enum Data {
 pub struct Running {
     /// Its connection string.
     pub uri: String,
-    /// Its process, which must be on this machine.
+    /// Id of its process, which must be on this machine.
     pub pid: u32,
-    /// Where its data is.
+    /// Directory of its data.
     pub data_directory: PathBuf,
-    /// What it was told beyond its defaults: setting, value.
+    /// Settings that differ from its defaults: setting, value.
     pub settings: Vec<(String, String)>,
 }
 
-/// A target that is up; an embedded one is stopped when this is dropped.
+/// A running target; an embedded server is stopped when this is dropped.
 pub(crate) struct OpenTarget<'t> {
     pub uri: String,
-    /// Known only of a server that we started.
+    /// Only for a server that the lab started.
     pub running: Option<Running>,
     transport: TransportSetting,
     server: &'t mut TargetServer,
 }
 
 impl<'t> OpenTarget<'t> {
-    /// Starts a server that is to be reached by that; one that runs already is reached as its URI says.
+    /// Starts an embedded server with that transport. A server that is already running is reached by its URI.
     pub fn open(server: &'t mut TargetServer, transport: TransportSetting) -> Result<Self, BenchError> {
         let running = match server {
             TargetServer::Uri(uri) => return Ok(Self { uri: uri.clone(), running: None, transport, server }),
@@ -73,9 +73,9 @@ impl<'t> OpenTarget<'t> {
         Ok(Self { uri: running.uri.clone(), running: Some(running), transport, server })
     }
 
-    /// Stops an embedded server, lets the kernel forget its files and starts it again.
+    /// Stops an embedded server, drops its files from the kernel's cache and starts it again.
     /// # Errors
-    /// The server does not come back.
+    /// The server does not start again.
     pub fn chill(&mut self) -> Result<Chilled, BenchError> {
         let TargetServer::Embedded(embedded) = &mut *self.server else { return Ok(Chilled::NotOurs) };
         embedded.stop();
@@ -90,13 +90,13 @@ impl<'t> OpenTarget<'t> {
     }
 }
 
-/// What came of an attempt to make caches cold.
+/// Result of an attempt to make caches cold.
 pub(crate) enum Chilled {
-    /// The server was restarted and the kernel has forgotten its files.
+    /// The server was restarted and the kernel has dropped its files' pages.
     Cold,
-    /// The server was restarted; why the kernel keeps the files' pages.
+    /// The server was restarted, but the kernel keeps its files' pages; the text says why.
     PagesKept(String),
-    /// Nothing was done: the lab did not start this server, so it does not stop it.
+    /// Nothing was done: the lab did not start this server, so it must not stop it.
     NotOurs,
 }
 

@@ -1,4 +1,4 @@
-//! The handbook's pages on the lab say what the lab knows: scenario files in them run, and every key is explained.
+//! Checks the handbook's pages on the lab: their scenario files run, and they explain every key.
 
 use bunko_bench::check;
 use bunko_bench::operation::OPERATIONS;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A fence of a whole scenario file; one of `toml` alone holds a part of one.
+/// Fence of a whole scenario file; `toml` alone marks a part of one.
 const WHOLE_SCENARIO: &str = "toml scenario";
 
 fn pages() -> Vec<PathBuf> {
@@ -22,7 +22,7 @@ fn page(name: &str) -> String {
     fs::read_to_string(path).expect("readable")
 }
 
-/// Fenced blocks with what stands behind their opening fence.
+/// Fenced blocks with the text after their opening fence.
 fn blocks(text: &str) -> Vec<(String, String)> {
     let mut blocks = Vec::new();
     let mut open: Option<(String, String)> = None;
@@ -59,7 +59,7 @@ fn scenarios_in_the_pages_can_be_run() {
     assert!(whole >= 2, "the worked example and the method's are found");
 }
 
-/// The keys of a table, as a file with a wrong one in it is answered.
+/// The keys of a table, from the error for a wrong key.
 fn keys(with_wrong_key: &str) -> BTreeSet<String> {
     let error = ScenarioSource::parse("file", with_wrong_key).expect_err("it has a wrong key");
     let (_, expected) = error.message.split_once("expected").unwrap_or_else(|| panic!("{error}"));
@@ -90,7 +90,7 @@ fn every_key_of_a_scenario_file_is_explained() {
     }
 }
 
-/// The rows of the table of settings that are an operation's: its own, and those below it without a name.
+/// The rows of an operation in the table of settings: its own row, and the following rows without a name.
 fn rows_of<'p>(page: &'p str, operation: &'p str) -> impl Iterator<Item = &'p str> {
     let (_, table) = page.split_once("| Operation | Setting |").expect("the table of settings");
     let own = format!("| `{operation}` |");

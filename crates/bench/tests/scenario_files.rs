@@ -1,4 +1,4 @@
-//! What scenario files and `--set` may say, and how a mistake is answered: the scripts in `tests/scripts`.
+//! Checks scenario files, `--set` and the errors for mistakes, by the scripts in `tests/scripts`.
 //!
 //! ```text
 //! file
@@ -7,17 +7,17 @@
 //! ----
 //! mine.toml: phase 'only': connections: 0 is not in 1..60000
 //! ```
-//! `file` is a scenario file: [`BASE`] with the case's tables in place of its own of the same name, and the case's
-//! first keys behind its own. Where the answer names a line, that line stands below it. `whole` is a file as it stands.
-//! `set` applies one `--set` a line to [`BASE`] with the tables before `---`, and answers with what became of it.
-//! `REWRITE=1 cargo test` writes the answers; read them.
+//! `file` is a scenario file: [`BASE`] with the case's tables in place of its tables of the same name, and the case's
+//! first keys after its own. If the answer names a line, that line follows it. `whole` is a whole file. `set` applies
+//! one `--set` a line to [`BASE`] with the tables before `---`, and answers with the result. `REWRITE=1 cargo test`
+//! writes the answers; read them.
 
 use bunko_bench::scenario::{Override, ScenarioError, ScenarioSource};
 use bunko_bench::{BenchError, check};
 use bunko_testkit::script;
 use std::fmt::Write;
 
-/// The smallest file that says everything it must.
+/// A file with only the required settings.
 const BASE: &str = "\
 name = 'mine'
 about = 'a test'
@@ -48,7 +48,7 @@ fn scripts() {
     });
 }
 
-/// [`BASE`] with these tables instead of its own.
+/// [`BASE`] with these tables in place of its own.
 fn based(changes: &str) -> String {
     let changed = tables(changes);
     let is_replaced = |header: &str| !header.is_empty() && changed.iter().any(|(other, _)| *other == header);
@@ -62,7 +62,7 @@ fn based(changes: &str) -> String {
     top + &below
 }
 
-/// Each table with its header; an empty one for what stands before the first. Tables below one belong to it.
+/// Each table with its header; the text before the first table has an empty one. Tables below a table belong to it.
 fn tables(text: &str) -> Vec<(&str, &str)> {
     let is_header = |line: &str| line.starts_with('[') && !line.contains('.');
     let mut starts = vec![0];
@@ -81,7 +81,7 @@ fn tables(text: &str) -> Vec<(&str, &str)> {
     starts.windows(2).map(table).collect()
 }
 
-/// How a file is answered.
+/// The answer to a file.
 fn read(text: &str) -> String {
     let source = match ScenarioSource::parse("mine.toml", text) {
         Ok(source) => source,
@@ -100,7 +100,7 @@ fn located(error: &ScenarioError, text: &str) -> String {
     error.to_string() + &line.unwrap_or_default()
 }
 
-/// Applies `--set` as the command line does; says which lines of the file are others then, and which variants it has.
+/// Applies `--set` as the command line does; returns the changed lines of the file, and its variants.
 fn set(text: &str, sets: &str) -> String {
     let mut source = ScenarioSource::parse("mine.toml", text).expect("the file itself is good");
     let before = source.resolved();

@@ -1,4 +1,4 @@
-//! How far a storage engine's compression may shrink the data.
+//! Compressibility of the data by a storage engine.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -6,27 +6,27 @@ use std::str::FromStr;
 
 /// How far a byte-oriented LZ compressor (snappy, lz4) shrinks the data.
 ///
-/// The random part is text of 64 different characters, so that a shell can show it: an entropy coder (zstd, zlib)
-/// gains up to a third on top.
+/// The random part is text of 64 different characters, so that a shell can show it. An entropy coder (zstd, zlib)
+/// shrinks it by up to a third more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "NumberOrText", into = "String")]
 pub enum Compressible {
-    /// A pad of zeros, as in the original E1: flatters every storage engine.
+    /// A pad of zeros, as in the original E1, which favours every storage engine that compresses.
     Constant,
     /// Encoded size over compressed size, from 1 (incompressible).
     Ratio(f64),
 }
 
-/// Bytes that snappy takes to repeat what was there before.
+/// Bytes that snappy needs to repeat earlier data.
 pub(crate) const COPY_COST: usize = 3;
-/// Bytes that such a copy repeats at most; a long run takes many.
+/// Most bytes that one such copy repeats; a long run takes many copies.
 pub(crate) const COPIED_BYTES: usize = 64;
-/// Bytes that snappy takes to announce what was not there before.
+/// Bytes that snappy needs to announce new data.
 pub(crate) const LITERAL_COST: usize = 2;
 const RUN_COST: f64 = COPY_COST as f64 / COPIED_BYTES as f64;
 
 impl Default for Compressible {
-    /// Incompressible: a storage engine can gain nothing from what is only padding.
+    /// Incompressible, so that padding gives a storage engine no advantage.
     fn default() -> Self {
         Self::Ratio(1.0)
     }
@@ -44,7 +44,7 @@ impl FromStr for Compressible {
     }
 }
 
-/// How files write it.
+/// Form in files.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum NumberOrText {
@@ -78,15 +78,15 @@ impl fmt::Display for Compressible {
 }
 
 impl Compressible {
-    /// How many characters of each text must be random in documents of `document_bytes`; a run of zeros follows them.
-    /// `structure_cost` is what is left of everything else after compression, in bytes.
+    /// Number of random characters in each text of documents of `document_bytes`; a run of zeros follows them.
+    /// `structure_cost` is the size of everything else after compression, in bytes.
     pub(crate) fn random_bytes(self, document_bytes: usize, structure_cost: usize, texts: &[usize]) -> Vec<usize> {
         let all: usize = texts.iter().sum();
         let random = match self {
             Self::Constant => 0,
             Self::Ratio(ratio) => random_bytes(document_bytes, structure_cost, all, ratio),
         };
-        // In proportion, rounded so that the sum is exact.
+        // In proportion to the texts' lengths, rounded so that the sum is exact.
         let (mut seen, mut given) = (0, 0);
         let shares = texts.iter().map(|text| {
             seen += text;
@@ -98,10 +98,11 @@ impl Compressible {
     }
 }
 
-/// How much of all text must be random: `document / ratio` is what structure, random text and the runs of zeros cost.
+/// Number of random characters in all texts: `document / ratio` is the cost of structure, random text and the runs of
+/// zeros.
 ///
-/// An estimate, good to 12 % from a kilobyte on. Measuring with snappy itself would be exact, but its next version would
-/// change the documents.
+/// An estimate, good to 12 % from a kilobyte on. Measuring with snappy itself would be exact, but its next version
+/// would change the documents.
 fn random_bytes(document_bytes: usize, structure_cost: usize, text_bytes: usize, ratio: f64) -> usize {
     if ratio <= 1.0 {
         return text_bytes;
@@ -133,8 +134,8 @@ mod tests {
         for shape in SHAPES.iter().filter(|shape| shape.is_padded()) {
             for document_bytes in [1_000, 4_096, 100_000, 1 << 20, 16 << 20] {
                 for declared in [1.0, 1.5, 2.6, 6.8] {
-                    // A kilobyte in a dozen short fields: names and numbers alone take what the ratio allows, or let
-                    // the whole shrink by a fifth whatever the text is.
+                    // A kilobyte in a dozen short fields: names and numbers alone take as much as the ratio allows, or
+                    // shrink the whole by a fifth even if the text is random.
                     if [("nested", 1_000, 6.8), ("events", 1_000, 6.8), ("events", 1_000, 1.0)].contains(&(
                         shape.name,
                         document_bytes,

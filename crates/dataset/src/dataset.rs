@@ -1,4 +1,4 @@
-//! An endless row of documents.
+//! An endless sequence of documents.
 
 use crate::compressible::Compressible;
 use crate::error::DatasetError;
@@ -9,26 +9,26 @@ use crate::shapes::Shape;
 use bunko_bson::{DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef};
 use serde::{Deserialize, Serialize};
 
-/// All that decides a document's bytes.
+/// Everything that decides a document's bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DatasetOptions {
-    /// Another seed, other documents of the same kind.
+    /// Seed: another seed gives other documents of the same kind.
     pub seed: u64,
     /// The name of one of [`crate::SHAPES`].
     pub shape: String,
-    /// How many documents are loaded; more may be inserted later, under ascending numbers.
+    /// Number of documents that are loaded; more may be inserted later, under ascending numbers.
     pub documents: u64,
-    /// Encoded size of every document; the shape's own if absent.
+    /// Encoded size of every document; if absent, the shape's own.
     pub document_bytes: Option<usize>,
-    /// How far texts compress; shapes without text pay no heed.
+    /// How far texts compress; without effect on shapes without text.
     pub compressible: Compressible,
-    /// Whether they are inserted in the order of their ids.
+    /// Whether documents are inserted in the order of their ids.
     pub key_order: KeyOrder,
-    /// The kind of `_id`; the shape's own if absent.
+    /// The kind of `_id`; if absent, the shape's own.
     pub id: Option<IdKind>,
 }
 
-/// An endless row of documents; the same options and index give the same bytes on every machine.
+/// An endless sequence of documents; the same options and index give the same bytes on every machine.
 ///
 /// A document has an *index*, its place in the order of insertion, and a *number*, its place in the order of keys.
 /// Contents depend on the number, so that both key orders insert the same documents.
@@ -38,7 +38,7 @@ pub struct Dataset {
     documents: u64,
     shape: &'static Shape,
     ids: Ids,
-    /// `None` inserts in the order of numbers.
+    /// `None` if documents are inserted in the order of numbers.
     permutation: Option<Permutation>,
     layout: Layout,
 }
@@ -78,8 +78,8 @@ impl Dataset {
         self.ids.id(self.number(index))
     }
 
-    /// The `_id` of document `number` in the order of keys. From one rank to another lies a range of ids, unless the
-    /// ids are hashed ([`IdKind::ascends`]): those have no order but their own.
+    /// The `_id` of document `number` in the order of keys. A range of numbers is a range of ids, unless the ids are
+    /// hashed ([`IdKind::ascends`]).
     #[inline]
     pub fn id_at_rank(&self, number: u64) -> Id {
         self.ids.id(number)
@@ -90,7 +90,7 @@ impl Dataset {
         self.permutation.as_ref().map_or(index, |permutation| permutation.apply(index))
     }
 
-    /// How many documents are loaded.
+    /// Number of documents that are loaded.
     pub fn documents(&self) -> u64 {
         self.documents
     }
@@ -100,12 +100,12 @@ impl Dataset {
         self.layout.document_bytes()
     }
 
-    /// The fields.
+    /// The shape, with its fields.
     pub fn shape(&self) -> &'static Shape {
         self.shape
     }
 
-    /// Whether documents have something at a dotted path, as an index or an update would look for it.
+    /// Whether documents have a value at a dotted path, as an index or an update would look for it.
     pub fn has_field(&self, path: &str) -> bool {
         let mut document = Vec::with_capacity(self.document_bytes());
         self.write(0, &mut document);
@@ -125,7 +125,7 @@ impl Dataset {
     }
 }
 
-/// An array is entered by position, or by the names in its documents.
+/// Follows a path into documents and arrays. In an array, a name is a position, or a field of the documents in it.
 fn leads_to_a_value(value: ValueRef<'_>, path: &[&str]) -> bool {
     let [name, rest @ ..] = path else { return true };
     match value {
@@ -138,7 +138,7 @@ fn leads_to_a_value(value: ValueRef<'_>, path: &[&str]) -> bool {
     }
 }
 
-/// What the fields leave of the size that was asked for.
+/// The requested size without the bytes that the fields take.
 fn pad_bytes(shape: &'static Shape, id: IdKind, asked: Option<usize>) -> Result<usize, DatasetError> {
     let (least_bytes, pads) = Layout::least(shape.fields, id);
     let document_bytes = match asked {
@@ -186,7 +186,7 @@ pub(crate) mod tests {
             for id in [None, Some(IdKind::ObjectId), Some(IdKind::Int64), Some(IdKind::Text)] {
                 let dataset = Dataset::new(&DatasetOptions { id, ..options(shape.name) }).expect("the default size");
                 assert_eq!(dataset.id_kind(), id.unwrap_or(shape.default_id));
-                // A buffer that holds something already, as a message does.
+                // A buffer that is not empty, like a message.
                 let mut out = vec![1, 2, 3];
                 for index in [0, 1, 999, 1_000, u64::from(u32::MAX)] {
                     out.truncate(3);
@@ -238,7 +238,7 @@ pub(crate) mod tests {
         let encoded = |seed| encoded(&DatasetOptions { seed, document_bytes: Some(60), ..options("plain") }, 1);
         assert_eq!(encoded(7), encoded(7));
         assert_ne!(encoded(7), encoded(8));
-        // Pinned: a change here makes figures of different versions incomparable. More is in tests/scripts.
+        // Pinned: a change makes figures of different versions incomparable. More cases are in tests/scripts.
         let encoded = encoded(7);
         let document = DocumentRef::parse(&encoded).expect("well formed");
         assert_eq!(format!("{:?}", document.get("_id")), "Some(ObjectId(ObjectId(5e0be1003d91ae2a00000001)))");

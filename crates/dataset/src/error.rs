@@ -1,38 +1,38 @@
-//! What cannot be generated.
+//! Reasons why a dataset cannot be generated.
 
 use crate::shapes::SHAPES;
 use bunko_bson::MAX_USER_DOCUMENT_BYTES;
 use std::fmt;
 
-/// Why there is no such dataset.
+/// Reason why a dataset cannot be generated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatasetError {
     /// No shape has that name.
     UnknownShape {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
-    /// The fields alone take more than the document may.
+    /// The fields alone are longer than the requested size.
     TooSmall {
         /// The shape's name.
         shape: &'static str,
-        /// What was asked for.
+        /// The requested size.
         document_bytes: usize,
-        /// The smallest size that holds the fields.
+        /// The smallest possible size.
         least_bytes: usize,
     },
-    /// More than a server stores.
+    /// The documents would be larger than a server stores.
     TooLarge {
-        /// What was asked for.
+        /// The requested size.
         document_bytes: usize,
     },
-    /// The shape has no pad that could be made longer.
+    /// The shape has no pad, so its size is fixed.
     FixedSize {
         /// The shape's name.
         shape: &'static str,
-        /// What was asked for.
+        /// The requested size.
         document_bytes: usize,
-        /// The only size there is.
+        /// The only possible size.
         fixed_bytes: usize,
     },
 }

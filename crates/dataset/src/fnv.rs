@@ -1,10 +1,10 @@
-//! The hash by which YCSB scatters neighbouring numbers.
+//! The hash with which YCSB scatters neighbouring numbers.
 
 const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
 
-/// FNV-1a of the number's eight bytes, low byte first, as a signed number without its sign: at most 2^63.
-/// Source: YCSB, `Utils.fnvhash64`; its absolute value is kept so that the same numbers give YCSB's own keys.
+/// FNV-1a of the number's eight bytes, low byte first; the absolute value of the signed result, at most 2^63.
+/// Source: YCSB, `Utils.fnvhash64`. The absolute value is kept so that the keys are YCSB's own.
 pub(crate) fn scatter(number: u64) -> u64 {
     let hash =
         number.to_le_bytes().iter().fold(OFFSET_BASIS, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));

@@ -1,4 +1,4 @@
-//! The `_id` of a document, as the bytes that it has in BSON.
+//! The `_id` of a document, in its BSON encoding.
 
 use crate::fnv;
 use crate::random::Random;
@@ -24,11 +24,11 @@ text_form!(IdKind, "kind of _id", [ObjectId => "object-id", Int64 => "int64", Te
 const TEXT_PREFIX: &[u8; 4] = b"user";
 const TEXT_DIGITS: usize = 20;
 const TEXT_BYTES: usize = TEXT_PREFIX.len() + TEXT_DIGITS;
-/// A string's length, its text and its closing zero.
+/// A string's length, its text and its terminating zero.
 const PAYLOAD_BYTES_MAX: usize = 4 + TEXT_BYTES + 1;
 
 impl IdKind {
-    /// Bytes of the id in a document, without type and name.
+    /// Length of the id's payload in a document, without type and name, in bytes.
     pub const fn payload_bytes(self) -> usize {
         match self {
             Self::ObjectId => 12,
@@ -37,7 +37,7 @@ impl IdKind {
         }
     }
 
-    /// Whether ids ascend with the document's number, so that a range of numbers is a range of ids. Hashed ones do not.
+    /// Whether ids ascend with the document's number, so that a range of numbers is a range of ids. Hashed ids do not.
     pub const fn ascends(self) -> bool {
         match self {
             Self::ObjectId | Self::Int64 => true,
@@ -50,12 +50,12 @@ impl IdKind {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Id {
     kind: IdKind,
-    /// The BSON payload, then zeros.
+    /// The BSON payload, padded with zeros.
     bytes: [u8; PAYLOAD_BYTES_MAX],
 }
 
 impl Id {
-    /// An id that no document has, to hold a place in a prepared command, where nothing else has its bytes.
+    /// An id that no document has, for a prepared command. Its bytes occur nowhere else in the command.
     pub fn placeholder(kind: IdKind) -> Self {
         match kind {
             IdKind::ObjectId => Self::object_id(ObjectId(*b"\xfe\xedplaceholde")),
@@ -69,13 +69,13 @@ impl Id {
         self.kind
     }
 
-    /// The bytes that follow type and name in a document: [`IdKind::payload_bytes`] of them.
+    /// The payload: [`IdKind::payload_bytes`] bytes that follow type and name in a document.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         &self.bytes[..self.kind.payload_bytes()]
     }
 
-    /// The value that a filter takes.
+    /// The id as a value for a filter.
     pub fn as_value(&self) -> ValueRef<'_> {
         match self.kind {
             IdKind::ObjectId => ValueRef::ObjectId(ObjectId(self.leading())),
@@ -132,7 +132,7 @@ impl fmt::Debug for Id {
 #[derive(Clone, Debug)]
 pub(crate) struct Ids {
     pub(crate) kind: IdKind,
-    /// The five bytes of an ObjectId that stand for the process that made it.
+    /// The five bytes of an ObjectId that identify the process that made it.
     process: [u8; 5],
 }
 
@@ -146,7 +146,8 @@ impl Ids {
         Self { kind, process }
     }
 
-    /// The id of document `number`. ObjectIds are unique below 2^56, integers below 2^63, texts as far as the hash.
+    /// The id of document `number`. ObjectIds are unique below 2^56, integers below 2^63; texts are unique except for
+    /// collisions of the hash.
     #[inline]
     pub(crate) fn id(&self, number: u64) -> Id {
         match self.kind {
@@ -180,7 +181,7 @@ mod tests {
 
     #[test]
     fn ids_are_unique_and_ascend_where_they_say_so() {
-        // ObjectIds count seconds up at 2^24; the placeholder stands for none of them.
+        // Every 2^24 numbers, the seconds of ObjectIds advance. No id is the placeholder.
         let edge = (1 << 24) - 500;
         for &kind in IdKind::ALL {
             let ids = Ids::new(kind, 3);

@@ -4,14 +4,14 @@ use crate::random::mix;
 use crate::text_form::text_form;
 use serde::{Deserialize, Serialize};
 
-/// Whether keys arrive in their order.
+/// Whether keys are inserted in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum KeyOrder {
     /// As from a counter or a clock: every insert goes to an index's right edge.
     #[default]
     Ascending,
-    /// A seeded permutation: inserts go all over the index.
+    /// A seeded permutation: inserts are spread over the whole index.
     Shuffled,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Permutation {
     low_bits: u32,
     low_mask: u64,
     high_mask: u64,
-    /// For the high and the low half of each round.
+    /// For the high and the low half in each round.
     keys: [[u64; 2]; ROUNDS],
 }
 
@@ -38,14 +38,14 @@ impl Permutation {
     pub(crate) fn new(size: u64, seed: u64) -> Self {
         let bits = u64::BITS - size.saturating_sub(1).leading_zeros();
         let (high_bits, low_bits) = (bits / 2, bits.div_ceil(2));
-        // Mixed before it is counted up, or the keys of near seeds would overlap.
+        // The seed is mixed before it is counted up; otherwise the keys of near seeds would overlap.
         let seed = mix(seed);
         let key = |position: usize| mix(seed.wrapping_add(position as u64 + 1));
         let keys = std::array::from_fn(|round| [key(2 * round), key(2 * round + 1)]);
         Self { size, low_bits, low_mask: (1 << low_bits) - 1, high_mask: (1 << high_bits) - 1, keys }
     }
 
-    /// Where `index` goes; beyond the permuted range it stays.
+    /// The image of `index`; numbers beyond the permuted range map to themselves.
     #[inline]
     pub(crate) fn apply(&self, index: u64) -> u64 {
         if index >= self.size {
@@ -81,7 +81,7 @@ mod tests {
             let mut numbers: Vec<_> = (0..size).map(|index| permutation.apply(index)).collect();
             numbers.sort_unstable();
             prop_assert!(numbers.into_iter().eq(0..size));
-            // Extra inserts go on ascending.
+            // Additional inserts continue in ascending order.
             prop_assert!((size..size + 9).all(|index| permutation.apply(index) == index));
         }
 
@@ -104,7 +104,7 @@ mod tests {
         let apart = numbers.windows(2).map(|pair| pair[0].abs_diff(pair[1]) as f64).sum::<f64>() / size as f64;
         assert!((apart / (size as f64 / 3.0) - 1.0).abs() < 0.01, "{apart}");
         assert!(of(&|pair| pair[0].abs_diff(pair[1]) == 1) < 12.0);
-        // As many numbers as expected (e^-1 of none, once) return to where they came from.
+        // About as many numbers as expected (one) map to themselves.
         assert!(numbers.iter().zip(0..).filter(|&(&number, index)| number == index).count() < 8);
     }
 }

@@ -1,4 +1,4 @@
-//! A shape's fields laid out as bytes: what all documents share, and the holes in between.
+//! A shape's fields laid out as bytes: a template that all documents share, with holes for the values that differ.
 //!
 //! A document is then a few copies and fills; names and constants are encoded once per dataset.
 
@@ -13,32 +13,32 @@ pub(crate) struct Field {
     pub content: Content,
 }
 
-/// What stands in a field. Everything has a fixed length, so that all documents of a dataset have one size.
+/// Content of a field. Every kind has a fixed length, so that all documents of a dataset have one size.
 pub(crate) enum Content {
-    /// The same in all documents.
+    /// A value that is equal in all documents.
     Constant(fn() -> Value),
     Int32(fn(&Position) -> i32),
     Double(fn(&Position) -> f64),
     Boolean(fn(&Position) -> bool),
     /// Milliseconds since 1970.
     DateTime(fn(&Position) -> i64),
-    /// Text of that many bytes.
+    /// Text of so many bytes.
     Text(usize),
-    /// One of these words, all of the same length.
+    /// A random word from this list; all its words have the same length.
     Word(&'static [&'static str]),
-    /// These letters and a number behind them, always of [`LABEL_DIGITS`] digits.
+    /// These letters, followed by a number of [`LABEL_DIGITS`] digits.
     Label(&'static str, fn(&Position) -> u64),
-    /// Text that takes what the document's size leaves, in equal parts if there are several.
+    /// Text that takes the rest of the document's size; several pads share it equally.
     Pad,
     Document(&'static [Field]),
     Array(&'static [Content]),
 }
 
-/// Which document it is.
+/// Identifies a document.
 pub(crate) struct Position {
-    /// In key order, from 0.
+    /// Number in key order, from 0.
     pub number: u64,
-    /// How many the dataset has been declared to have.
+    /// Declared number of documents in the dataset.
     pub documents: u64,
     pub seed: u64,
 }
@@ -60,7 +60,7 @@ enum Fill {
     DateTime(fn(&Position) -> i64),
     Word {
         words: &'static [&'static str],
-        /// The field that decides which one.
+        /// The field whose random number chooses the word.
         field: &'static str,
     },
     /// A number in decimal digits.
@@ -69,10 +69,10 @@ enum Fill {
 }
 
 impl Fill {
-    /// Bytes after compression, a text's contents aside.
+    /// Bytes of the value after compression, without a text's contents.
     fn cost(self) -> usize {
         match self {
-            // Close to the one of the document before.
+            // The id is close to that of the previous document.
             Self::Id => COPY_COST + 3,
             Self::Int32(_) | Self::Boolean(_) | Self::Word { .. } => 2,
             Self::Digits(_) => 4,
@@ -89,23 +89,23 @@ struct Hole {
     fill: Fill,
 }
 
-/// A document with holes.
+/// A document template with holes.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
-    /// A whole document; what stands in the holes is of no account.
+    /// A whole document; the bytes in the holes are overwritten.
     template: Vec<u8>,
     /// In ascending order.
     holes: Vec<Hole>,
 }
 
-/// Digits of a label: more than any dataset has documents.
+/// Digits of a label: enough for any number of documents.
 const LABEL_DIGITS: usize = 16;
 
-/// Random text is made in blocks that stay in the first-level cache.
+/// Random text is made in blocks that fit into the first-level cache.
 const BLOCK_BYTES: usize = 256;
 
 impl Layout {
-    /// The smallest document: its size in bytes, and among how many pads the rest is shared.
+    /// The smallest document: its size in bytes, and its number of pads.
     pub(crate) fn least(fields: &[Field], id: IdKind) -> (usize, usize) {
         let mut pads = 0;
         let layout = Self::encode(fields, id, &mut || {
@@ -115,13 +115,13 @@ impl Layout {
         (layout.template.len(), pads)
     }
 
-    /// A document whose pads together have `pad_bytes`.
+    /// A layout whose pads have `pad_bytes` together.
     pub(crate) fn new(fields: &[Field], id: IdKind, pad_bytes: usize, compressible: Compressible) -> Self {
         let (_, pads) = Self::least(fields, id);
         let mut taken = 0;
         let mut layout = Self::encode(fields, id, &mut || {
             taken += 1;
-            // Earlier ones take a byte more where the parts cannot be equal.
+            // If the pads cannot be equal, earlier ones are a byte longer.
             (pad_bytes + pads - taken) / pads
         });
         layout.shorten_random_texts(compressible);
@@ -139,7 +139,7 @@ impl Layout {
         Self { template, holes }
     }
 
-    /// Behind its random part a text keeps the template's zeros.
+    /// Shortens the random part of texts; the template's zeros remain after it.
     fn shorten_random_texts(&mut self, compressible: Compressible) {
         let is_text = |hole: &Hole| matches!(hole.fill, Fill::RandomText);
         let texts: Vec<_> = self.holes.iter().filter(|hole| is_text(hole)).map(|hole| hole.length).collect();
@@ -149,17 +149,17 @@ impl Layout {
         }
     }
 
-    /// What all but the texts' contents takes after compression beside other such documents, in bytes.
+    /// Size of a document after compression beside similar documents, without the contents of texts, in bytes.
     fn structure_cost(&self) -> usize {
         let ends = std::iter::once(0).chain(self.holes.iter().map(|hole| hole.at + hole.length));
         let starts = self.holes.iter().map(|hole| hole.at).chain(std::iter::once(self.template.len()));
-        // Names and constants were in the document before.
+        // Names and constants repeat the previous document.
         let shared: usize = ends.zip(starts).map(|(end, start)| (start - end).div_ceil(COPIED_BYTES) * COPY_COST).sum();
         let values: usize = self.holes.iter().map(|hole| hole.fill.cost()).sum();
         shared + values
     }
 
-    /// Bytes of every document.
+    /// Size of every document, in bytes.
     pub(crate) fn document_bytes(&self) -> usize {
         self.template.len()
     }
@@ -193,10 +193,10 @@ impl Layout {
     }
 }
 
-/// The names of an array's elements; no shape has longer arrays.
+/// The names of an array's elements; no shape has a longer array.
 const INDEXES: [&str; 10] = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
-/// Walks a shape's fields.
+/// Encodes a shape's fields.
 struct Encoder<'b> {
     writer: Writer<'b>,
     holes: Vec<Hole>,
@@ -263,11 +263,11 @@ impl Encoder<'_> {
 
     fn text(&mut self, name: &str, length: usize) {
         self.writer.append(name, &"0".repeat(length));
-        // The string's closing zero.
+        // One byte after it: the string's terminating zero.
         self.hole(length, 1, Fill::RandomText);
     }
 
-    /// The last `length` bytes before the last `behind` differ from document to document.
+    /// Marks the last `length` bytes before the last `behind` bytes as different in each document.
     fn hole(&mut self, length: usize, behind: usize, fill: Fill) {
         let at = self.writer.len_bytes() - behind - length;
         self.holes.push(Hole { at, length, fill });

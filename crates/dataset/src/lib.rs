@@ -1,9 +1,9 @@
 //! Seeded documents and key distributions for benchmarks.
 //!
-//! A [`Dataset`] is an endless row of documents: a shape's fields ([`SHAPES`]), laid out once and then copied with only
-//! the parts filled in that differ. A [`KeyStream`] says which of them to touch next.
+//! A [`Dataset`] is an endless sequence of documents. A shape's fields ([`SHAPES`]) are laid out once and then copied;
+//! only the parts that differ are filled in. A [`KeyStream`] chooses the next document to access.
 //!
-//! **Invariant:** pure. The same seed gives the same bytes and the same keys on every machine and in every version.
+//! **Invariant:** the same seed gives the same bytes and the same keys on every machine and in every version.
 #![forbid(unsafe_code)]
 
 mod compressible;

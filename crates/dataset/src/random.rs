@@ -1,9 +1,9 @@
-//! Random numbers that depend on nothing but the seed and what they are for.
+//! Random numbers that depend only on the seed and their purpose.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, SeedableRng};
 
-/// The golden ratio's bits: consecutive multiples lie far apart.
+/// The golden ratio's bits, whose consecutive multiples lie far apart.
 const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Spreads every bit over all others; a bijection.
@@ -20,7 +20,7 @@ pub(crate) fn mix(bits: u64) -> u64 {
 pub(crate) struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// The stream of what belongs to the whole dataset.
+    /// The stream for values that belong to the whole dataset.
     pub(crate) fn of_dataset(seed: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
@@ -31,9 +31,9 @@ impl Random {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed ^ number.wrapping_mul(STRIDE)))
     }
 
-    /// One of several independent streams of keys.
+    /// An independent stream of keys.
     pub(crate) fn of_keys(seed: u64, stream: u64) -> Self {
-        // Mixed twice: stream 1 of seed 0 must not be a document's stream, nor stream 0 of some near seed.
+        // Mixed twice, so that stream 1 of seed 0 is neither a document's stream nor stream 0 of a near seed.
         Self(Xoshiro256PlusPlus::seed_from_u64(mix(mix(seed.wrapping_add(STRIDE)).wrapping_add(stream))))
     }
 
@@ -43,15 +43,17 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// In 0..1, a multiple of 2^-53.
+    /// A number in 0..1, a multiple of 2^-53.
     #[inline]
     pub(crate) fn fraction(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// In 0..`end`. No number is likelier than another by more than `end` / 2^64.
+    /// A number in 0..`end`. Compared with each other, the probabilities of two numbers differ by at most a share of
+    /// `end` / 2^64.
     ///
-    /// `rand`'s own ranges are exactly even, but their algorithm changed between versions, and with it every key.
+    /// `rand`'s own ranges are exactly even, but their algorithm changed between versions, which would change every
+    /// key.
     #[inline]
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(end)) >> 64) as u64

@@ -1,14 +1,14 @@
-//! Choices that people write as words: in scenario files, on the command line, in reports.
+//! Enums that people write as words: in scenario files, on the command line, in reports.
 
-/// Gives a plain enum one word per variant, and from that `ALL`, `name`, `Display`, `FromStr` and the string that
-/// serde reads and writes.
+/// Gives a plain enum one word per variant, and derives from that `ALL`, `name`, `Display`, `FromStr` and the string
+/// that serde reads and writes.
 macro_rules! text_form {
     ($type:ident, $what:literal, [$($variant:ident => $name:literal),+ $(,)?]) => {
         impl $type {
-            /// All of them.
+            /// All variants.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The word for it.
+            /// The variant's word.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)+

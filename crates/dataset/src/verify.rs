@@ -1,18 +1,18 @@
-//! Whether a stored document is the one that was generated.
+//! Compares a stored document with the generated one.
 
 use crate::dataset::Dataset;
 use bunko_bson::{DocumentRef, ValueRef, extended_json, order};
 
-/// Longer values are cut in messages.
+/// Most characters of a value in messages.
 const SHOWN_CHARACTERS_MAX: usize = 60;
 /// Characters shown before the first that differs.
 const SHOWN_BEFORE: usize = 10;
 
 impl Dataset {
-    /// Compares a stored document with the `index`-th inserted one, field by field and type by type; fields of the
-    /// outermost level that `except` names may hold anything, be absent or be new.
+    /// Compares a stored document with the `index`-th inserted one, field by field and type by type. Top-level fields
+    /// that `except` names may have any value, be missing or be new.
     /// # Errors
-    /// Says in words which document and field differs, and how.
+    /// A sentence that says which document and field differs, and how.
     pub fn verify(&self, index: u64, found: DocumentRef<'_>, except: &[&str]) -> Result<(), String> {
         let mut expected = Vec::with_capacity(self.document_bytes());
         self.write(index, &mut expected);
@@ -74,7 +74,7 @@ fn compare_texts(path: &str, expected: &str, found: &str) -> Result<(), String> 
     Err(format!("field '{path}'{length} differs from character {same} on: {found}, expected {expected}"))
 }
 
-/// Extended JSON, cut.
+/// Extended JSON, shortened.
 fn shown(value: ValueRef<'_>) -> String {
     let text = extended_json::to_relaxed(value);
     match text.char_indices().nth(SHOWN_CHARACTERS_MAX) {
@@ -83,7 +83,7 @@ fn shown(value: ValueRef<'_>) -> String {
     }
 }
 
-/// Part of a text in quotes, from a character on.
+/// Part of a text in quotes, beginning at a character.
 fn excerpt(text: &str, start: usize) -> String {
     let part: String = text.chars().skip(start).take(SHOWN_CHARACTERS_MAX).collect();
     let before = if start > 0 { "..." } else { "" };

@@ -1,12 +1,12 @@
-//! Runs the scripts in `tests/scripts`: what seeds mean, pinned. A change of an answer makes figures of different
+//! Runs the scripts in `tests/scripts`, which pin the results of seeds. A changed answer makes figures of different
 //! versions incomparable.
 //!
-//! Each line of input is `option: value`; what is absent has the value of [`Options::new`].
+//! Each line of input is `option: value`; missing options have the values of [`Options::new`].
 //! Directive `documents`: the first `show` documents in the order of insertion, with their size.
 //! Directive `ids`: their `_id`s alone.
 //! Directive `keys`: the first `show` keys of a stream.
-//! Directive `verify`: a generated document in which `set: {...}` replaces or adds fields and `unset: name` removes one,
-//! compared with itself as generated.
+//! Directive `verify`: a generated document in which `set: {...}` replaces or adds fields and `unset: name` removes
+//! one, compared with the original.
 
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_dataset::{Compressible, Dataset, DatasetOptions, Distribution, KeyOrder, KeyStream};

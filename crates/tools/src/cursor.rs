@@ -9,19 +9,19 @@ use bunko_client::{ClientError, check_reply};
 /// Batches that are asked for before they are needed: while one is copied, the server fills the other. A request for
 /// a batch is a hundred bytes, so sending it never waits for the reply that is under way.
 const AHEAD: usize = 2;
-/// How large batches are meant to be, in bytes. Larger ones leave the processor's caches on their way and gain nothing.
+/// Target size of a batch, in bytes. Larger ones leave the processor's caches on their way and gain nothing.
 const BATCH_BYTES: u64 = 1024 * 1024;
-/// How large documents are taken for before the first has come, in bytes.
+/// Assumed length of a document before the first has arrived, in bytes.
 pub(crate) const DOCUMENT_BYTES_GUESSED: u64 = 1024;
 /// Most documents that a batch asks for, however small they are.
 const BATCH_DOCUMENTS_MAX: u64 = 100_000;
 
-/// What came with one batch.
+/// Size of one batch and place of its last document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Copied {
     /// Documents in the batch.
     pub documents: usize,
-    /// Where the last of them begins in the buffer.
+    /// Offset of the last document in the buffer.
     pub last_offset: usize,
 }
 
@@ -30,7 +30,8 @@ pub(crate) struct Cursor<'l> {
     link: &'l mut dyn Link,
     progress: &'l Progress,
     database: &'l str,
-    /// Of the cursor's namespace, which for listings is no collection's name; empty before the first reply.
+    /// Collection part of the cursor's namespace. For listings it is not a collection's name; empty before the first
+    /// reply.
     collection: String,
     /// 0 once the server has nothing more, or before the first reply.
     id: i64,
@@ -40,7 +41,7 @@ pub(crate) struct Cursor<'l> {
 impl<'l> Cursor<'l> {
     /// Sends a command that makes a cursor (`find`, `aggregate`, `listCollections`), its batch size included.
     /// # Errors
-    /// What happened to the connection.
+    /// The error of the connection.
     pub fn open(
         link: &'l mut dyn Link,
         progress: &'l Progress,
@@ -53,7 +54,7 @@ impl<'l> Cursor<'l> {
 
     /// Appends the next batch to `out`; `None` at the end.
     /// # Errors
-    /// What the server says, or what happened to the connection; `out` may then hold documents of a broken batch.
+    /// The server's error, or the connection's; `out` may then hold documents of a broken batch.
     pub fn next(&mut self, out: &mut Vec<u8>) -> Result<Option<Copied>, ClientError> {
         if self.link.in_flight() == 0 {
             return Ok(None);
@@ -77,9 +78,9 @@ impl<'l> Cursor<'l> {
         Ok(Some(copied))
     }
 
-    /// Gives the cursor up before its end.
+    /// Closes the cursor before its end.
     /// # Errors
-    /// What happened to the connection.
+    /// The error of the connection.
     pub fn close(mut self) -> Result<(), ClientError> {
         self.drain()?;
         if self.id != 0 {
@@ -90,7 +91,7 @@ impl<'l> Cursor<'l> {
         Ok(())
     }
 
-    /// Replies to batches that were asked for behind the end: the server does not know the cursor any more.
+    /// Receives replies to batches that were asked for beyond the end: the server does not know the cursor any more.
     fn drain(&mut self) -> Result<(), ClientError> {
         while self.link.in_flight() > 0 {
             self.link.receive()?;
@@ -109,18 +110,18 @@ impl<'l> Cursor<'l> {
         Ok(())
     }
 
-    /// Follows the documents' size: servers count batches in documents.
+    /// Adjusts the batch size to the length of documents, because servers count batches in documents.
     fn adapt(&mut self, documents: u64, bytes: u64) {
         self.batch_documents = batch_documents(bytes.checked_div(documents).unwrap_or(DOCUMENT_BYTES_GUESSED));
     }
 }
 
-/// How many documents of that length make a batch.
+/// Number of documents of that length in a batch.
 pub(crate) fn batch_documents(document_bytes: u64) -> u64 {
     (BATCH_BYTES / document_bytes.max(1)).clamp(1, BATCH_DOCUMENTS_MAX)
 }
 
-/// All documents of a cursor that is known to be short.
+/// Reads all documents of a cursor that is known to be short.
 /// # Errors
 /// As [`Cursor::next`].
 pub(crate) fn collect(
@@ -159,15 +160,16 @@ fn read_cursor(reply: DocumentRef<'_>) -> Option<(i64, &str, ArrayRef<'_>)> {
     Some((id?, namespace?, batch?))
 }
 
-/// Copies the documents of an array one behind the other; `None` where an element is none, or a length does not fit.
+/// Copies the documents of an array one after another; `None` if an element is not a document, or a length does not
+/// fit.
 ///
 /// The elements are walked here and not by the array's iterator, which ends early at malformed bytes: documents would
-/// be missing from the dump, and nobody would know.
+/// be missing from the dump without an error.
 fn append_documents(batch: ArrayRef<'_>, out: &mut Vec<u8>) -> Option<Copied> {
     let encoded = batch.as_document().as_bytes();
     let mut rest = encoded.get(4..encoded.len() - 1)?;
     let mut copied = Copied { documents: 0, last_offset: out.len() };
-    // Exactly: a large document should not leave twice its room behind in a buffer that is used for long.
+    // Exact, because a large document should not leave twice its size reserved in a long-lived buffer.
     out.reserve_exact(rest.len());
     while let Some((&kind, behind)) = rest.split_first() {
         let name_bytes = behind.iter().position(|&byte| byte == 0)?;

@@ -1,41 +1,41 @@
-//! Why a dump or a restore ended early.
+//! Reasons why a dump or a restore ended early.
 
 use bunko_client::ClientError;
 use std::path::PathBuf;
 use std::{fmt, io};
 
-/// Whether somebody asked for the end: threads look at it between units of work.
+/// Set when the user interrupts the run. Threads check it between units of work.
 pub type Interrupted = std::sync::Arc<std::sync::atomic::AtomicBool>;
 
-/// What stopped a run.
+/// Reason why a run stopped.
 #[derive(Debug)]
 pub enum ToolError {
-    /// A flag, or two flags together, make no sense; names them.
+    /// A flag, or a combination of flags, makes no sense; the text names them.
     Usage(String),
     /// A file could not be read or written.
     File {
-        /// Which; `-` is standard input or output.
+        /// The file; `-` is standard input or output.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// What was read is not a dump, or is damaged.
+    /// The input is not a dump, or is damaged.
     Damaged {
-        /// Which file; `-` is standard input.
+        /// The file; `-` is standard input.
         path: PathBuf,
-        /// Where in it, in bytes of the uncompressed stream.
+        /// Place of the damage, in bytes of the uncompressed stream.
         offset_bytes: u64,
-        /// What was found.
+        /// Description of the damage.
         found: String,
     },
-    /// The server, while working on a namespace.
+    /// The server or the connection failed.
     Server {
         /// `database.collection`, or a database, or nothing.
         namespace: String,
-        /// What it said, or what happened to the connection.
+        /// The server's error, or the connection's.
         cause: Box<ClientError>,
     },
-    /// It was told to stop; what was done can be resumed.
+    /// The user interrupted the run; finished work can be resumed.
     Interrupted,
     /// Anything else, in one sentence.
     Failed(String),
@@ -46,13 +46,13 @@ pub(crate) const UNAUTHORIZED: i32 = 13;
 /// MongoDB's `OutOfDiskSpace`.
 pub(crate) const OUT_OF_DISK_SPACE: i32 = 14031;
 
-/// Whether a disk has no room left, or its user may not have more of it.
+/// Whether a disk is full, or the user's quota is exhausted.
 pub(crate) fn is_full(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 impl ToolError {
-    /// What the server said while working on `namespace`, or what happened to the connection.
+    /// An error of the server or the connection during work on `namespace`.
     pub(crate) fn server(namespace: impl Into<String>, cause: impl Into<ClientError>) -> Self {
         Self::Server { namespace: namespace.into(), cause: Box::new(cause.into()) }
     }

@@ -1,7 +1,7 @@
 //! Dump and restore: parallel, resumable, in the classic tools' formats.
 //!
-//! **Invariant:** servers are reached only through [`Link`], so whatever speaks the protocol will do; documents travel
-//! as raw bytes from one end to the other.
+//! **Invariant:** servers are reached only through [`Link`], so any server that speaks the protocol works; documents
+//! remain raw bytes from one end to the other.
 #![forbid(unsafe_code)]
 
 mod cursor;

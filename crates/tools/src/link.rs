@@ -1,43 +1,43 @@
-//! The ways to a server.
+//! Connections to a server.
 
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_client::{ClientError, Connection, Pipeline, Uri, check_reply};
 
-/// A command on its way.
+/// A command to send.
 #[derive(Clone, Copy)]
 pub struct Command<'a> {
-    /// The database that it is for.
+    /// The database that the command is for.
     pub database: &'a str,
     /// The command without `$db`.
     pub body: DocumentRef<'a>,
-    /// The name of an array field and, one behind the other, the encoded documents that are its elements.
+    /// The name of an array field, and the encoded documents that are its elements, one after another.
     pub documents: Option<(&'a str, &'a [u8])>,
 }
 
 /// One connection: commands go out, replies come back in their order.
 pub trait Link: Send {
-    /// Sends a command without waiting for its reply. Where replies are long, one at a time.
+    /// Sends a command without waiting for its reply. Commands with long replies must be sent one at a time.
     /// # Errors
-    /// What happened to the connection.
+    /// The error of the connection.
     fn send(&mut self, command: Command<'_>) -> Result<(), ClientError>;
 
-    /// Waits for the next reply, and returns it whatever it says.
+    /// Waits for the next reply, and returns it even if it reports an error.
     /// # Errors
-    /// What happened to the connection.
+    /// The error of the connection.
     fn receive(&mut self) -> Result<DocumentRef<'_>, ClientError>;
 
     /// Commands whose replies have not been received.
     fn in_flight(&self) -> usize;
 
-    /// What reads must say in `$readPreference` for the server to serve them, whatever its role; `None` where nothing is
-    /// to be said. Whoever wants the newest data leaves it out.
+    /// The `$readPreference` that lets the server serve reads in any role; `None` if none is needed. Reads that need
+    /// the newest data leave it out.
     fn read_preference(&self) -> Option<&DocumentBuf> {
         None
     }
 
     /// Runs one command while nothing is in flight.
     /// # Errors
-    /// `Command` where the server refuses it or reports write errors; else what happened to the connection.
+    /// `Command` if the server refuses the command or reports write errors; otherwise the error of the connection.
     fn run(&mut self, database: &str, body: &DocumentBuf) -> Result<DocumentBuf, ClientError> {
         self.send(Command { database, body: body.as_ref(), documents: None })?;
         let reply = self.receive()?;
@@ -48,16 +48,16 @@ pub trait Link: Send {
 
 /// A server that links can be opened to, from any thread.
 pub trait Server: Send + Sync {
-    /// One more link.
+    /// Opens one more link.
     /// # Errors
     /// As [`Connection::connect`].
     fn connect(&self) -> Result<Box<dyn Link>, ClientError>;
 
-    /// What messages call it: `host:port`, or the data directory.
+    /// Name of the server in messages: `host:port`, or the data directory.
     fn name(&self) -> &str;
 }
 
-/// No server: for what asks none.
+/// Stands for a server in runs that need none.
 pub struct Absent;
 
 impl Server for Absent {
@@ -77,7 +77,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Finds the server once, so that a wrong address is told at once.
+    /// Connects once, so that a wrong address is reported at once.
     /// # Errors
     /// As [`Connection::connect`].
     pub fn new(uri: Uri) -> Result<Self, ClientError> {
@@ -100,7 +100,7 @@ impl Server for Remote {
 
 struct Socket {
     pipeline: Pipeline,
-    /// Of this connection and not of the server: behind an election the same address has another role.
+    /// Belongs to this connection and not to the server: after an election, the address has another role.
     read_preference: Option<DocumentBuf>,
     body: DocumentBuf,
 }

@@ -1,7 +1,7 @@
-//! Which namespaces a restore takes, and what it calls them.
+//! Chooses the namespaces of a restore, and renames them.
 //!
 //! A namespace is `database.collection`; only its first dot divides. Patterns see the whole text, so that an asterisk
-//! may stand for a dot too.
+//! may match a dot too.
 //! Source: MongoDB's documentation of `mongorestore`, `--nsInclude`, `--nsExclude`, `--nsFrom`, `--nsTo`.
 
 mod pattern;
@@ -17,7 +17,7 @@ use std::fmt;
 pub enum PatternError {
     /// A pattern without a character.
     Empty,
-    /// A backslash with nothing behind it.
+    /// A backslash at the end of the pattern.
     DanglingBackslash {
         /// The whole pattern.
         pattern: String,
@@ -31,10 +31,10 @@ pub enum PatternError {
     BadVariable {
         /// The whole pattern.
         pattern: String,
-        /// What stands between the dollar signs.
+        /// The text between the dollar signs.
         variable: String,
     },
-    /// A variable that stands twice in a `--nsFrom`.
+    /// A variable that occurs twice in a `--nsFrom`.
     RepeatedVariable {
         /// The whole pattern.
         pattern: String,
@@ -98,7 +98,7 @@ impl fmt::Display for PatternError {
 
 impl std::error::Error for PatternError {}
 
-/// Which namespaces are taken.
+/// Chooses namespaces.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     include: Vec<Parts>,
@@ -106,7 +106,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Takes what matches an `--nsInclude`, or everything where there is none, unless it matches an `--nsExclude`.
+    /// Takes namespaces that match an `--nsInclude`, or all if there is none, except those that match an `--nsExclude`.
     /// # Errors
     /// Names the pattern.
     pub fn new(include: &[String], exclude: &[String]) -> Result<Self, PatternError> {
@@ -116,7 +116,7 @@ impl Filter {
         Ok(Self { include: parse(include)?, exclude: parse(exclude)? })
     }
 
-    /// Takes in addition what `--db` and `--collection` name; neither of the two adds nothing.
+    /// Includes in addition the namespaces that `--db` and `--collection` name; adds nothing if neither is given.
     #[must_use]
     pub fn with(mut self, database: Option<&str>, collection: Option<&str>) -> Self {
         if database.is_some() || collection.is_some() {
@@ -127,13 +127,13 @@ impl Filter {
         self
     }
 
-    /// Leaves out collections of one name, in all databases.
+    /// Excludes collections of that name, in all databases.
     #[must_use]
     pub fn without_collection(self, collection: &str) -> Self {
         self.without(vec![Part::Asterisk, Part::Literal(format!(".{collection}"))])
     }
 
-    /// Leaves out collections whose names begin alike, in all databases.
+    /// Excludes collections whose names have that prefix, in all databases.
     #[must_use]
     pub fn without_prefix(self, prefix: &str) -> Self {
         self.without(vec![Part::Asterisk, Part::Literal(format!(".{prefix}")), Part::Asterisk])
@@ -144,19 +144,19 @@ impl Filter {
         self
     }
 
-    /// Whether a namespace is taken.
+    /// Whether the filter takes a namespace.
     pub fn takes(&self, namespace: &str) -> bool {
         let is_included = self.include.is_empty() || self.include.iter().any(|parts| parts.matches(namespace));
         is_included && !self.exclude.iter().any(|parts| parts.matches(namespace))
     }
 
-    /// Whether every namespace is taken.
+    /// Whether the filter takes every namespace.
     pub fn takes_everything(&self) -> bool {
         self.include.is_empty() && self.exclude.is_empty()
     }
 }
 
-/// What namespaces are called where they go.
+/// New names of namespaces.
 #[derive(Clone, Debug, Default)]
 pub struct Renames {
     pairs: Vec<Rename>,
@@ -172,12 +172,12 @@ struct Rename {
 #[derive(Clone, Debug)]
 enum Substitute {
     Literal(String),
-    /// What the wildcard of `from` with this number stood for.
+    /// The text that matched the wildcard of `from` with this number.
     Capture(usize),
 }
 
 impl Renames {
-    /// Takes the `--nsFrom` and the `--nsTo` in the order in which they were given.
+    /// Pairs each `--nsFrom` with the `--nsTo` in the same position.
     /// # Errors
     /// Names the pattern or the pair.
     pub fn new(from: &[String], to: &[String]) -> Result<Self, PatternError> {
@@ -188,7 +188,7 @@ impl Renames {
         Ok(Self { pairs })
     }
 
-    /// The new name: by the first pair that matches; without one the old name.
+    /// The new name, by the first pair that matches; the old name if none does.
     pub fn apply<'n>(&self, namespace: &'n str) -> Cow<'n, str> {
         let renamed = self.pairs.iter().find_map(|pair| pair.apply(namespace));
         renamed.map_or(Cow::Borrowed(namespace), Cow::Owned)

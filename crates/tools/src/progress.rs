@@ -1,4 +1,4 @@
-//! What a run has done, and where its time goes.
+//! Progress of a run, and where its time goes.
 
 pub mod render;
 mod reporter;
@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a thread can be busy with or wait for.
+/// Work that a thread does or waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Activity {
     /// Reading the dump's files or pipe.
     ReadSource,
-    /// Decompressing, or waiting for those who do.
+    /// Decompressing, or waiting for the threads that decompress.
     Decompress,
-    /// Compressing, or waiting for those who do.
+    /// Compressing, or waiting for the threads that compress.
     Compress,
     /// Handing bytes to the network and taking them from it.
     Network,
@@ -32,7 +32,7 @@ pub enum Activity {
 }
 
 impl Activity {
-    /// All, in the order of reports.
+    /// All activities, in the order of reports.
     pub const ALL: [Self; 7] = [
         Self::ReadSource,
         Self::Decompress,
@@ -43,7 +43,7 @@ impl Activity {
         Self::WriteTarget,
     ];
 
-    /// What JSON lines call it.
+    /// Name in JSON lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::ReadSource => "readSource",
@@ -56,7 +56,7 @@ impl Activity {
         }
     }
 
-    /// What people read.
+    /// Name in text for people.
     pub fn label(self) -> &'static str {
         match self {
             Self::ReadSource => "reading the source",
@@ -89,42 +89,42 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Books documents that are done.
+    /// Counts documents as done.
     pub fn add(&self, documents: u64, bytes: u64) {
         self.documents.fetch_add(documents, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Books documents that an earlier run has done: they count, but not for this run's pace.
+    /// Counts documents that an earlier run has done. They do not count for this run's pace.
     pub fn add_earlier(&self, documents: u64, bytes: u64) {
         self.documents_before.fetch_add(documents, Ordering::Relaxed);
         self.bytes_before.fetch_add(bytes, Ordering::Relaxed);
         self.add(documents, bytes);
     }
 
-    /// Unbooks documents that will be done once more.
+    /// Subtracts documents that will be done again.
     pub fn take_back(&self, documents: u64, bytes: u64) {
         self.documents.fetch_sub(documents, Ordering::Relaxed);
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Nothing more will come, whatever was expected.
+    /// Marks the namespace as finished, even if its counts differ from the expected ones.
     pub fn finish(&self) {
         self.finished.store(true, Ordering::Relaxed);
     }
 }
 
-/// A whole run.
+/// Progress of a whole run.
 #[derive(Debug)]
 pub struct Progress {
     started: Instant,
     namespaces: Mutex<Vec<(String, Arc<Counts>)>>,
     spent_ns: [AtomicU64; Activity::ALL.len()],
-    /// What the user is to know and was not told yet.
+    /// Sentences that the user has not been shown yet.
     notes: Mutex<Vec<String>>,
-    /// Bytes of the source that were consumed, as they stand in it (compressed).
+    /// Consumed bytes of the source, as stored (compressed).
     pub source_bytes: AtomicU64,
-    /// Bytes of the whole source; 0 where that is not known (a pipe).
+    /// Bytes of the whole source; 0 if that is not known (a pipe).
     pub source_bytes_expected: AtomicU64,
 }
 
@@ -153,7 +153,7 @@ impl Progress {
         counts
     }
 
-    /// Runs `work` and books the time that it takes.
+    /// Runs `work` and adds its time to `activity`.
     pub fn time<T>(&self, activity: Activity, work: impl FnOnce() -> T) -> T {
         let begun = Instant::now();
         let result = work();
@@ -161,22 +161,22 @@ impl Progress {
         result
     }
 
-    /// Books time.
+    /// Adds time to an activity.
     pub fn spend(&self, activity: Activity, time: Duration) {
         self.spent_ns[activity as usize].fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// Has the user told of something that is no error, in one sentence.
+    /// Adds a sentence that is shown to the user and is no error.
     pub fn note(&self, sentence: String) {
         self.notes.lock().push(sentence);
     }
 
-    /// What was noted since the last call.
+    /// Takes the notes added since the last call.
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut self.notes.lock())
     }
 
-    /// All counts as they stand.
+    /// Present values of all counts.
     pub fn snapshot(&self) -> Snapshot {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let namespaces = self.namespaces.lock();

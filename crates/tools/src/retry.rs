@@ -1,4 +1,4 @@
-//! What is tried again, and after which wait.
+//! Errors that are retried, and the waits between attempts.
 
 use crate::{Interrupted, ToolError};
 use bunko_client::ClientError;
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 const WAIT_MIN: Duration = Duration::from_millis(100);
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// Attempts in a row that bring nothing: with the waits between them, about a minute.
+/// Most attempts in a row without success: with the waits between them, about a minute.
 const ATTEMPTS_MAX: u32 = 12;
-/// How long an interruption may go unnoticed.
+/// Longest time until an interruption is noticed.
 const INTERRUPTION_POLL: Duration = Duration::from_millis(50);
 
-/// Codes of errors that pass: the server stops, changes its role, or has lost the cursor.
+/// Codes of transient errors: the server stops, changes its role, or has lost the cursor.
 /// Source: MongoDB specification "Retryable Reads", "Retryable Error"; MongoDB manual, "Error Codes".
 const TRANSIENT_CODES: &[i32] = &[
     6,     // HostUnreachable
@@ -36,7 +36,7 @@ const TRANSIENT_CODES: &[i32] = &[
     13436, // NotPrimaryOrSecondary
 ];
 
-/// Whether the same may succeed a little later.
+/// Whether another attempt may succeed a little later.
 pub(crate) fn is_transient(error: &ClientError) -> bool {
     match error {
         ClientError::Disconnected { .. } | ClientError::Unreachable { .. } | ClientError::NoSuitableServer { .. } => {
@@ -47,21 +47,21 @@ pub(crate) fn is_transient(error: &ClientError) -> bool {
     }
 }
 
-/// Waits that grow while nothing succeeds.
+/// Waits that grow with each failure in a row.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     attempts: u32,
 }
 
 impl Backoff {
-    /// Something succeeded: the next failure is a first one.
+    /// Resets the wait after a success.
     pub fn reset(&mut self) {
         self.attempts = 0;
     }
 
     /// Waits before the next attempt.
     /// # Errors
-    /// `error` itself where it does not pass, or after the last attempt; `Interrupted`.
+    /// `error` itself if it is not transient, or after the last attempt; `Interrupted`.
     pub fn wait(&mut self, namespace: &str, error: ClientError, interrupted: &Interrupted) -> Result<(), ToolError> {
         if !is_transient(&error) || self.attempts >= ATTEMPTS_MAX {
             return Err(ToolError::server(namespace, error));
@@ -79,7 +79,7 @@ impl Backoff {
 }
 
 /// # Errors
-/// `Interrupted` where somebody asked for the end.
+/// `Interrupted` if the user interrupted the run.
 pub(crate) fn check(interrupted: &Interrupted) -> Result<(), ToolError> {
     if interrupted.load(Ordering::Relaxed) { Err(ToolError::Interrupted) } else { Ok(()) }
 }

@@ -1,10 +1,10 @@
-//! Finding the flags with which a dump is restored fastest into a server: short trials with that dump itself.
+//! Finds the flags with which a dump is restored fastest into a server, by short trials with that dump.
 //!
 //! A trial restores into a database of its own, which is dropped again, and is stopped after a few seconds. One setting
-//! is varied at a time, from the defaults on: workers, then documents in a batch, then collections at a time. What is
-//! found so is tried against the defaults once more, in turns, for a single trial proves little.
+//! is varied at a time, starting from the defaults: workers, then documents in a batch, then collections at a time. The
+//! best settings and the defaults are then tried again in turns, because a single trial proves little.
 //!
-//! **Invariant:** nothing outside the trials' database is written; one that is there already is not touched.
+//! **Invariant:** nothing outside the trials' database is written, and an existing database is not touched.
 
 use crate::namespaces::Renames;
 use crate::progress::{Activity, Progress};
@@ -23,23 +23,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// The database that trials restore into. Collections in it are called as the dump's namespaces.
+/// The database that trials restore into. Its collections are named after the dump's namespaces.
 pub const DATABASE: &str = "bunko_tune";
-/// How long a trial goes on; it ends earlier where the dump does.
+/// Duration of a trial; it ends earlier if the dump does.
 const TRIAL: Duration = Duration::from_secs(3);
-/// How often it is looked whether the user wants no more.
+/// How often a trial checks for an interruption.
 const POLL: Duration = Duration::from_millis(50);
-/// What a setting must bring over the best one so far, as a factor, to take its place.
+/// Factor by which a setting must be faster than the best one so far to replace it.
 const GAIN_MIN: f64 = 1.05;
-/// A trial below it shows nothing of a restore that takes longer.
+/// Shortest trial that says anything about a longer restore.
 const BRIEF: Duration = Duration::from_secs(1);
-/// How often the best settings and the defaults are tried in turns at the end.
+/// Number of turns in which the best settings and the defaults are tried at the end.
 const CONFIRMATIONS: usize = 3;
-/// Numbers of insertion workers that are tried; `None` is what the restore finds by itself.
+/// Numbers of insertion workers that are tried; with `None`, the restore adapts their number itself.
 const WORKERS: [usize; 4] = [1, 2, 4, 8];
-/// Documents in a batch; without a number, as many as fit.
+/// Numbers of documents in a batch that are tried; with `None`, only bytes limit a batch.
 const BATCHES: [usize; 2] = [1_000, 10_000];
-/// Collections at a time.
+/// Numbers of collections at a time that are tried.
 const COLLECTIONS: [usize; 4] = [1, 2, 4, 8];
 
 /// The settings that are varied.
@@ -56,28 +56,29 @@ pub struct Settings {
 /// One trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
-    /// What was tried.
+    /// The settings that were tried.
     pub settings: Settings,
     /// Documents that the server acknowledged.
     pub documents: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// How long that took.
+    /// Duration of the trial.
     pub elapsed: Duration,
-    /// What the threads spent most time on or waited for, and its share of all their time.
+    /// The activity on which the threads spent most time, and its share of all their time.
     pub bottleneck: Option<(Activity, f64)>,
 }
 
-/// What trials came to.
+/// Result of a tuning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuning {
-    /// All, in the order in which they were made.
+    /// All trials, in the order in which they were made.
     pub trials: Vec<Trial>,
-    /// Those that the restore would have without tuning.
+    /// The settings without tuning.
     pub defaults: Settings,
-    /// The best.
+    /// The best settings.
     pub best: Settings,
-    /// How much faster they are than the defaults, as a factor: medians of trials in turns; 1 where they are the same.
+    /// Factor by which the best settings are faster than the defaults, by medians of trials in turns; 1 if they are
+    /// equal.
     pub gain: f64,
 }
 
@@ -100,7 +101,7 @@ impl Settings {
     }
 }
 
-/// The flags that say the same.
+/// Shows the settings as flags.
 impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "--numParallelCollections={}", self.parallel_collections)?;
@@ -155,10 +156,10 @@ impl fmt::Display for Tuning {
     }
 }
 
-/// Tries settings for what `options` say, and tells of each trial when it ends.
+/// Tries settings for this restore, and calls `on_trial` after each trial.
 /// # Errors
-/// `Usage` for what cannot be tried: a dump that can be read once only, documents in order, a database [`DATABASE`] that
-/// is there already; what ended a trial; `Interrupted`.
+/// `Usage` for a restore that cannot be tried: a dump that can be read only once, documents in order, an existing
+/// database [`DATABASE`]; the error of a trial; `Interrupted`.
 pub fn run(
     server: &dyn Server,
     options: &RestoreOptions,
@@ -172,7 +173,7 @@ pub fn run(
     let mut trials = Vec::new();
     let mut attempt = |settings: Settings| {
         let trial = attempt(server, &settings.apply(&for_trial(options)), interrupted);
-        // Also after a failure: nothing is to be left.
+        // Also after a failure, so that nothing is left behind.
         let dropped = link.run(DATABASE, &DocumentBuf::new().with("dropDatabase", 1_i32)).map_err(failed);
         let trial = trial?;
         dropped?;
@@ -180,14 +181,14 @@ pub fn run(
         trials.push(trial.clone());
         Ok(trial.bytes_per_second())
     };
-    // The first trial finds the dump and the server cold.
+    // The first trial does not count: the caches of dump and server are cold.
     attempt(defaults)?;
     let found = search(defaults, &mut attempt)?;
     let (best, gain) = confirm(defaults, found, &mut attempt)?;
     Ok(Tuning { trials, defaults, best, gain })
 }
 
-/// One setting after the other, each from the best so far.
+/// Varies one setting after the other, each from the best so far.
 fn search(
     defaults: Settings,
     attempt: &mut impl FnMut(Settings) -> Result<f64, ToolError>,
@@ -215,8 +216,8 @@ fn search(
     Ok(best)
 }
 
-/// The settings that were found against the defaults, in turns; the defaults unless each trial of the others is faster
-/// than all of theirs, and by enough.
+/// Tries the found settings and the defaults in turns. Returns the defaults, unless every trial of the found settings
+/// is faster than all of theirs, and the gain is large enough.
 fn confirm(
     defaults: Settings,
     found: Settings,
@@ -236,14 +237,14 @@ fn confirm(
     Ok(if is_apart && gain >= GAIN_MIN { (found, gain) } else { (defaults, 1.0) })
 }
 
-/// Of an odd number of rates.
+/// The median of an odd number of rates.
 fn median(mut rates: Vec<f64>) -> f64 {
     rates.sort_by(f64::total_cmp);
     rates.get(rates.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// What a trial leaves out: whatever is not documents, and whatever would outlast it. Users and roles would: a server
-/// merges them into those that it has.
+/// Options of a trial. It leaves out everything but documents, and everything that would outlast it: a server would
+/// merge users and roles into its own.
 fn for_trial(options: &RestoreOptions) -> RestoreOptions {
     let renames = Renames::new(&["$db$.$collection$".to_owned()], &[format!("{DATABASE}.$db$.$collection$")]);
     RestoreOptions {
@@ -260,7 +261,7 @@ fn for_trial(options: &RestoreOptions) -> RestoreOptions {
     }
 }
 
-/// Refuses what cannot be tried.
+/// Refuses restores that cannot be tried.
 fn check(options: &RestoreOptions) -> Result<(), ToolError> {
     let usage = |message: &str| Err(ToolError::Usage(message.to_owned()));
     let is_stdin = match &options.source {
@@ -277,7 +278,7 @@ fn check(options: &RestoreOptions) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Somebody else's, or left by a tuning that was killed: who can tell.
+/// Refuses an existing database: it may be the user's, or left by a tuning that was killed.
 fn refuse_existing(link: &mut dyn Link) -> Result<(), ToolError> {
     let command = DocumentBuf::new().with("listCollections", 1_i32).with("nameOnly", true);
     let reply = link.run(DATABASE, &command).map_err(failed)?;
@@ -293,7 +294,7 @@ fn failed(cause: ClientError) -> ToolError {
     ToolError::server(DATABASE, cause)
 }
 
-/// Restores until the dump or the time has come to its end.
+/// Restores until the dump ends or the time is over.
 fn attempt(server: &dyn Server, options: &RestoreOptions, interrupted: &Interrupted) -> Result<Trial, ToolError> {
     let progress = Arc::new(Progress::default());
     let stop: Interrupted = Arc::new(AtomicBool::new(false));
@@ -313,7 +314,7 @@ fn attempt(server: &dyn Server, options: &RestoreOptions, interrupted: &Interrup
                 break;
             }
         }
-        // What is acknowledged from here on does not count.
+        // Documents that are acknowledged from here on do not count.
         let snapshot = progress.snapshot();
         stop.store(true, Ordering::Relaxed);
         (restored.join().expect("a restore does not panic"), snapshot)
@@ -364,7 +365,7 @@ mod tests {
         let expected = "--numParallelCollections=4 --numInsertionWorkersPerCollection=4 --batchSize=1000";
         assert_eq!(settings.to_string(), expected);
         assert!((gain - 1.8).abs() < 1e-9, "{gain}");
-        // The defaults, 4 workers, 2 batches, 3 others than 4 collections; then both in turns.
+        // The defaults, 4 workers, 2 batches, 3 numbers of collections other than 4; then both in turns.
         assert_eq!(tried.len(), 1 + 4 + 2 + 3 + 2 * CONFIRMATIONS);
         assert!(tried[5..7].iter().all(|settings| settings.workers == NonZeroUsize::new(4)));
     }
@@ -381,7 +382,7 @@ mod tests {
         assert_eq!(confirm(defaults(), found, &mut attempt).expect("no trial fails"), (defaults(), 1.0));
     }
 
-    /// Medians that differ by half are no gain where the trials of both overlap.
+    /// Medians that differ by half are no gain if the trials of both overlap.
     #[test]
     fn a_gain_within_the_spread_is_none() {
         let mut rates = [100.0, 150.0, 160.0, 90.0, 90.0, 150.0].into_iter();

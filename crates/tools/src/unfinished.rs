@@ -1,6 +1,6 @@
-//! The mark of a dump that is not finished: the file that records how far it is.
+//! The mark of an unfinished dump: the file that records its progress.
 //!
-//! What is written so far has no such mark in itself: a file that ends behind a document looks whole.
+//! The data itself has no such mark: a file that ends after a document looks whole.
 
 use crate::ToolError;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ pub(crate) fn state_beside(archive: &Path) -> PathBuf {
     name.into()
 }
 
-/// Refuses what lies beside one of these marks.
+/// Refuses a dump that has one of these marks.
 /// # Errors
-/// `Failed` names the mark, and what can be done.
+/// `Failed` names the mark, and what to do.
 pub(crate) fn refuse<const N: usize>(dump: &Path, marks: [PathBuf; N]) -> Result<(), ToolError> {
     match marks.into_iter().find(|mark| mark.is_file()) {
         None => Ok(()),

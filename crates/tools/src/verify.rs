@@ -1,4 +1,4 @@
-//! Whether two collections hold the same documents and indexes, told by sums that do not depend on order.
+//! Compares documents and indexes of two collections by sums that do not depend on order.
 
 use crate::cursor::{Cursor, DOCUMENT_BYTES_GUESSED, batch_documents, collect};
 use crate::progress::Progress;
@@ -9,18 +9,17 @@ use bunko_client::ClientError;
 use std::fmt;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// MongoDB's `NamespaceNotFound` and `CommandNotSupportedOnView`: no indexes to list.
+/// MongoDB's `NamespaceNotFound` and `CommandNotSupportedOnView`: there are no indexes to list.
 const WITHOUT_INDEXES: [i32; 2] = [26, 166];
 
 /// A sum over documents in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DocumentSum {
-    /// How many.
+    /// Number of documents.
     pub documents: u64,
     /// Their encoded length.
     pub bytes: u64,
-    /// The wrapping sum of each document's XXH3-128. Added, not combined by exclusive or, which loses a document that
-    /// is there twice.
+    /// The wrapping sum of each document's XXH3-128. Exclusive or would not notice two copies of a document.
     pub sum: u128,
 }
 
@@ -37,12 +36,12 @@ impl DocumentSum {
         self.add_encoded(&documents.bytes);
     }
 
-    /// Adds whole documents one behind the other.
+    /// Adds whole documents one after another.
     pub fn add_encoded(&mut self, bytes: &[u8]) {
         each_document(bytes).for_each(|document| self.add(document));
     }
 
-    /// Adds what another thread has summed.
+    /// Adds the sum of another thread.
     pub fn merge(&mut self, other: &Self) {
         self.documents += other.documents;
         self.bytes += other.bytes;
@@ -50,21 +49,21 @@ impl DocumentSum {
     }
 }
 
-/// What is compared of a collection.
+/// The compared properties of a collection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CollectionSum {
-    /// Of all documents.
+    /// Sum of all documents.
     pub documents: DocumentSum,
-    /// As [`normalised`] leaves them.
+    /// The indexes in [`normalised`] form.
     pub indexes: Vec<DocumentBuf>,
 }
 
-/// One thing that is not as it should be.
+/// One difference between two collections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// `database.collection`.
     pub namespace: String,
-    /// What was expected and what was found.
+    /// The expected and the found value.
     pub text: String,
 }
 
@@ -74,9 +73,9 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Reads a collection from a server and sums it. A collection that does not exist is an empty one without indexes.
+/// Reads a collection from a server and sums it. A collection that does not exist counts as empty, without indexes.
 /// # Errors
-/// `Server` for what the server says, `Interrupted`.
+/// `Server` for an error of the server or the connection, `Interrupted`.
 pub fn checksum(
     link: &mut dyn Link,
     database: &str,
@@ -99,7 +98,7 @@ pub fn checksum(
         sum.add_encoded(&batch);
         batch.clear();
         if let Err(interruption) = retry::check(interrupted) {
-            // The connection may be broken as well; the interruption is what is told.
+            // The connection may be broken as well; the interruption is reported.
             let _ = cursor.close();
             return Err(interruption);
         }
@@ -107,9 +106,9 @@ pub fn checksum(
     Ok(CollectionSum { documents: sum, indexes: normalised(&indexes) })
 }
 
-/// As the server lists them to `collect`; none for a view or a collection that does not exist.
+/// The indexes that the server lists to `collect`; empty for a view or a collection that does not exist.
 /// # Errors
-/// What the server says, or what happened to the connection.
+/// The server's error, or the connection's.
 pub(crate) fn list_indexes(
     collection: &str,
     collect: impl FnOnce(&DocumentBuf) -> Result<Vec<DocumentBuf>, ClientError>,
@@ -121,9 +120,9 @@ pub(crate) fn list_indexes(
     }
 }
 
-/// Index definitions in a form in which equal ones have equal bytes: by name, fields in order (those of the key keep
-/// theirs), whole numbers as int, without what servers add or drop on their own (`v`, `ns`, `background`, options that
-/// are false).
+/// Index definitions in a form in which equal ones have equal bytes: sorted by name, fields in order (fields of the key
+/// keep theirs), whole numbers as int, without fields that servers add or drop themselves (`v`, `ns`, `background`,
+/// options that are false).
 pub fn normalised(indexes: &[DocumentBuf]) -> Vec<DocumentBuf> {
     let mut normal: Vec<_> = indexes.iter().map(|index| normalise(index.as_ref())).collect();
     normal.sort_by(|left, right| name(left).cmp(name(right)));
@@ -179,7 +178,7 @@ fn append_normalised(normal: &mut DocumentBuf, name: &str, value: ValueRef<'_>) 
     }
 }
 
-/// Lists what `found` has different from `expected`.
+/// Lists the differences of `found` from `expected`.
 pub fn compare(namespace: &str, expected: &CollectionSum, found: &CollectionSum) -> Vec<Difference> {
     let mut texts = compare_documents(&expected.documents, &found.documents);
     for index in &expected.indexes {

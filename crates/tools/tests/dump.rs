@@ -1,4 +1,4 @@
-//! Dumps from a server whose connections break, gone on with after interruptions, with and without an oplog.
+//! Dumps from a server whose connections break, resumed after interruptions, with and without an oplog.
 
 mod shelf;
 
@@ -22,7 +22,7 @@ const GIB: i64 = 1024 * 1024 * 1024;
 
 type Contents = BTreeMap<String, Vec<i32>>;
 
-/// `shop.large` claims a size at which it is read in ranges; `shop.small` and `blog.posts` are read in one.
+/// `shop.large` claims a size that is read in several ranges; the others are read in one.
 fn shelf(fault: Fault) -> Shelf {
     let large = Collection { size_claimed: GIB, ..Collection::numbered("shop", "large", 900, 20_000) };
     let small = Collection::numbered("shop", "small", 50, 10);
@@ -49,7 +49,7 @@ fn dump(shelf: &Shelf, options: &DumpOptions) -> Result<DumpSummary, ToolError> 
     run(shelf, options, &Arc::new(Progress::default()), &interrupted)
 }
 
-/// The `_id`s of each namespace, sorted, from an archive that holds to its format.
+/// The sorted `_id`s of each namespace, from an archive whose format is checked.
 fn read_archive(path: &Path) -> Contents {
     let file = std::fs::File::open(path).expect("the archive");
     let input = bunko_archive::compression::open(Box::new(file), NonZeroUsize::MIN).expect("a stream");
@@ -119,7 +119,7 @@ fn an_interrupted_archive_goes_on_to_the_same_contents() {
             let result = dump(&shelf(Fault::InterruptAt(at)), &options);
             assert!(matches!(result, Err(ToolError::Interrupted)), "{result:?}");
             assert!(state.exists());
-            // What a kill leaves behind what was recorded is cut off.
+            // Bytes that a kill leaves after the recorded ones are cut off.
             let mut bytes = std::fs::read(&path).expect("the archive");
             bytes.extend_from_slice(b"half a unit");
             std::fs::write(&path, bytes).expect("written");
@@ -174,7 +174,7 @@ fn going_on_needs_an_unfinished_dump_of_the_same_kind() {
     assert!(message(&again).contains("has 3 bytes, but"));
 }
 
-/// What the user is told of a dump that was to go on.
+/// Notes to the user of a dump that is resumed.
 fn told_of(options: &DumpOptions) -> Vec<String> {
     let progress = Arc::new(Progress::default());
     let again = DumpOptions { resume: Resume::Continue, ..options.clone() };
@@ -190,7 +190,7 @@ fn going_on_with_nothing_begins_anew_and_says_so() {
     let notes = told_of(&archive);
     assert!(matches!(&notes[..], [note] if note.contains("dump.archive.resume is not there: nothing to go on with")));
     assert_eq!(read_archive(&path), dumped());
-    // Killed before the plan was written: nothing of the dump is there, whatever stands at its place.
+    // Killed before the plan was written: the dump begins anew and overwrites existing output.
     for torn in ["", "{\"fingerprint\":\"f"] {
         std::fs::write(directory.path().join("dump.archive.resume"), torn).expect("written");
         let notes = told_of(&archive);
@@ -243,7 +243,7 @@ fn a_capped_collection_begins_again_while_nothing_of_it_is_written_and_fails_aft
     assert_eq!(read_archive(&path)["shop.log"].len(), 400);
     let error = dump(&with(Fault::DisconnectAt(6)), &archive_options(&path, Compression::None));
     assert!(error.expect_err("lost").to_string().contains("has to be dumped anew"));
-    // Nothing of it was recorded, so that it is read from its beginning.
+    // Nothing of the collection was recorded, so it is read from its beginning.
     let again = DumpOptions { resume: Resume::Continue, ..archive_options(&path, Compression::None) };
     dump(&with(Fault::None), &again).expect("gone on");
     assert_eq!(read_archive(&path)["shop.log"].len(), 400);
@@ -279,7 +279,7 @@ fn metadata_is_as_the_classic_tool_writes_it() {
     assert_eq!(ids(text("system.buckets.t.bson").as_bytes()).len(), 5);
     assert!(!root.join("shop/system.buckets.t.metadata.json").exists());
 
-    // The classic tool looks for the series under its own name, and for its blocks under that of the buckets.
+    // The classic tool looks for the series under its own name, and for its blocks under its buckets' name.
     let path = directory.path().join("series.archive");
     options.output = Output::Archive(ArchiveTarget::File(path.clone()));
     dump(&shelf, &options).expect("dumped");
@@ -359,7 +359,7 @@ fn the_oplog_is_dumped_from_the_newest_entry_at_the_start() {
     let message = dump(&without, &options).expect_err("no oplog").to_string();
     assert!(message.contains("keeps no oplog"), "{message}");
 
-    // Interrupted, and gone on with when the oplog has moved on: up to its end, or not at all.
+    // Interrupted, and resumed when the oplog has moved on: the dump reaches the new end, or is refused.
     let mut first = vec![Collection::numbered("shop", "large", 300, 20_000)];
     first.push(oplog(1..11));
     let first = Shelf { collections: Arc::new(first), fault: Fault::InterruptAt(2), ..Shelf::default() };

@@ -1,10 +1,10 @@
-//! The blocks of an archive.
+//! Blocks of an archive.
 
 use super::Reason;
 use crate::documents::TERMINATOR;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 
-/// Begins a block: its header. Documents follow as they are, then [`end_block`].
+/// Begins a block with its header. Encoded documents follow, then [`end_block`].
 pub fn begin_block(out: &mut Vec<u8>, database: &str, collection: &str) {
     let header = BlockHeader { database, collection, end: End::More };
     out.extend_from_slice(header.encode().as_ref().as_bytes());
@@ -15,15 +15,15 @@ pub fn end_block(out: &mut Vec<u8>) {
     out.extend_from_slice(&TERMINATOR);
 }
 
-/// Ends a namespace: no block of it follows. `crc` is over all its documents in the order of the archive
-/// ([`crate::crc64`]).
+/// Ends a namespace: no further block of it follows. `crc` is the checksum of all its documents in the order of the
+/// archive ([`crate::crc64`]).
 pub fn end_of_namespace(out: &mut Vec<u8>, database: &str, collection: &str, crc: u64) {
     let header = BlockHeader { database, collection, end: End::Last { crc } };
     out.extend_from_slice(header.encode().as_ref().as_bytes());
     out.extend_from_slice(&TERMINATOR);
 }
 
-/// What stands before a block's documents.
+/// Header before a block's documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockHeader<'a> {
     pub(super) database: &'a str,
@@ -51,7 +51,7 @@ impl<'a> BlockHeader<'a> {
             .with("CRC", crc as i64)
     }
 
-    /// Reads strictly: exactly these four fields, each of its type.
+    /// Parses strictly: exactly these four fields, with their types.
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, Reason> {
         let (mut database, mut collection, mut eof, mut crc) = (None, None, None, None);
         for field in DocumentRef::parse(bytes)? {

@@ -1,70 +1,70 @@
-//! Why an archive cannot be read on, and where.
+//! Reasons why an archive cannot be read further, and the place.
 
 use crate::LengthError;
 use bunko_bson::BsonError;
 use std::{fmt, io};
 
-/// What is wrong with an archive, and where it stands. Offsets are in bytes before compression.
+/// A defect of an archive, and its place. Offsets are in bytes before compression.
 #[derive(Debug)]
 pub struct ArchiveError {
-    /// Where the damage was found.
+    /// Offset at which the damage was found.
     pub offset: u64,
-    /// Where the damaged block (or the prelude: 0) begins.
+    /// Offset of the damaged block; 0 for the prelude.
     pub block_offset: u64,
-    /// Whose block it is, `database.collection`, where that much is known.
+    /// Namespace of the block, `database.collection`, if it is known.
     pub namespace: Option<String>,
-    /// What was found.
+    /// The defect.
     pub reason: Reason,
 }
 
-/// What is wrong with an archive.
+/// A defect of an archive.
 #[derive(Debug)]
 pub enum Reason {
-    /// Reading failed; the error of a damaged compressed stream says where in that.
+    /// Reading failed; the error of a damaged compressed stream gives the place in that stream.
     Io(io::Error),
-    /// Does not begin with the magic number.
+    /// The archive does not begin with the magic number.
     Magic {
-        /// What it begins with.
+        /// Its first four bytes.
         found: u32,
     },
     /// A version of the format other than 0.1.
     Version {
-        /// What the header says.
+        /// The version in the header.
         found: String,
     },
-    /// The archive ends where more must follow.
+    /// The archive ends too early.
     Truncated,
     /// The archive ends before the end of some namespaces.
     Unended {
-        /// One of them, `database.collection`.
+        /// First of these namespaces, `database.collection`.
         first: String,
-        /// How many.
+        /// Their number.
         count: usize,
     },
-    /// A document, or header, whose length cannot be.
+    /// A document or header with an impossible length.
     Length(LengthError),
-    /// A header longer than names can make it, in bytes.
+    /// A header longer than any names can make it.
     HeaderTooLong {
-        /// Its length.
+        /// Its length in bytes.
         length: usize,
     },
     /// The prelude is larger than 128 MiB.
     PreludeTooLong,
     /// A document that does not end with a zero byte.
     Unclosed {
-        /// What it ends with.
+        /// Its last byte.
         found: u8,
     },
     /// A header that is not BSON.
     Bson(BsonError),
-    /// A terminator where a header must stand.
+    /// A terminator in place of a header.
     MissingHeader,
-    /// Something else where the terminator must stand.
+    /// Other bytes in place of the terminator.
     MissingTerminator {
-        /// What stands there.
+        /// The found bytes.
         found: u32,
     },
-    /// A field that a header may not have.
+    /// A field that a header must not have.
     UnknownField {
         /// Its name.
         field: String,
@@ -79,31 +79,31 @@ pub enum Reason {
         /// Its name.
         field: &'static str,
     },
-    /// A field of another type.
+    /// A field of the wrong type.
     FieldType {
         /// Its name.
         field: &'static str,
-        /// The type it should have.
+        /// The required type.
         expected: &'static str,
-        /// The type it has.
+        /// The found type.
         found: &'static str,
     },
     /// A checksum before the namespace's end.
     EarlyCrc {
-        /// What the header says.
+        /// The checksum in the header.
         crc: u64,
     },
-    /// A namespace twice in the prelude.
+    /// The prelude lists a namespace twice.
     RepeatedNamespace,
-    /// A block of a namespace that the prelude does not name.
+    /// A block of a namespace that the prelude does not list.
     UnknownNamespace,
-    /// A block of a namespace that has ended.
+    /// A block of a namespace that has already ended.
     AfterEnd,
-    /// The documents are not those that were written.
+    /// The documents differ from those that were written.
     Crc {
-        /// What the namespace's end says.
+        /// The checksum at the namespace's end.
         expected: u64,
-        /// Of the documents that were read.
+        /// The checksum of the documents that were read.
         found: u64,
     },
 }

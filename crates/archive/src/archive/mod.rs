@@ -6,7 +6,7 @@
 //! and at last per namespace: header {db, collection, EOF: true, CRC: of all its documents} | FFFFFFFF
 //! ```
 //! The oplog is database "", collection "oplog". Views have an empty block and an end. The classic tool refuses unknown
-//! fields in the header of a block, and passes over those in the prelude.
+//! fields in the header of a block, and ignores them in the prelude.
 //! Source: archives that `mongodump --archive` wrote.
 
 mod block;

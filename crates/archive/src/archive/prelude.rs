@@ -1,4 +1,4 @@
-//! The prelude: who wrote the archive, and which namespaces are in it.
+//! The prelude: the archive's versions, and its namespaces.
 
 use super::Reason;
 use crate::documents::TERMINATOR;
@@ -9,25 +9,25 @@ pub const MAGIC: u32 = 0x8199_e26d;
 /// The only version of the format.
 pub const VERSION: &str = "0.1";
 
-/// What an archive begins with.
+/// First part of an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prelude {
-    /// Who wrote it.
+    /// Versions of format, server and tool.
     pub header: Header,
-    /// What is in it: a namespace that is not named here may not have a block.
+    /// The namespaces of the archive. A namespace that is not listed here must not have a block.
     pub namespaces: Vec<NamespaceEntry>,
 }
 
-/// Who wrote an archive.
+/// Versions of an archive's format and of the programs that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// How many namespaces are interleaved at once.
+    /// Number of namespaces that are interleaved at a time.
     pub concurrent_collections: i32,
-    /// Of the format: [`VERSION`].
+    /// Version of the format: [`VERSION`].
     pub version: String,
-    /// Of the server that was dumped.
+    /// Version of the server that was dumped.
     pub server_version: String,
-    /// Of the tool that wrote it.
+    /// Version of the tool that wrote the archive.
     pub tool_version: String,
 }
 
@@ -51,14 +51,14 @@ pub struct NamespaceEntry {
     pub collection: String,
     /// JSON: [`crate::metadata::Metadata`]; empty for the oplog.
     pub metadata: String,
-    /// Of all documents, as estimated when the dump began; 0 where the tool did not ask.
+    /// Size of all documents, estimated when the dump began; 0 if the tool did not ask.
     pub size_bytes: i64,
     /// `collection`, `view` or `timeseries`; empty for the oplog.
     pub kind: String,
 }
 
 impl Prelude {
-    /// The prelude as it stands in the archive, magic and terminator included.
+    /// The encoded prelude, with magic number and terminator.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_le_bytes().to_vec();
         out.extend_from_slice(self.header.encode().as_ref().as_bytes());
@@ -79,7 +79,7 @@ impl Header {
             .with("tool_version", &self.tool_version)
     }
 
-    /// Reads leniently: unknown fields are passed over, and only the version must be there.
+    /// Parses leniently: unknown fields are ignored, and only the version is required.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, Reason> {
         let document = DocumentRef::parse(bytes)?;
         let text = |name| text(document, name);
@@ -102,7 +102,7 @@ impl NamespaceEntry {
             .with("db", &self.database)
             .with("collection", &self.collection)
             .with("metadata", &self.metadata);
-        // As Go's `int`: in 32 bits where it fits.
+        // As Go's `int`: 32 bits if the number fits.
         match i32::try_from(self.size_bytes) {
             Ok(size) => document.append("size", size),
             Err(_) => document.append("size", self.size_bytes),
@@ -110,7 +110,7 @@ impl NamespaceEntry {
         document.with("type", &self.kind)
     }
 
-    /// Reads leniently: old tools wrote fewer fields, newer ones may write more.
+    /// Parses leniently: old tools wrote fewer fields, newer ones may write more.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, Reason> {
         let document = DocumentRef::parse(bytes)?;
         if document.get("collection").is_none() {

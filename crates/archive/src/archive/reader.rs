@@ -1,4 +1,4 @@
-//! Reading an archive, strictly.
+//! A strict reader of archives.
 
 use super::block::{BlockHeader, End};
 use super::prelude::{Header, MAGIC, NamespaceEntry, Prelude};
@@ -10,71 +10,72 @@ use std::collections::HashMap;
 use std::io::BufRead;
 use std::sync::Arc;
 
-/// Longest header of a block, in bytes: its two names have at most 255 each, and some tools allow longer ones.
+/// Longest header of a block, in bytes: each of its two names has at most 255 bytes, and some tools allow longer ones.
 const HEADER_BYTES_MAX: usize = 16 * 1024;
-/// Longest prelude, in bytes: it is kept in memory.
+/// Longest prelude, in bytes; it is kept in memory.
 const PRELUDE_BYTES_MAX: u64 = 128 * 1024 * 1024;
-/// A time series' documents are those of the collection behind it.
+/// Prefix of the collection behind a time series, which holds the series' documents.
 const BUCKETS_PREFIX: &str = "system.buckets.";
 
-/// The next piece of an archive.
+/// A piece of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Some documents of one namespace.
     Documents {
         /// Empty for the oplog.
         database: Arc<str>,
-        /// As in the block; for a time series, `system.buckets.` stands before its name.
+        /// The name in the block; for a time series, it begins with `system.buckets.`.
         collection: Arc<str>,
-        /// The documents; their checksum is compared at the namespace's end only.
+        /// The documents; their checksum is checked only at the namespace's end.
         documents: Documents,
     },
-    /// A namespace is complete, and its documents are those that were written.
+    /// A namespace is complete, and its documents match their checksum.
     End {
         /// Empty for the oplog.
         database: Arc<str>,
-        /// As in the block.
+        /// The name in the block.
         collection: Arc<str>,
-        /// Of all its documents.
+        /// The checksum of all its documents.
         crc: u64,
     },
 }
 
-/// Reads an archive from its begin to its end, in memory that does not depend on its size.
+/// Reads an archive from beginning to end, with memory that does not depend on its size.
 ///
-/// Plain files belong into a `BufReader` of some hundred KiB; [`crate::compression::Reader`] is buffered by itself.
+/// A plain file should be read through a `BufReader` of some hundred KiB; [`crate::compression::Reader`] has its own
+/// buffer.
 pub struct Reader<R: BufRead> {
     cutter: Cutter<R>,
     part_bytes: usize,
     namespaces: Namespaces,
-    /// The namespace whose block is being read: a position in `namespaces`.
+    /// The namespace of the current block: a position in `namespaces`.
     current: Option<usize>,
-    /// Where the block that is being read begins.
+    /// Offset of the current block.
     block_offset: u64,
     completeness: Completeness,
-    /// For headers.
+    /// Buffer for headers.
     scratch: Vec<u8>,
 }
 
-/// Which namespaces must end before the input does.
+/// The namespaces that must end before the input does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Completeness {
-    /// All of the prelude.
+    /// All namespaces of the prelude.
     Whole,
-    /// Those that have a block.
+    /// Only namespaces that have a block.
     Selection,
 }
 
 impl<R: BufRead> Reader<R> {
     /// Reads the prelude.
     /// # Errors
-    /// [`ArchiveError`] where it is damaged, or not that of an archive of version 0.1.
+    /// [`ArchiveError`] if it is damaged, or not the prelude of an archive of version 0.1.
     pub fn open(input: R) -> Result<(Prelude, Self), ArchiveError> {
         Self::begin(input, Completeness::Whole)
     }
 
-    /// [`Self::open`] for some units of an archive ([`crate::index::Index::select`]): namespaces of the prelude may be
-    /// missing altogether.
+    /// As [`Self::open`], for a selection of an archive's units ([`crate::index::Index::select`]): namespaces of the
+    /// prelude may have no blocks.
     /// # Errors
     /// As [`Self::open`].
     pub fn open_selection(input: R) -> Result<(Prelude, Self), ArchiveError> {
@@ -95,26 +96,26 @@ impl<R: BufRead> Reader<R> {
         Ok((prelude, reader))
     }
 
-    /// Hands out at most so many bytes at once, [`PART_BYTES`] if this is not called, unless a single document is longer.
+    /// Sets the most bytes in one part, unless a single document is longer. The default is [`PART_BYTES`].
     #[must_use]
     pub fn with_part_bytes(mut self, bytes: usize) -> Self {
         self.part_bytes = bytes;
         self
     }
 
-    /// How many bytes of the archive were read, before compression.
+    /// Number of bytes read so far, before compression.
     pub fn offset(&self) -> u64 {
         self.cutter.offset()
     }
 
-    /// The input, to ask it how far it is.
+    /// The input, for its progress.
     pub fn get_ref(&self) -> &R {
         self.cutter.get_ref()
     }
 
     /// The next part, its documents in `buffer`; `None` at the archive's end, when all namespaces have ended.
     /// # Errors
-    /// [`ArchiveError`] where the archive is damaged or reading fails; the reader is of no more use then.
+    /// [`ArchiveError`] if the archive is damaged or reading fails; the reader must not be used any more then.
     pub fn next(&mut self, buffer: Vec<u8>) -> Result<Option<Part>, ArchiveError> {
         let mut documents = Documents::reusing(buffer);
         loop {
@@ -159,7 +160,7 @@ impl<R: BufRead> Reader<R> {
         Ok(Prelude { header, namespaces })
     }
 
-    /// Puts the prelude's next document into `scratch` and says where it begins; `None` at the terminator.
+    /// Reads the prelude's next document into `scratch` and returns its offset; `None` at the terminator.
     fn prelude_document(&mut self) -> Result<Option<u64>, ArchiveError> {
         let offset = self.offset();
         self.scratch.clear();
@@ -171,7 +172,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Reads what stands between blocks: a header, and behind a namespace's last one the terminator.
+    /// Reads the next header, and at a namespace's end also the terminator.
     fn block(&mut self) -> Result<Begun, ArchiveError> {
         let offset = self.offset();
         self.block_offset = offset;
@@ -242,15 +243,15 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-/// What stood between blocks.
+/// Result of reading a header.
 enum Begun {
-    /// Documents follow, those of `current`.
+    /// Documents of `current` follow.
     Block,
     End(Part),
     EndOfInput,
 }
 
-/// The namespaces of the prelude, and how far each is.
+/// The namespaces of the prelude, and how far each was read.
 #[derive(Default)]
 struct Namespaces {
     states: Vec<State>,
@@ -261,7 +262,7 @@ struct Namespaces {
 struct State {
     database: Arc<str>,
     collection: Arc<str>,
-    /// Whether blocks may put `system.buckets.` before the name.
+    /// Whether blocks may prefix the name with `system.buckets.`.
     series: bool,
     crc: Crc64,
     progress: Progress,
@@ -286,7 +287,7 @@ impl Namespaces {
         Ok(())
     }
 
-    /// The namespace of a block that begins.
+    /// Finds the namespace of a block that begins.
     fn find(&mut self, database: &str, collection: &str) -> Result<usize, Reason> {
         let collections = self.by_name.get(database).ok_or(Reason::UnknownNamespace)?;
         let series = || {
@@ -302,7 +303,7 @@ impl Namespaces {
                     state.collection = collection.into();
                 }
             }
-            // A time series has one name or the other, not both in turn.
+            // The blocks of a time series all have the same name.
             Progress::Begun if &*state.collection != collection => return Err(Reason::UnknownNamespace),
             Progress::Begun => {}
             Progress::Ended => return Err(Reason::AfterEnd),

@@ -1,4 +1,4 @@
-//! Small archives: what is damaged is found, wherever it is.
+//! Tests that damage anywhere in a small archive is found.
 
 use super::*;
 use crate::crc64::checksum;
@@ -95,7 +95,7 @@ fn every_flipped_bit_is_found_or_harmless() {
             damaged[at] ^= 1 << bit;
             match read(&damaged) {
                 Err(error) => assert!(error.offset <= archive.len() as u64, "{error}"),
-                // The prelude's texts are under no checksum, and an empty block is as good as another.
+                // The prelude's texts have no checksum, and an additional empty block changes nothing.
                 Ok(read) => assert_eq!(read, whole, "byte {at}, bit {bit}"),
             }
         }

@@ -1,7 +1,7 @@
-//! The thread that reads a compressed input ahead of its consumer, and cuts it at its frames.
+//! The thread that reads a compressed input ahead of its consumer, and cuts it into frames.
 //!
-//! A frame whose lengths are known without decoding goes whole to one of several threads; all of ours do. Any other is
-//! decoded here, piece by piece, so that it may be of any length.
+//! A frame whose lengths are known without decoding is decoded by one of several threads; frames that this crate wrote
+//! are such frames. Any other frame is decoded by the thread itself, piece by piece, so that it may have any length.
 
 use super::budget::{Budget, Closed};
 use super::pool::Pool;
@@ -13,33 +13,33 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most bytes, compressed and not, between this thread and its consumer.
+/// Most bytes, compressed and decoded, between this thread and its consumer.
 pub(super) const AHEAD_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// How much of a frame of unknown length is handed on at once, in bytes.
+/// Length of a piece of a frame of unknown length, in bytes.
 const PIECE_BYTES: usize = 256 * 1024;
-/// What a piece costs beside its bytes: a stream of empty frames is not free either.
+/// Bytes charged for a piece in addition to its content, so that a stream of empty frames is limited too.
 const PIECE_OVERHEAD_BYTES: usize = 1024;
 
-/// What comes out, in the input's order.
+/// A piece of output, in the input's order.
 pub(super) enum Piece {
-    /// Decoded.
+    /// Already decoded.
     Ready(Vec<u8>),
-    /// A thread decodes it.
+    /// A thread is decoding it.
     Decoding(Receiver<io::Result<Vec<u8>>>),
-    /// The input is at its end: without this, a thread that panicked would look like it.
+    /// Marks the input's end. Without the mark, a thread that panicked would look like the end.
     End,
 }
 
-/// A piece, and what the consumer has to know of it.
+/// A piece, and its place and charge.
 pub(super) struct Ahead {
     pub(super) piece: Piece,
-    /// How many bytes of the input are behind its end.
+    /// Offset in the input after the piece.
     pub(super) input_end: u64,
-    /// To be given back to the budget.
+    /// Bytes to return to the budget.
     pub(super) charge: usize,
 }
 
-/// What this thread shares with its consumer.
+/// State that this thread shares with its consumer.
 pub(super) struct Shared {
     pub(super) budget: Budget,
     pub(super) spare: Mutex<Spare>,
@@ -55,7 +55,7 @@ impl Shared {
     }
 }
 
-/// Why there is nothing to do any more.
+/// Reason why the thread stops.
 enum Stop {
     Failed(io::Error),
     Closed,
@@ -81,13 +81,13 @@ enum Format {
     Lz4,
 }
 
-/// A whole frame for one of the threads.
+/// A whole frame for a decoding thread.
 struct Job {
     format: Format,
     frame: Vec<u8>,
     raw_bytes: usize,
     out: Vec<u8>,
-    /// Where the frame begins in the input.
+    /// Offset of the frame in the input.
     offset: u64,
 }
 
@@ -95,7 +95,7 @@ struct Job {
 pub(super) struct Splitter {
     window: Window,
     threads: NonZeroUsize,
-    /// Started when there is a frame for it: most foreign streams have none.
+    /// Started with the first frame for it: most streams of other tools have none.
     pool: Option<Pool<Job, io::Result<Vec<u8>>>>,
     pieces: Sender<io::Result<Ahead>>,
     shared: Arc<Shared>,
@@ -111,14 +111,14 @@ impl Splitter {
         Self { window, threads, pool: None, pieces, shared }
     }
 
-    /// Goes through the input to its end, the first damage, or until the consumer is gone.
+    /// Reads the input to its end or the first damage, or until the consumer is gone.
     pub(super) fn run(mut self) {
         let last = match self.frames() {
             Ok(()) => Ok(Ahead { piece: Piece::End, input_end: self.window.offset(), charge: 0 }),
             Err(Stop::Failed(error)) => Err(error),
             Err(Stop::Closed) => return,
         };
-        // A consumer that is gone misses nothing.
+        // A failure means that the consumer is gone, and needs no result.
         let _ = self.pieces.send(last);
     }
 
@@ -151,7 +151,7 @@ impl Splitter {
         }
     }
 
-    /// Hands a whole frame to a thread.
+    /// Passes a whole frame to a decoding thread.
     fn submit(&mut self, format: Format, frame_bytes: usize, raw_bytes: usize) -> Result<(), Stop> {
         let charge = frame_bytes + raw_bytes + PIECE_OVERHEAD_BYTES;
         self.shared.budget.acquire(charge)?;
@@ -176,7 +176,7 @@ impl Splitter {
         self.send(Piece::Decoding(decoding), charge)
     }
 
-    /// Decodes one frame of unknown length here.
+    /// Decodes one frame of unknown length in this thread.
     fn decode(&mut self, format: Format) -> Result<(), Stop> {
         let offset = self.window.offset();
         let (shared, pieces, window) = (&self.shared, &self.pieces, &mut self.window);
@@ -203,7 +203,7 @@ impl Splitter {
         })
     }
 
-    /// Passes over a frame that is to be skipped, whatever its length.
+    /// Skips a skippable frame of any length.
     fn skip(&mut self) -> io::Result<()> {
         let header = self.window.require(8)?.first_chunk::<8>();
         let header = header.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
@@ -227,7 +227,7 @@ impl Splitter {
     }
 }
 
-/// Decodes to the decoder's end, and hands each piece on with how far the decoder's input is.
+/// Decodes to the decoder's end, and passes each piece on with the offset of the decoder's input.
 fn in_pieces<D: Read>(
     mut decoder: D,
     input_offset: impl Fn(&D) -> u64,
@@ -246,15 +246,15 @@ fn in_pieces<D: Read>(
     }
 }
 
-/// Whether a frame has more.
+/// Whether a frame has more data.
 enum End {
     Open,
     Reached,
 }
 
-/// Fills a piece; what was decoded before an error is in it.
+/// Fills a piece. If decoding fails, the piece holds the data decoded before.
 fn fill(decoder: &mut impl Read, piece: &mut Vec<u8>) -> io::Result<End> {
-    // Zeroed room is cheap to get where it is new.
+    // Zeroed memory is cheap if it is newly allocated.
     if piece.capacity() == 0 {
         *piece = vec![0; PIECE_BYTES];
     }
@@ -275,7 +275,7 @@ fn fill(decoder: &mut impl Read, piece: &mut Vec<u8>) -> io::Result<End> {
     end
 }
 
-/// A thread's decoders, made when they are first needed.
+/// A thread's decoders, made on first use.
 #[derive(Default)]
 struct Decoder {
     gzip: Option<gzip::Decompressor>,
@@ -286,7 +286,8 @@ impl Decoder {
     fn run(&mut self, job: Job, shared: &Shared) -> io::Result<Vec<u8>> {
         let mut out = job.out;
         out.clear();
-        // Measured to be within a unit's limit; a byte more, because inflating into nothing does not end.
+        // [`gzip::measure`] and its counterparts have limited the length. One more byte, because inflating into a full
+        // buffer does not end.
         out.reserve_exact(job.raw_bytes + 1);
         let result = match job.format {
             Format::Gzip => {
@@ -313,7 +314,7 @@ fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Says in which frame of the input an error is.
+/// Adds the offset of the frame to an error.
 fn at(offset: u64, error: &io::Error) -> io::Error {
     let what = match error.kind() {
         io::ErrorKind::UnexpectedEof => "truncated".to_owned(),

@@ -1,8 +1,8 @@
-//! How many bytes may be under way between two threads.
+//! Limits the bytes in flight between two threads.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Counts bytes that are under way, and lets nobody add more beyond a limit.
+/// Counts bytes in flight, and makes threads wait before they exceed a limit.
 pub(super) struct Budget {
     limit: usize,
     state: Mutex<State>,
@@ -15,7 +15,7 @@ struct State {
     closed: bool,
 }
 
-/// Whoever takes the bytes away is gone.
+/// The thread that consumes the bytes is gone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Closed;
 
@@ -24,7 +24,7 @@ impl Budget {
         Self { limit, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Waits until there is room, or nothing else is under way: something larger than the limit travels alone.
+    /// Waits until there is room. A piece larger than the limit waits until nothing else is in flight.
     pub(super) fn acquire(&self, bytes: usize) -> Result<(), Closed> {
         let full = |state: &mut State| !state.closed && state.used > 0 && state.used + bytes > self.limit;
         let mut state = self.changed.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,8 @@
-//! Gzip members that say how long they are.
+//! Gzip members that contain their own length.
 //!
-//! A member of ours begins with an extra field `BK` of two numbers, little-endian: its length in bytes, and its content's.
-//! By them a stream is cut at its members without decoding, as bgzip's are; every other reader passes over the field.
+//! A member that this crate writes begins with an extra field `BK` of two little-endian numbers: its length in bytes,
+//! and its content's. With them a stream can be cut into members without decoding, like bgzip's; other readers ignore
+//! the field.
 //! Source: RFC 1952, section 2.3.
 
 use super::MAX_UNIT_BYTES;
@@ -9,19 +10,19 @@ use super::window::Window;
 use flate2::{Compress, Crc, Decompress, FlushCompress, FlushDecompress, Status};
 use std::io;
 
-/// Begins every member: magic, deflate, an extra field follows, no time, no hint, system unknown.
+/// First bytes of every member: magic number, deflate, an extra field follows, no time, no hint, system unknown.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 255];
-/// Our field's name.
+/// Name of the extra field.
 const SIZES: [u8; 2] = *b"BK";
 /// Header, length of all fields (2), the field's name (2) and length (2), two numbers (8).
 const HEADER_BYTES: usize = 24;
 /// Checksum and length of the content.
 const TRAILER_BYTES: usize = 8;
-/// zlib's level. Of zlib-rs on text, per thread: 119 MB/s at a ratio of 3.25; its default 6 gives 47 MB/s and 3.59, and 1
-/// gives 197 MB/s and 2.21.
+/// zlib's level. With zlib-rs on text, per thread: 119 MB/s at a ratio of 3.25; its default 6 gives 47 MB/s and 3.59,
+/// and 1 gives 197 MB/s and 2.21.
 const LEVEL: u32 = 3;
 
-/// Makes members.
+/// Writes members.
 pub(super) struct Compressor {
     deflate: Compress,
 }
@@ -37,7 +38,7 @@ impl Compressor {
         extra_header(out, SIZES, &[0; 8]);
         self.deflate.reset();
         loop {
-            // Content that does not shrink grows by a few bytes per 16 KiB.
+            // Incompressible content grows by a few bytes per 16 KiB.
             let taken = self.deflate.total_in() as usize;
             out.reserve((raw.len() - taken) / 64 + raw.len() - taken + 1024);
             if self.deflate.compress_vec(&raw[taken..], out, FlushCompress::Finish)? == Status::StreamEnd {
@@ -68,18 +69,19 @@ fn trailer(out: &mut Vec<u8>, raw: &[u8]) {
     out.extend_from_slice(&crc.amount().to_le_bytes());
 }
 
-/// What an empty member ends with: one empty block, and the trailer of nothing.
+/// Last bytes of an empty member: one empty block, and the trailer of no content.
 pub(crate) const EMPTY_END: [u8; 10] = [3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-/// What stands in an empty member before its extra field's content.
+/// Bytes of an empty member before its extra field's content.
 pub(crate) const EMPTY_BEGIN_BYTES: usize = 16;
 
-/// Appends a member without content that carries `content`, at most 65,531 bytes, in an extra field.
+/// Appends a member without content whose extra field is `content`, of at most 65,531 bytes.
 pub(crate) fn empty_member(out: &mut Vec<u8>, name: [u8; 2], content: &[u8]) {
     extra_header(out, name, content);
     out.extend_from_slice(&EMPTY_END);
 }
 
-/// The length in bytes of a member of ours that lies whole in the window, and its content's.
+/// Length of the window's first member and of its content, in bytes. `None` if this crate did not write the member, or
+/// it is not whole.
 pub(super) fn measure(window: &mut Window) -> io::Result<Option<(usize, usize)>> {
     let Some(header) = window.require(HEADER_BYTES)?.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
     if header[..10] != HEADER || header[10..16] != [12, 0, SIZES[0], SIZES[1], 8, 0] {
@@ -104,7 +106,7 @@ impl Decompressor {
         Self { inflate: Decompress::new(false) }
     }
 
-    /// Decodes a member that [`measure`] measured into `out`, which must have room for its content and one byte.
+    /// Decodes a member that [`measure`] accepted into `out`, which must have room for its content and one byte.
     pub(super) fn decompress(&mut self, frame: &[u8], raw_bytes: usize, out: &mut Vec<u8>) -> io::Result<()> {
         let damaged = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
         let Some((body, trailer)) = frame.get(HEADER_BYTES..).and_then(<[u8]>::split_last_chunk::<TRAILER_BYTES>)

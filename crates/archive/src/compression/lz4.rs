@@ -1,4 +1,4 @@
-//! LZ4 frames that say how long their content is.
+//! LZ4 frames that contain their content's length.
 //! Source: "LZ4 Frame Format Description" 1.6.
 
 use super::MAX_UNIT_BYTES;
@@ -6,18 +6,18 @@ use super::window::Window;
 use lz4_flex::frame::{BlockMode, BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
 use std::io::{self, BufRead, Read, Write};
 
-/// Begins a frame.
+/// First bytes of a frame.
 const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 /// Flags of the frame's descriptor.
 const BLOCK_CHECKSUMS: u8 = 0b0001_0000;
 const CONTENT_SIZE: u8 = 0b0000_1000;
 const CONTENT_CHECKSUM: u8 = 0b0000_0100;
 const DICTIONARY: u8 = 0b0000_0001;
-/// Magic, flags, block size, and the descriptor's checksum.
+/// Length of magic number, flags, block size, and the descriptor's checksum.
 const HEADER_BYTES_MIN: usize = 7;
-/// With the content's length.
+/// Length of a header with the content's length.
 const HEADER_BYTES_SIZED: usize = HEADER_BYTES_MIN + 8;
-/// In a block's length: the block is not compressed.
+/// Bit in a block's length that marks an uncompressed block.
 const UNCOMPRESSED: u32 = 0x8000_0000;
 
 /// Appends `raw` as one frame.
@@ -32,7 +32,7 @@ pub(super) fn compress(raw: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     encoder.finish().map(drop).map_err(io::Error::other)
 }
 
-/// What a frame's flags say of its layout.
+/// A frame's flags, which determine its layout.
 #[derive(Clone, Copy)]
 struct Flags(u8);
 
@@ -51,7 +51,7 @@ impl Flags {
         HEADER_BYTES_MIN + content + self.checksum_bytes(DICTIONARY)
     }
 
-    /// The part of a frame that begins with these four bytes, behind its header, and whether it is the last.
+    /// Length of the part of a frame that begins with these four bytes, after its header, and whether it is the last.
     fn part(self, prefix: [u8; 4]) -> (usize, Part) {
         match u32::from_le_bytes(prefix) {
             0 => (4 + self.checksum_bytes(CONTENT_CHECKSUM), Part::Last),
@@ -60,14 +60,14 @@ impl Flags {
     }
 }
 
-/// What follows a frame's header.
+/// A part of a frame after its header.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Block,
     Last,
 }
 
-/// The length in bytes of a frame that lies whole in the window, and its content's; `None` where only decoding tells.
+/// Length of the window's first frame and of its content, in bytes; `None` if they are unknown without decoding.
 pub(super) fn measure(window: &mut Window) -> io::Result<Option<(usize, usize)>> {
     let Some(header) = window.require(HEADER_BYTES_SIZED)?.first_chunk::<HEADER_BYTES_SIZED>() else {
         return Ok(None);
@@ -93,12 +93,12 @@ pub(super) fn measure(window: &mut Window) -> io::Result<Option<(usize, usize)>>
     Ok(None)
 }
 
-/// Decodes a frame that [`measure`] measured into `out`, which must be empty and have room for its content.
+/// Decodes a frame that [`measure`] accepted into `out`, which must be empty and have room for its content.
 pub(super) fn decompress(frame: &[u8], raw_bytes: usize, out: &mut Vec<u8>) -> io::Result<()> {
     let mut decoder = FrameDecoder::new(frame);
     loop {
         let block = decoder.fill_buf()?;
-        // Checked block by block: a small frame can hold hundreds of times its length.
+        // Checked block by block: a small frame can decode to hundreds of times its length.
         if block.is_empty() || out.len() + block.len() > raw_bytes {
             break;
         }
@@ -112,7 +112,7 @@ pub(super) fn decompress(frame: &[u8], raw_bytes: usize, out: &mut Vec<u8>) -> i
     Err(io::Error::new(io::ErrorKind::InvalidData, "a frame's content is not as long as its header says"))
 }
 
-/// One frame of unknown length, decoded as it comes.
+/// One frame of unknown length, decoded as it is read.
 pub(super) struct Stream<'w> {
     decoder: FrameDecoder<FrameBytes<'w>>,
 }
@@ -123,7 +123,7 @@ impl<'w> Stream<'w> {
         Self { decoder: FrameDecoder::new(frame) }
     }
 
-    /// How far the input is.
+    /// Offset in the input.
     pub(super) fn input_offset(&self) -> u64 {
         self.decoder.get_ref().window.offset()
     }
@@ -132,7 +132,7 @@ impl<'w> Stream<'w> {
 impl Read for Stream<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let length = self.decoder.read(into)?;
-        // The decoder takes a block without content for the frame's end.
+        // The decoder mistakes a block without content for the frame's end.
         if length == 0 && !into.is_empty() && !self.decoder.get_ref().is_at_end() {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a block without content"));
         }
@@ -140,13 +140,13 @@ impl Read for Stream<'_> {
     }
 }
 
-/// The bytes of one frame, and no more. The decoder takes an input's end for the frame's; here it is an error.
+/// The bytes of exactly one frame. The decoder would take an input's end for the frame's end; here it is an error.
 struct FrameBytes<'w> {
     window: &'w mut Window,
     flags: Flags,
-    /// How many bytes of the part at hand were not read.
+    /// Unread bytes of the current part.
     missing: usize,
-    /// What follows the part at hand.
+    /// State after the current part.
     state: Walk,
 }
 

@@ -1,5 +1,5 @@
-//! Threads that take jobs in turn; each job's result comes through a channel of its own, so that whoever submits them
-//! keeps their order.
+//! Threads that take jobs in turn. Each job's result arrives on a channel of its own, so the submitting thread can keep
+//! the order.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -7,14 +7,14 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-/// Jobs wait in a queue without a limit of its own: whoever submits bounds how many are under way.
+/// The job queue has no limit of its own: the submitting thread limits the jobs in flight.
 pub(super) struct Pool<J, D> {
     jobs: Option<Sender<(J, SyncSender<D>)>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl<J: Send + 'static, D: Send + 'static> Pool<J, D> {
-    /// Starts threads, each with a worker of its own.
+    /// Starts threads, each with its own worker.
     pub(super) fn start<W>(name: &str, threads: NonZeroUsize, worker: impl Fn() -> W) -> io::Result<Self>
     where
         W: FnMut(J) -> D + Send + 'static,
@@ -26,7 +26,7 @@ impl<J: Send + 'static, D: Send + 'static> Pool<J, D> {
                 let (queue, mut work) = (queue.clone(), worker());
                 Builder::new().name(format!("{name}-{number}")).spawn(move || {
                     while let Ok((job, done)) = next(&queue) {
-                        // Nobody waits for it any more: nobody will for the next one either, which ends the queue.
+                        // A failure means that the receiver was dropped; the queue then ends too.
                         let _ = done.send(work(job));
                     }
                 })
@@ -39,7 +39,7 @@ impl<J: Send + 'static, D: Send + 'static> Pool<J, D> {
     pub(super) fn submit(&self, job: J) -> Receiver<D> {
         let (done, result) = sync_channel(1);
         if let Some(jobs) = &self.jobs {
-            // Fails only when all workers have panicked; then the receiver fails as well.
+            // Fails only if all workers have panicked; then the receiver fails as well.
             let _ = jobs.send((job, done));
         }
         result
@@ -54,7 +54,7 @@ impl<J, D> Drop for Pool<J, D> {
     fn drop(&mut self) {
         self.jobs = None;
         for thread in self.threads.drain(..) {
-            // A worker's panic was seen by whoever waited for its result.
+            // A worker's panic was seen by the receiver of its result.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! Reading what is or is not compressed.
+//! Reads streams, compressed or not.
 
 use super::Compression;
 use super::ahead::{AHEAD_BYTES_MAX, Ahead, Piece, Shared, Splitter};
@@ -10,12 +10,12 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Detects how `input` is compressed and begins to read it.
+/// Detects the compression of `input` and begins to read it.
 ///
-/// Frames that say how long they and their contents are, as all of ours do, are decoded by `threads` threads; others by
-/// one, ahead of the consumer. At most 64 MiB are under way. Frames of different formats may follow each other.
+/// Frames that contain their own and their content's length are decoded by `threads` threads; others by one, ahead of
+/// the consumer. At most 64 MiB are in flight. Frames of different formats may follow each other.
 /// # Errors
-/// What reading the first bytes gives, and starting a thread. Damage is found while reading: `InvalidData` or
+/// The error of reading the first bytes, or of starting a thread. Damage is found while reading: `InvalidData` or
 /// `UnexpectedEof` with the compressed offset of the frame.
 pub fn open(input: Box<dyn Read + Send>, threads: NonZeroUsize) -> io::Result<Reader> {
     let mut window = Window::new(input);
@@ -27,7 +27,7 @@ pub fn open(input: Box<dyn Read + Send>, threads: NonZeroUsize) -> io::Result<Re
     Ok(Reader { compression, source, raw_bytes_read: 0 })
 }
 
-/// The bytes of a stream before it was compressed. [`BufRead`] lends them without a copy.
+/// A decoded stream. [`BufRead`] lends its bytes without a copy.
 pub struct Reader {
     compression: Compression,
     source: Source,
@@ -40,12 +40,12 @@ enum Source {
 }
 
 impl Reader {
-    /// How the stream's first frame is compressed.
+    /// Compression of the stream's first frame.
     pub fn compression(&self) -> Compression {
         self.compression
     }
 
-    /// How many bytes of the input are behind what was read so far, not counting what threads decoded ahead.
+    /// Number of input bytes up to the current position, without those that threads decoded ahead.
     pub fn compressed_bytes_read(&self) -> u64 {
         match &self.source {
             Source::Plain(window) => window.offset(),
@@ -53,7 +53,7 @@ impl Reader {
         }
     }
 
-    /// How many bytes were read so far.
+    /// Number of decoded bytes read so far.
     pub fn raw_bytes_read(&self) -> u64 {
         self.raw_bytes_read
     }
@@ -93,13 +93,13 @@ impl BufRead for Reader {
     }
 }
 
-/// The consumer's end of what other threads decode.
+/// The consumer's end of the decoding threads.
 struct Decoded {
     pieces: Receiver<io::Result<Ahead>>,
     shared: Arc<Shared>,
     piece: Vec<u8>,
     position: usize,
-    /// Where `piece` begins and ends in the input.
+    /// Offsets in the input at which `piece` begins and ends.
     input: (u64, u64),
     charge: usize,
     state: State,
@@ -108,22 +108,22 @@ struct Decoded {
 enum State {
     Open,
     AtEnd,
-    /// Stays an error, whoever asks again: what follows is not there.
+    /// Every further read fails with this error, because the following data is missing.
     Failed(io::ErrorKind, String),
 }
 
 impl Decoded {
     fn start(window: Window, threads: NonZeroUsize) -> io::Result<Self> {
         let shared = Arc::new(Shared { budget: Budget::new(AHEAD_BYTES_MAX), spare: Mutex::default() });
-        // Bounded by the budget, not by a number of pieces.
+        // The budget limits it, not a number of pieces.
         let (sender, pieces) = channel();
         let splitter = Splitter::new(window, threads, sender, shared.clone());
-        // Nobody joins it: while its input gives nothing, it cannot be told that it is no longer needed.
+        // The thread is never joined: while it waits for input, it cannot be told that it is no longer needed.
         thread::Builder::new().name("decompress-input".to_owned()).spawn(move || splitter.run())?;
         Ok(Self { pieces, shared, piece: Vec::new(), position: 0, input: (0, 0), charge: 0, state: State::Open })
     }
 
-    /// In proportion within a piece.
+    /// The position in the input, interpolated within a piece.
     fn input_bytes_read(&self) -> u64 {
         let (begin, end) = self.input;
         match self.piece.len() as u64 {
@@ -132,7 +132,7 @@ impl Decoded {
         }
     }
 
-    /// What is decoded and not used; empty at the end.
+    /// Decoded bytes that were not consumed; empty at the end.
     fn fill(&mut self) -> io::Result<&[u8]> {
         while self.position == self.piece.len() {
             match &self.state {

@@ -1,11 +1,11 @@
-//! Buffers that were used and will be again.
+//! Used buffers that will be used again.
 
-/// Most bytes that lie idle.
+/// Most bytes of idle buffers.
 const SPARE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// A buffer up to this size serves for anything smaller.
+/// A buffer up to this size serves for any smaller length.
 const SMALL_BYTES: usize = 256 * 1024;
 
-/// Buffers, which keep what they held.
+/// Idle buffers; they keep their old contents.
 #[derive(Default)]
 pub(super) struct Spare {
     buffers: Vec<Vec<u8>>,
@@ -13,8 +13,8 @@ pub(super) struct Spare {
 }
 
 impl Spare {
-    /// A buffer for so many bytes, new and without room where there is none that fits. None of more than twice the size:
-    /// those under way are counted by what they hold, so their room must not be much larger.
+    /// The largest used buffer of at most twice that size, or [`SMALL_BYTES`], or a new one without capacity. Buffers
+    /// in flight are counted by their contents, so their capacity must not be much larger.
     pub(super) fn take(&mut self, bytes: usize) -> Vec<u8> {
         let most = bytes.saturating_mul(2).max(SMALL_BYTES);
         let fitting = self.buffers.iter().enumerate().filter(|(_, buffer)| buffer.capacity() <= most);
@@ -24,7 +24,7 @@ impl Spare {
         buffer
     }
 
-    /// Keeps a buffer; where too much lies idle, older ones go.
+    /// Keeps a buffer, and frees other ones beyond the limit.
     pub(super) fn put(&mut self, buffer: Vec<u8>) {
         if buffer.capacity() == 0 || buffer.capacity() > SPARE_BYTES_MAX {
             return;

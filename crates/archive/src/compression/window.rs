@@ -1,18 +1,18 @@
-//! An input, and the part of it that was read but not used.
+//! An input, and its bytes that were read but not consumed.
 
 use std::io::{self, BufRead, Read};
 
-/// How much is read at once, in bytes: small enough to stay in a core's cache until it is used.
+/// Length of one read, in bytes: small enough to stay in a core's cache until it is used.
 const READ_BYTES: usize = 256 * 1024;
 
-/// A buffered input that can be looked into as far as a frame reaches.
+/// A buffered input that can be inspected as far as a frame reaches.
 pub(super) struct Window {
     input: Box<dyn Read + Send>,
     buffer: Vec<u8>,
-    /// What is read but not used is `buffer[start..end]`.
+    /// Bytes that were read but not consumed are `buffer[start..end]`.
     start: usize,
     end: usize,
-    /// How many bytes were used.
+    /// Number of consumed bytes.
     offset: u64,
     ended: bool,
 }
@@ -22,18 +22,18 @@ impl Window {
         Self { input, buffer: vec![0; READ_BYTES], start: 0, end: 0, offset: 0, ended: false }
     }
 
-    /// How many bytes of the input were used.
+    /// Number of consumed bytes of the input.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// What was read but not used.
+    /// Bytes that were read but not consumed.
     pub(super) fn available(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// What was read but not used: at least `bytes`, unless the input ends before. Room grows with what is there, so a
-    /// lying length costs nothing.
+    /// Bytes that were read but not consumed: at least `bytes`, unless the input ends before. The buffer grows with the
+    /// bytes that are read, so a wrong length costs nothing.
     pub(super) fn require(&mut self, bytes: usize) -> io::Result<&[u8]> {
         while self.end - self.start < bytes && !self.ended {
             self.read_more()?;
@@ -67,7 +67,7 @@ impl Window {
 
 impl Read for Window {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        // What is wanted in large pieces need not pass through the buffer.
+        // Large reads bypass the buffer.
         if self.start == self.end && into.len() >= READ_BYTES && !self.ended {
             let length = self.input.read(into)?;
             self.offset += length as u64;

@@ -1,4 +1,4 @@
-//! Writing units.
+//! Writes units.
 
 use super::pool::Pool;
 use super::spare::Spare;
@@ -11,33 +11,33 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 
 /// Longest unit, in bytes before compression.
 pub const MAX_UNIT_BYTES: usize = 32 * 1024 * 1024;
-/// Most bytes before compression that are under way, unless a single unit is longer.
+/// Most bytes before compression in flight, unless a single unit is longer.
 const PENDING_BYTES_MAX: usize = MAX_UNIT_BYTES;
-/// By which part of itself, and how many bytes besides, a unit that cannot be compressed grows at most.
+/// Limits for the growth of an incompressible unit: one part in so many, and a number of bytes.
 const INCOMPRESSIBLE_PART: usize = 128;
 const INCOMPRESSIBLE_BYTES: usize = 1024;
-/// How many units may be under way besides those that threads work on.
+/// Number of units in flight beyond those that threads work on.
 const PENDING_UNITS_AHEAD: usize = 2;
 
-/// How far a [`Writer`]'s output reaches, all of it whole units.
+/// Extent of a [`Writer`]'s output, in whole units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WrittenUpTo {
     /// Bytes in the output.
     pub out_bytes: u64,
     /// Bytes before compression.
     pub raw_bytes: u64,
-    /// Units.
+    /// Number of units.
     pub units: u64,
 }
 
 /// Compresses units on several threads, each as a frame (or gzip member) of its own, and writes them in order.
 ///
-/// At most `threads + 2` units and 32 MiB before compression are under way. The output is written by whoever calls.
+/// At most `threads + 2` units and 32 MiB before compression are in flight. The calling thread writes the output.
 pub struct Writer<W: Write + Send> {
     out: W,
     compression: Compression,
     threads: NonZeroUsize,
-    /// Started with the first unit; never without compression.
+    /// Started with the first unit; never started without compression.
     pool: Option<Pool<Job, io::Result<Job>>>,
     pending: VecDeque<Pending>,
     pending_bytes: usize,
@@ -47,20 +47,20 @@ pub struct Writer<W: Write + Send> {
     spare: Spare,
 }
 
-/// A unit for a thread, and what it made of it.
+/// A unit for a thread, and its compressed frame.
 struct Job {
     raw: Vec<u8>,
     frame: Vec<u8>,
 }
 
-/// A unit that a thread has or had.
+/// A unit that was passed to a thread.
 struct Pending {
     job: Receiver<io::Result<Job>>,
     raw_bytes: usize,
     tag: u32,
 }
 
-/// A compressed unit, and how it is counted.
+/// A compressed unit, its length before compression, and its tag.
 struct Frame<'f> {
     bytes: &'f [u8],
     raw_bytes: usize,
@@ -68,12 +68,12 @@ struct Frame<'f> {
 }
 
 impl<W: Write + Send> Writer<W> {
-    /// Begins a stream. Where `out` does not stand at its begin, the index counts from where it stands.
+    /// Begins a stream. The index counts offsets from `out`'s present position.
     pub fn new(out: W, compression: Compression, threads: NonZeroUsize) -> Self {
         Self::resume(out, compression, threads, Vec::new())
     }
 
-    /// Goes on behind `units`, which an earlier writer wrote ([`Self::units`]); `out` must stand at the end of the last.
+    /// Continues after `units`, which an earlier writer wrote ([`Self::units`]); `out` must be at the end of the last.
     /// Tags must be given again in the same order ([`Self::tag`]).
     pub fn resume(out: W, compression: Compression, threads: NonZeroUsize, units: Vec<Unit>) -> Self {
         let written = WrittenUpTo {
@@ -95,18 +95,18 @@ impl<W: Write + Send> Writer<W> {
         }
     }
 
-    /// Names a namespace in the index; its units are written with the tag that this returns. Tags count from 0.
+    /// Names a namespace in the index, and returns the tag for its units. Tags count from 0.
     pub fn tag(&mut self, database: &str, collection: &str) -> u32 {
         self.tags.push((database.to_owned(), collection.to_owned()));
         self.tags.len() as u32 - 1
     }
 
-    /// Queues one unit, which becomes one independent frame. Returns once it is queued, not once it is written; an empty
-    /// one is none. `tag` is from [`Self::tag`], or [`crate::index::NO_TAG`] for what belongs to no one namespace (the
-    /// prelude).
+    /// Queues one unit, which becomes one independent frame. Returns once it is queued, not once it is written; an
+    /// empty unit is ignored. `tag` is from [`Self::tag`], or [`crate::index::NO_TAG`] for data that belongs to no
+    /// namespace (the prelude).
     /// # Errors
-    /// `InvalidInput` above [`MAX_UNIT_BYTES`], and what compressing and writing to the output give; after an error the
-    /// writer is of no more use, and [`Self::written`] says what is whole.
+    /// `InvalidInput` above [`MAX_UNIT_BYTES`], and errors of compressing and writing. After an error the writer must
+    /// not be used any more, and [`Self::written`] tells the extent of the whole units.
     pub fn write_unit(&mut self, unit: Vec<u8>, tag: u32) -> io::Result<()> {
         let raw_bytes = unit.len();
         if raw_bytes > MAX_UNIT_BYTES {
@@ -127,7 +127,8 @@ impl<W: Write + Send> Writer<W> {
         }
         let mut frame = self.spare.take(raw_bytes);
         frame.clear();
-        // What does not shrink would let the buffer grow to twice its size; room that is not used takes no memory.
+        // Incompressible data would make the buffer grow to twice its size; reserved but unused capacity takes no
+        // memory.
         frame.reserve_exact(raw_bytes + raw_bytes / INCOMPRESSIBLE_PART + INCOMPRESSIBLE_BYTES);
         let pool = match &mut self.pool {
             Some(pool) => pool,
@@ -139,22 +140,22 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
-    /// What is in the output so far: where a resumed writer goes on, once the output is synced.
+    /// Extent of the output so far. A resumed writer continues there, once the output is synced.
     pub fn written(&self) -> WrittenUpTo {
         self.written
     }
 
-    /// The units in the output so far: what a resumed writer needs to write the whole index.
+    /// The units in the output so far, which a resumed writer needs for the whole index.
     pub fn units(&self) -> &[Unit] {
         &self.units
     }
 
-    /// The output, to sync it; whoever writes to it breaks the stream.
+    /// The output, to be synced; writing to it would break the stream.
     pub fn output(&mut self) -> &mut W {
         &mut self.out
     }
 
-    /// Waits until all queued units are in the output, and flushes it.
+    /// Waits until all queued units are written, and flushes the output.
     /// # Errors
     /// As [`Self::write_unit`].
     pub fn flush(&mut self) -> io::Result<()> {
@@ -164,7 +165,8 @@ impl<W: Write + Send> Writer<W> {
         self.out.flush()
     }
 
-    /// Writes what is queued, then the index (not for [`Compression::None`], which has no room for it), and flushes.
+    /// Writes the queued units, then the index (except for [`Compression::None`], which has no place for it), and
+    /// flushes.
     /// # Errors
     /// As [`Self::write_unit`].
     pub fn finish(mut self) -> io::Result<W> {
@@ -175,7 +177,7 @@ impl<W: Write + Send> Writer<W> {
         Ok(self.out)
     }
 
-    /// An empty buffer, one that was used before where there is one.
+    /// An empty buffer, reused if possible.
     pub fn buffer(&mut self) -> Vec<u8> {
         let like_the_last = self.units.last().map_or(0, |unit| unit.raw_bytes as usize);
         let mut buffer = self.spare.take(like_the_last);
@@ -189,7 +191,7 @@ impl<W: Write + Send> Writer<W> {
                 || self.pending_bytes + more_bytes > PENDING_BYTES_MAX)
     }
 
-    /// Writes the units that are compressed already.
+    /// Writes the units that are already compressed.
     fn write_compressed(&mut self) -> io::Result<()> {
         while let Some(first) = self.pending.front() {
             let job = match first.job.try_recv() {
@@ -209,7 +211,7 @@ impl<W: Write + Send> Writer<W> {
         self.write_job(job)
     }
 
-    /// Writes what became of the oldest unit.
+    /// Writes the compressed frame of the oldest unit.
     fn write_job(&mut self, job: Job) -> io::Result<()> {
         let Some(Pending { raw_bytes, tag, .. }) = self.pending.pop_front() else { return Ok(()) };
         self.pending_bytes -= raw_bytes;
@@ -245,7 +247,7 @@ fn start(format: Format, threads: NonZeroUsize) -> io::Result<Pool<Job, io::Resu
     })
 }
 
-/// What threads are for.
+/// A format that threads compress.
 #[derive(Clone, Copy)]
 enum Format {
     Gzip,
@@ -264,7 +266,7 @@ impl Format {
     }
 }
 
-/// A thread's compressor. Making one may fail, which its first unit tells.
+/// A thread's compressor. If it cannot be made, its first unit fails.
 enum Encoder {
     Gzip(gzip::Compressor),
     Zstd(io::Result<zstandard::Compressor>),

@@ -1,4 +1,4 @@
-//! Zstandard frames that say how long their content is.
+//! Zstandard frames that contain their content's length.
 //! Source: RFC 8878.
 
 use super::MAX_UNIT_BYTES;
@@ -6,12 +6,13 @@ use super::window::Window;
 use std::io;
 use zstd::zstd_safe::{CParameter, compress_bound, find_frame_compressed_size, get_frame_content_size};
 
-/// Longest header of a frame.
+/// Longest header of a frame, in bytes.
 const HEADER_BYTES_MAX: usize = 18;
-/// By how much more of the input a frame is looked for; looking is cheap, it goes from block to block.
+/// Bytes of input by which the search for a frame's end is extended. The search is cheap, because it skips from block
+/// to block.
 const STEP_BYTES: usize = 256 * 1024;
 
-/// Makes frames.
+/// Writes frames.
 pub(super) struct Compressor {
     context: zstd::bulk::Compressor<'static>,
 }
@@ -31,7 +32,7 @@ impl Compressor {
     }
 }
 
-/// The length in bytes of a frame that lies whole in the window, and its content's; `None` where only decoding tells.
+/// Length of the window's first frame and of its content, in bytes; `None` if they are unknown without decoding.
 pub(super) fn measure(window: &mut Window) -> io::Result<Option<(usize, usize)>> {
     let raw_bytes = match get_frame_content_size(window.require(HEADER_BYTES_MAX)?) {
         Ok(Some(bytes)) if bytes <= MAX_UNIT_BYTES as u64 => bytes as usize,
@@ -60,7 +61,7 @@ impl Decompressor {
         Ok(Self { context: zstd::bulk::Decompressor::new()? })
     }
 
-    /// Decodes a frame that [`measure`] measured into `out`, which must be empty and have room for its content.
+    /// Decodes a frame that [`measure`] accepted into `out`, which must be empty and have room for its content.
     pub(super) fn decompress(&mut self, frame: &[u8], raw_bytes: usize, out: &mut Vec<u8>) -> io::Result<()> {
         if self.context.decompress_to_buffer(frame, out)? == raw_bytes {
             return Ok(());

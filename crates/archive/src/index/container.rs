@@ -1,11 +1,11 @@
-//! How an index lies in a file.
+//! Layout of an index in a file.
 //!
 //! Its document is followed by a trailer: the document's CRC-64 (8 bytes), its length (4), and a mark (8). All numbers
 //! are little-endian.
-//! - zstd: both in a frame to be skipped, then the seek table of zstd's own seekable format in another: its entries are
-//!   the units, and as an entry without content the first of these two frames.
-//! - LZ4: both in a frame to be skipped.
-//! - gzip: both in the extra fields `BI` of empty members, cut into as many as it takes: all but the first are full.
+//! - zstd: both in a skippable frame, then the seek table of zstd's own seekable format in another. The table's entries
+//!   are the units, and an entry without content for the first of these two frames.
+//! - LZ4: both in a skippable frame.
+//! - gzip: both in the extra fields `BI` of empty members, as many as are needed: all but the first are full.
 //!
 //! Source: RFC 8878, section 3.1.2; "Zstandard Seekable Format" 0.1.0; RFC 1952, section 2.3.1.1.
 
@@ -18,26 +18,26 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// What the trailer ends with.
+/// Last bytes of the trailer.
 const MARK: [u8; 8] = *b"BUNKOIX1";
 const TRAILER_BYTES: usize = 20;
-/// Begins a frame to be skipped: one for our document, one for the seek table.
+/// First bytes of the skippable frames: one for the index's document, one for the seek table.
 const SKIP_INDEX: u32 = 0x184d_2a5d;
 const SKIP_SEEK_TABLE: u32 = 0x184d_2a5e;
-/// Magic and length of a frame to be skipped.
+/// Magic number and length of a skippable frame.
 const SKIP_HEADER_BYTES: usize = 8;
-/// Ends a seek table.
+/// Last bytes of a seek table.
 const SEEKABLE_MAGIC: u32 = 0x8f92_eab1;
-/// Number of frames, a byte of flags, the magic.
+/// Number of frames, a byte of flags, the magic number.
 const SEEK_FOOTER_BYTES: usize = 9;
-/// Each entry of a seek table has a checksum.
+/// Flag: each entry of a seek table has a checksum.
 const SEEK_CHECKSUMS: u8 = 0x80;
-/// Our extra field of gzip.
+/// Name of the index's extra field in gzip members.
 const FIELD: [u8; 2] = *b"BI";
-/// How much of the index one member carries; an extra field has room for 65,531.
+/// Bytes of the index in one member; an extra field has room for 65,531.
 const FIELD_BYTES: usize = 65_000;
 
-/// What stands behind the units.
+/// The bytes after the units.
 pub(super) fn enclose(document: &[u8], units: &[Unit], compression: Compression) -> Vec<u8> {
     let mut payload = document.to_vec();
     payload.extend_from_slice(&crc64::checksum(document).to_le_bytes());
@@ -82,7 +82,7 @@ fn seek_table(units: &[Unit], index_bytes: usize) -> Vec<u8> {
     table
 }
 
-/// The document of a file's index, where there is one.
+/// The document of a file's index, if there is one.
 pub(super) fn find(file: &File) -> io::Result<Option<Vec<u8>>> {
     let file = Tail { file, end: file.metadata()?.len() };
     let Some(last) = file.before(file.end, EMPTY_END.len())? else { return Ok(None) };
@@ -110,7 +110,7 @@ struct Tail<'f> {
 }
 
 impl Tail<'_> {
-    /// So many bytes before an offset; `None` where there are fewer.
+    /// So many bytes before an offset; `None` if the file has fewer.
     fn before(&self, offset: u64, bytes: usize) -> io::Result<Option<Vec<u8>>> {
         let Some(begin) = offset.checked_sub(bytes as u64) else { return Ok(None) };
         let mut read = vec![0; bytes];
@@ -118,7 +118,7 @@ impl Tail<'_> {
         Ok(Some(read))
     }
 
-    /// The document whose trailer ends at an offset.
+    /// The document whose trailer ends at this offset.
     fn document(&self, end: u64) -> io::Result<Option<Vec<u8>>> {
         let Some(trailer) = self.trailer(end)? else { return Ok(None) };
         let document = self.before(end - TRAILER_BYTES as u64, trailer.document_bytes)?;
@@ -136,7 +136,7 @@ impl Tail<'_> {
             let Some(piece) = self.before(end, length)? else { return Err(trailer.damaged()) };
             let begin = end - length as u64;
             missing -= length;
-            // Between two fields: the end of one member and the begin of the next.
+            // Between two fields: the end of one member and the beginning of the next.
             let between = (EMPTY_BEGIN_BYTES + EMPTY_END.len()) as u64;
             match begin.checked_sub(between) {
                 Some(before) => end = before,
@@ -159,11 +159,11 @@ impl Tail<'_> {
     }
 }
 
-/// What follows an index's document.
+/// Trailer of an index's document.
 struct Trailer {
     crc: u64,
     document_bytes: usize,
-    /// Where it ends in the file.
+    /// Offset of its end in the file.
     end: u64,
 }
 

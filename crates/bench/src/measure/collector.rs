@@ -5,7 +5,7 @@ use bunko_report::result::Interval;
 use bunko_statistics::LatencyHistogram;
 use std::collections::BTreeMap;
 
-/// What all threads' replies added up to.
+/// Totals of all threads' replies.
 #[derive(Default)]
 pub(super) struct Collector {
     seconds: BTreeMap<u64, Total>,
@@ -41,7 +41,7 @@ impl Collector {
         total.begun_anew += second.begun_anew;
     }
 
-    /// The last second that every thread has left behind, for the progress line: requests and their latencies.
+    /// The last second that any thread has reported, for the progress line: requests and their latencies.
     pub fn latest(&self) -> Option<(u64, &LatencyHistogram)> {
         self.seconds.values().next_back().map(|total| (total.requests, &total.latency))
     }
@@ -64,7 +64,7 @@ impl Collector {
         sums
     }
 
-    /// One interval per second of a run of that length; a second without a reply is an interval of zeros.
+    /// One interval per second of a run of that length. A second without replies gives an interval of zeros.
     pub fn intervals(&self, elapsed_seconds: f64) -> Vec<Interval> {
         let count = (elapsed_seconds.ceil() as u64).max(self.seconds.keys().next_back().map_or(0, |last| last + 1));
         let empty = Total::default();

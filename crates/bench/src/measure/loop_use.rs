@@ -1,4 +1,4 @@
-//! Processor time that the kernel spends on a loop device while something is measured on it.
+//! Processor time that the kernel spends on a loop device during a measurement.
 
 use bunko_host::{LoopDevice, LoopWatch};
 use bunko_report::result::LoopDeviceUse;
@@ -6,14 +6,14 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// How often kernel threads are looked at.
+/// How often kernel threads are observed.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// Looks at kernel threads until it ends.
+/// Observes kernel threads until it ends.
 pub(crate) struct LoopUse {
     device: LoopDevice,
     over: mpsc::Sender<()>,
-    /// `None` where no kernel thread can be seen, or no thread of our own be started.
+    /// `None` if no kernel thread is visible, or the observing thread cannot be started.
     watcher: Option<JoinHandle<LoopWatch>>,
 }
 

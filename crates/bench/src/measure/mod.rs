@@ -1,4 +1,4 @@
-//! One load, measured: generator, seconds, the server's side, judgement.
+//! Measures one load: generator, seconds, the server's side, judgement.
 
 mod collector;
 mod loop_use;
@@ -28,12 +28,12 @@ use std::time::{Duration, Instant};
 
 const TICK: Duration = Duration::from_secs(1);
 
-/// What is run and how it is judged.
+/// The load and its conditions.
 pub(crate) struct Task<'a> {
     pub operation: &'a OperationSettings,
     pub sessions: SessionUse,
     pub assignment: Assignment<'a>,
-    /// How many requests are made at most.
+    /// Most requests that are made.
     pub requests: Option<u64>,
     /// Requests per second over all threads; `None` in a closed loop.
     pub offered_rate: Option<f64>,
@@ -45,7 +45,7 @@ pub(crate) struct Measured {
     pub acknowledges: bool,
 }
 
-/// Runs a load that nobody measures: warm-up. Its last reply is in when this returns.
+/// Runs a load without measuring it, as warm-up. All replies have arrived when this returns.
 pub(crate) fn warm_up(load: &mut Load, task: &Task<'_>) -> Result<(), BenchError> {
     let (sender, _receiver) = mpsc::channel();
     let mut recorders = recorders(load, task, &sender)?;
@@ -73,7 +73,7 @@ pub(crate) fn measure(
             let figures = load.run(&mut recorders);
             recorders.iter_mut().for_each(Recorder::finish);
             let parts: Vec<_> = recorders.iter_mut().map(|recorder| std::mem::take(&mut recorder.parts)).collect();
-            // The last sender goes with them, which tells the collector that all seconds are in.
+            // The last sender is dropped with them, which tells the collector that all seconds have arrived.
             drop(recorders);
             figures.map(|figures| (figures, parts))
         });
@@ -115,7 +115,7 @@ impl Task<'_> {
     }
 }
 
-/// How far a run is from its end.
+/// Length of a run, for its remaining time.
 struct Progress {
     duration: Option<Duration>,
     requests: Option<u64>,
@@ -131,7 +131,7 @@ impl Progress {
     }
 }
 
-/// Takes seconds until the last thread is done; shows progress meanwhile.
+/// Collects seconds until the last thread is done; shows progress meanwhile.
 fn collect(
     receiver: &Receiver<Second>,
     progress: &Progress,
@@ -162,13 +162,13 @@ fn collect(
     }
 }
 
-/// What was and can be known of the server.
+/// Samples of the server during the load, and the probe for more.
 struct ServerSide<'p> {
     samples: Vec<ServerSample>,
     probe: &'p mut Probe,
 }
 
-/// Readings from before the load.
+/// Readings before the load.
 struct Before {
     process: Option<bunko_host::ProcessReading>,
     status: Option<crate::server::StatusReading>,
@@ -206,7 +206,7 @@ impl Before {
             (Some(now), Some(before)) => now.journal_syncs_since(before),
             _ => None,
         };
-        // Last of all that is read: it may take them 20 ms to hear that it is over.
+        // Last of all readings, because the sleepers may take 20 ms to stop.
         let pauses = sleepers.end();
         let sums = collector.sums();
         let latency = sums.latency.summary();
@@ -268,7 +268,7 @@ impl Before {
     }
 }
 
-/// The parts of a mix, each over all threads.
+/// Results of each part of a mix, over all threads.
 fn named_parts(operation: &OperationSettings, threads: &[Vec<LatencyHistogram>]) -> Vec<OperationPart> {
     let OperationSettings::Mixed(mix) = operation else { return Vec::new() };
     let part = |(place, part): (usize, &crate::operation::MixedPart)| {

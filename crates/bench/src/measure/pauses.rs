@@ -1,4 +1,4 @@
-//! How late this machine wakes those who sleep, while a load or a tool is measured.
+//! Measures how late this machine wakes sleeping threads, during a load or a tool.
 
 use bunko_host::{SleepPriority as Priority, Sleeper, Slept, usable_processors};
 use bunko_report::result::{MachinePauses, SleepPriority};
@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
 
-/// A sleeper on each processor. Asked to stop when it goes.
+/// A sleeping thread on each processor. They are stopped when it is dropped.
 pub(super) struct PauseWatch {
     stop: Arc<AtomicBool>,
     sleepers: Vec<JoinHandle<Option<Watched>>>,
 }
 
-/// What one sleeper saw.
+/// Result of one sleeper.
 struct Watched {
     priority: Priority,
     slept: Slept,
@@ -21,8 +21,8 @@ struct Watched {
 }
 
 impl PauseWatch {
-    /// Begins to watch, and returns when all sleepers sleep. A processor on which no thread can be started stays
-    /// unwatched.
+    /// Begins to watch, and returns when all sleepers sleep. A processor on which no thread can be started is not
+    /// watched.
     pub fn begin() -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (awake, all_asleep) = mpsc::channel::<()>();
@@ -39,17 +39,17 @@ impl PauseWatch {
         };
         let sleepers = usable_processors().into_iter().filter_map(watch).collect();
         drop(awake);
-        // Nobody sends anything: it ends when the last sender is gone.
+        // No message is ever sent: the wait ends when the last sender is dropped.
         let _ = all_asleep.recv();
         Self { stop, sleepers }
     }
 
-    /// What comes from now on is not of interest.
+    /// Tells the sleepers to stop; later pauses do not count.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// What was seen; `None` where nobody could watch.
+    /// The pauses that were noticed; `None` if no sleeper ran.
     pub fn end(mut self) -> Option<MachinePauses> {
         self.stop();
         let sleepers = std::mem::take(&mut self.sleepers).into_iter();

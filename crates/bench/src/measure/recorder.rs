@@ -1,4 +1,4 @@
-//! One generator thread's requests with their latencies, second by second.
+//! One generator thread's requests and their latencies, second by second.
 
 use crate::operation::{Answer, Budget, Requests};
 use bunko_client::load::{Next, Request, Then, Workload};
@@ -8,9 +8,9 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// What a thread's replies of one second added up to.
+/// Totals of a thread's replies in one second.
 pub(super) struct Second {
-    /// From 0 at the starting signal.
+    /// Counted from 0 at the starting signal.
     pub number: u64,
     pub latency: LatencyHistogram,
     pub requests: u64,
@@ -38,19 +38,19 @@ impl Second {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answered {
     Yes,
-    /// Unacknowledged writes: what is sent counts as done.
+    /// Writes are unacknowledged: a sent request counts as done.
     No,
 }
 
 pub(super) struct Recorder {
     requests: Box<dyn Requests>,
     budget: Arc<Budget>,
-    /// When the first request of all threads was due.
+    /// Due time of the first request of all threads.
     origin: Arc<OnceLock<Instant>>,
     answered: Answered,
     second: Second,
     seconds: Sender<Second>,
-    /// One for each part of a mix.
+    /// A histogram for each part of a mix.
     pub parts: Vec<LatencyHistogram>,
 }
 
@@ -74,16 +74,16 @@ impl Recorder {
         }
     }
 
-    /// Hands over the second that has begun last.
+    /// Sends the last second to the collector.
     pub fn finish(&mut self) {
         self.turn_to(u64::MAX);
     }
 
-    /// Hands over a second when another begins.
+    /// Sends a second to the collector when another one begins.
     fn turn_to(&mut self, number: u64) {
         if number != self.second.number {
             let past = std::mem::replace(&mut self.second, Second::new(number));
-            // The collector outlives the generator; were it gone, nobody would want the figures.
+            // The collector outlives the generator; an error would mean that no figures are needed.
             let _ = self.seconds.send(past);
         }
     }

@@ -1,4 +1,4 @@
-//! The server's side, once a second: `/proc` where it runs here, `serverStatus` wherever it runs.
+//! Samples the server once a second: `/proc` if it runs on this machine, `serverStatus` in any case.
 
 use crate::server::{Probe, StatusReading};
 use bunko_host::ProcessReading;
@@ -24,7 +24,7 @@ impl Over {
         self.changed.notify_all();
     }
 
-    /// Waits until then, or until the run is over: true in that case.
+    /// Waits until `time` or the end of the run; true if the run is over.
     fn wait_until(&self, time: Instant) -> bool {
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = time.saturating_duration_since(Instant::now());
@@ -43,7 +43,7 @@ pub(super) fn sample(probe: &mut Probe, over: &Over) -> Vec<ServerSample> {
         let now = Reading::take(probe);
         samples.push(now.since(&before, started, probe.data_directory()));
         before = now;
-        // A server that answers late is asked again at the next full second, not twice in a row.
+        // A server that answers late is sampled again at the next full second, not twice in a row.
         while due <= Instant::now() {
             due += PERIOD;
         }

@@ -1,4 +1,4 @@
-//! Dumping or restoring, measured: the tools' own counts, second by second, beside the server's side.
+//! Measures a dump or restore: the tools' own counts, second by second, and the server's side.
 
 use super::{Before, PauseWatch, TICK, sampler};
 use crate::observer::{Observer, Pace, Tick};
@@ -11,15 +11,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// A transfer's figures and what it returned. Documents, bytes and errors are for the caller to enter.
+/// A transfer's figures and its result. The caller adds documents, bytes and errors.
 pub(crate) struct MeasuredTransfer<T> {
     pub measurement: Measurement,
     pub returned: T,
-    /// What had been counted at the end.
+    /// The tool's counts at the end.
     pub counted: Snapshot,
 }
 
-/// Runs `work` and measures it. It counts as one request, which takes as long as it.
+/// Runs `work` and measures it. It counts as one request, whose latency is the whole time.
 pub(crate) fn measure_transfer<T: Send>(
     work: impl FnOnce(&Arc<Progress>) -> T + Send,
     probe: &mut Probe,
@@ -38,7 +38,7 @@ pub(crate) fn measure_transfer<T: Send>(
             let begun = Instant::now();
             let returned = work(progress);
             let elapsed = begun.elapsed();
-            // Dropping it ends the watch.
+            // Dropping the sender ends `watch`.
             drop(done);
             (returned, elapsed)
         });
@@ -56,7 +56,7 @@ pub(crate) fn measure_transfer<T: Send>(
         _ => None,
     };
     let pauses = sleepers.end();
-    // Sleepers are threads of this process, but not the tool's.
+    // Sleepers are threads of this process, but not of the tool.
     let tool_seconds = own.as_secs_f64() - pauses.as_ref().map_or(0.0, |pauses| pauses.cpu_seconds);
     let counted = progress.snapshot();
     close(&mut intervals, &counted, elapsed);
@@ -95,8 +95,8 @@ pub(crate) fn measure_transfer<T: Send>(
     MeasuredTransfer { measurement, returned, counted }
 }
 
-/// User and system time of all threads of this process, those that have ended included: the tool's are gone when it
-/// returns, and of those `/proc` knows the time only in ticks of 10 ms.
+/// User and system time of all threads of this process, including those that have ended. The tool's threads have ended
+/// when it returns, and `/proc` gives their time only in ticks of 10 ms.
 fn own_cpu() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
@@ -126,7 +126,7 @@ fn watch(progress: &Progress, is_done: &mpsc::Receiver<()>, observer: &mut dyn O
     }
 }
 
-/// What came after the last full second, the only request's end among it.
+/// Adds the interval after the last full second, with the end of the only request.
 fn close(intervals: &mut Vec<Interval>, counted: &Snapshot, elapsed: Duration) {
     let booked: u64 = intervals.iter().map(|interval| interval.documents).sum();
     let documents = counted.documents().saturating_sub(booked);
@@ -152,7 +152,7 @@ fn one_request(elapsed: Duration) -> LatencyHistogram {
     latency
 }
 
-/// The time of all the tool's threads by what they did, without what they did not do.
+/// The time of all the tool's threads by activity, without activities that took none.
 fn spent(counted: &Snapshot) -> Vec<ActivityTime> {
     let all = Activity::ALL.into_iter().zip(counted.spent);
     let some = all.filter(|(_, time)| !time.is_zero());

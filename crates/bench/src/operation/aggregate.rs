@@ -15,22 +15,22 @@ use std::sync::Arc;
 pub struct Aggregate {
     /// An array of stages as Extended JSON.
     pub pipeline: String,
-    /// How many documents it must return, at least.
+    /// Least number of documents that it must return.
     #[serde(default)]
     pub expect_documents: u64,
-    /// Which documents a run stands for.
+    /// The documents that the cost of a run is divided by.
     #[serde(default)]
     pub per: Per,
 }
 
-/// Which documents a pipeline's cost is divided by.
+/// The documents that a pipeline's cost is divided by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Per {
-    /// Those that it returns.
+    /// The documents that it returns.
     #[default]
     Result,
-    /// Those of the collection, which it reads.
+    /// The documents of the collection, which it reads.
     Input,
 }
 
@@ -76,7 +76,7 @@ struct AggregateRequests {
     command: DocumentBuf,
     at_least: u64,
     reads: OpenReads,
-    /// What is counted in the place of results.
+    /// Counts the collection's documents, which stand for the results; `None` to count results.
     inputs: Option<Arc<Insertions>>,
 }
 

@@ -1,4 +1,4 @@
-//! Dumping all collections.
+//! Dumps all collections.
 
 use super::transfer::check_parallel_collections;
 use super::{CompressionSetting, Effect, Form, Moves, Operation, Transfer};
@@ -10,11 +10,11 @@ use std::num::NonZeroUsize;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Dump {
-    /// How the dump is compressed.
+    /// Compression of the dump.
     pub compression: CompressionSetting,
-    /// What it consists of.
+    /// Files of the dump.
     pub form: Form,
-    /// Collections that are read at the same time, at most.
+    /// Most collections that are read at the same time.
     pub parallel_collections: NonZeroUsize,
 }
 

@@ -1,4 +1,4 @@
-//! One document by its `_id`.
+//! Finds one document by its `_id`.
 
 use super::template::Template;
 use super::{Answer, Assignment, Effect, Insertions, Moves, Operation, Requests};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Find {
-    /// Which documents are asked for.
+    /// Distribution of the documents that are read.
     pub keys: Distribution,
 }
 
@@ -55,19 +55,19 @@ impl FindRequests {
         }
     }
 
-    /// The place in the dataset of a document to ask for.
+    /// Chooses the place in the dataset of a document to read.
     pub fn choose(&mut self) -> u64 {
         self.insertions.readable(self.keys.next(self.insertions.readable_count()))
     }
 
-    /// Asks for the document at a place.
+    /// Appends a request for the document at a place.
     pub fn ask(&mut self, index: u64, request_id: i32, out: &mut Vec<u8>) {
         let command = self.command.set_id(0, &self.dataset.id(index)).command();
         FrameWriter::new(out, request_id, ReplyMode::Expected, command).finish().expect("a short command");
     }
 }
 
-/// Takes the reply to a find that must find one document.
+/// Checks the reply to a find that must return one document.
 pub(super) fn found_one(reply: Reply<'_>) -> Result<Answer, String> {
     let cursor = reply.document.get("cursor").and_then(ValueRef::as_document);
     let batch = cursor.and_then(|cursor| cursor.get("firstBatch")?.as_array());

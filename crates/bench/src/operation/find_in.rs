@@ -1,4 +1,4 @@
-//! Several documents by their `_id`s, in random order: the fetch of experiment E4.
+//! Finds several documents by their `_id`s, in random order: the fetch of experiment E4.
 
 use super::reply_cursor::OpenReads;
 use super::template::Template;
@@ -18,9 +18,9 @@ const IDS_MAX: u64 = 100_000;
 pub struct FindIn {
     /// Ids in one request.
     pub ids: u64,
-    /// Which documents are asked for.
+    /// Distribution of the documents that are read.
     pub keys: Distribution,
-    /// It is complete when this share of the collection has been asked for.
+    /// Share of the collection after which the operation is complete.
     pub share: Option<f64>,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn check_ids(ids: u64) -> Result<(), String> {
 }
 
 impl FindIn {
-    /// A request never asks for more documents than there are.
+    /// Number of ids in a request, at most the number of documents.
     fn ids(&self, documents: u64) -> u64 {
         self.ids.min(documents.max(1))
     }
@@ -90,7 +90,7 @@ impl Requests for FindInRequests {
         self.chosen.clear();
         for place in 0..self.ids {
             let mut number = self.keys.next(readable);
-            // Each document once: one that was chosen already gives way to its neighbour.
+            // Each document once: a number that was already chosen is replaced by the next one.
             while !self.chosen.insert(number) {
                 number = (number + 1) % readable;
             }

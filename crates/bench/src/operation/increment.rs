@@ -1,4 +1,4 @@
-//! `$inc` of one document found by its `_id`; the document's size does not change.
+//! `$inc` of a field of one document found by its `_id`; the document's size does not change.
 
 use super::template::Template;
 use super::{Answer, Assignment, Effect, Insertions, Operation, Requests};
@@ -13,9 +13,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Increment {
-    /// The field, a number.
+    /// The field, which holds a number.
     pub field: String,
-    /// Which documents are changed.
+    /// Distribution of the documents that are changed.
     #[serde(default)]
     pub keys: Distribution,
 }
@@ -53,7 +53,7 @@ pub(super) fn update_command(assignment: &Assignment<'_>, id: &Id, update: &Docu
         .with("$db", assignment.database)
 }
 
-/// Takes the reply to an update that must match one document.
+/// Checks the reply to an update that must match one document.
 pub(super) fn matched_one(reply: Reply<'_>) -> Result<Answer, String> {
     if reply.n == 1 {
         Ok(Answer::Done { documents: 1 })

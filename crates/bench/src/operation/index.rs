@@ -1,4 +1,4 @@
-//! Building an index on the documents that are there.
+//! Builds an index on the existing documents.
 
 use super::{Answer, Assignment, Effect, Operation, Requests};
 use bunko_bson::{ArrayBuf, DocumentBuf};
@@ -15,9 +15,9 @@ pub struct Index {
     pub keys: String,
 }
 
-/// The key pattern that `field,other:-1` stands for.
+/// Parses a key pattern such as `field,other:-1`.
 /// # Errors
-/// A field without a name, another direction than 1 and -1.
+/// A field without a name, or a direction other than 1 and -1.
 pub(crate) fn key_pattern(keys: &str) -> Result<DocumentBuf, String> {
     let mut pattern = DocumentBuf::new();
     for key in keys.split(',') {
@@ -35,7 +35,7 @@ pub(crate) fn key_pattern(keys: &str) -> Result<DocumentBuf, String> {
     Ok(pattern)
 }
 
-/// Whether an index of these keys has something to hold.
+/// Checks that the documents have all fields of these keys.
 /// # Errors
 /// As [`key_pattern`]; a field that the documents lack.
 pub(crate) fn check_keys(dataset: &Dataset, keys: &str) -> Result<(), String> {

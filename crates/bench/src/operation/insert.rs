@@ -1,4 +1,4 @@
-//! Inserts of one document or of a batch, as drivers send them: the documents beside the command.
+//! Inserts of one document or of a batch, as drivers send them: with the documents in a section of their own.
 
 use super::{Answer, Assignment, Effect, Insertions, Moves, Operation, Requests};
 use crate::database::Collections;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Documents of one insert together: under MongoDB's 48,000,000 bytes a message, and enough for any batch.
+/// Most bytes of documents in one insert: less than MongoDB's 48,000,000 bytes a message, and enough for any batch.
 const BATCH_BYTES_MAX: usize = 16 << 20;
 const BATCH_MAX: u64 = 100_000;
 
@@ -18,7 +18,7 @@ const BATCH_MAX: u64 = 100_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Insert {
-    /// Documents per insert command; fewer where they would not fit into one.
+    /// Documents per insert command; fewer if they would exceed a command's limit.
     pub batch: u64,
 }
 
@@ -54,16 +54,16 @@ pub(super) struct InsertRequests {
     dataset: Arc<Dataset>,
     insertions: Arc<Insertions>,
     collections: Collections,
-    /// One for each collection.
+    /// One command for each collection.
     commands: Vec<DocumentBuf>,
     mode: ReplyMode,
     batch: u64,
-    /// Of a batch that goes into several collections, what has not been sent.
+    /// Unsent rest of a batch that goes into several collections.
     rest: Option<Range<u64>>,
 }
 
 impl InsertRequests {
-    /// `batch` has been checked.
+    /// `batch` must have been checked.
     pub fn new(assignment: &Assignment<'_>, batch: u64) -> Self {
         let command = |collection: &String| {
             DocumentBuf::new()
@@ -85,7 +85,7 @@ impl InsertRequests {
 }
 
 impl InsertRequests {
-    /// The numbers of the next batch, all in one collection.
+    /// Takes the numbers of the next batch, all in one collection.
     fn take(&mut self) -> Option<Range<u64>> {
         let numbers = self.rest.take().or_else(|| self.insertions.take(self.batch))?;
         let batch = self.collections.split(&numbers, |number| self.insertions.index(number));
@@ -94,7 +94,7 @@ impl InsertRequests {
     }
 }
 
-/// A tag holds the first number in its upper 40 bits and how many there are in its lower 24.
+/// A tag holds the first number in its upper 40 bits and the number of documents in its lower 24.
 const COUNT_BITS: u32 = 24;
 
 impl Requests for InsertRequests {

@@ -1,4 +1,4 @@
-//! The whole dataset into an empty collection.
+//! Inserts the whole dataset into an empty collection.
 
 use super::insert::{InsertRequests, check_batch};
 use super::{Assignment, Effect, Moves, Operation, Requests};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Load {
-    /// Documents per insert command; fewer where they would not fit into one.
+    /// Documents per insert command; fewer if they would exceed a command's limit.
     pub batch: u64,
 }
 
@@ -32,7 +32,7 @@ impl Operation for Load {
         true
     }
 
-    // The insertions end it; a request may hold fewer documents than a batch.
+    // The insertions end the operation; a request may hold fewer documents than a batch.
     fn natural_requests(&self, _documents: u64, _slots: u64) -> Option<u64> {
         Some(u64::MAX)
     }

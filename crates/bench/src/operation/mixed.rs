@@ -1,4 +1,4 @@
-//! Several operations at once, each with a weight: YCSB's workloads.
+//! Several operations at once, each with a weight, as in YCSB's workloads.
 
 use super::{Answer, Assignment, Effect, Moves, Operation, OperationSettings, Requests};
 use bunko_client::{CommandError, Reply};
@@ -20,9 +20,9 @@ pub struct Mixed {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Part {
-    /// How often it is chosen, relative to the others' weights.
+    /// How often the operation is chosen, relative to the others' weights.
     pub weight: u32,
-    /// What it does.
+    /// The operation.
     pub operation: Box<OperationSettings>,
 }
 
@@ -79,11 +79,11 @@ impl Operation for Mixed {
 }
 
 struct MixedRequests {
-    /// Each with the sum of the weights up to its own.
+    /// Each part with the sum of the weights up to its own.
     parts: Vec<(u64, Box<dyn Requests>)>,
     weights: u64,
     random: Xoshiro256PlusPlus,
-    /// Part and the part's tag or step; a place here is a tag or step of the whole.
+    /// Part and its tag or step; the key in this slab is the tag or step of the mix.
     open: Slab<(usize, u64)>,
 }
 

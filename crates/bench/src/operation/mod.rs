@@ -1,4 +1,4 @@
-//! What a phase can do. An operation is one file here and one line in the table below.
+//! Operations of phases. An operation is one file here and one line in the table below.
 
 mod aggregate;
 mod dump;
@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The table: name in scenario files, settings, about.
+/// The table: name in scenario files, settings, description.
 macro_rules! operations {
     ($($variant:ident($settings:ty) = $name:literal, $about:literal;)*) => {
         /// An operation with its settings: `operation.NAME = { ... }` in a scenario.
@@ -47,7 +47,7 @@ macro_rules! operations {
             $(#[doc = $about] #[serde(rename = $name)] $variant($settings),)*
         }
 
-        /// Name and one line about every operation.
+        /// Name and description of every operation.
         pub const OPERATIONS: &[(&str, &str)] = &[$(($name, $about)),*];
 
         impl OperationSettings {
@@ -82,25 +82,25 @@ operations! {
     Mixed(mixed::Mixed) = "mixed", "several operations at once, each with a weight";
 }
 
-/// What an operation does to the collection.
+/// Effect of an operation on the collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Nothing.
+    /// It changes nothing.
     Reads,
-    /// Starts from an empty collection and fills it.
+    /// It fills an empty collection.
     Fills,
-    /// Adds documents.
+    /// It adds documents.
     Inserts,
-    /// Makes something of which there is one: with several generators the first one does.
+    /// It builds an object that exists only once. With several generators, the first one builds it.
     Builds,
-    /// Drops everything and puts it back.
+    /// It drops everything and restores it.
     Restores,
-    /// Changes these top-level fields.
+    /// It changes these top-level fields.
     Changes(Vec<String>),
 }
 
 impl Effect {
-    /// Whether a write concern decides if the server answers. It always says when something is built.
+    /// Whether a write concern decides if the server replies. Building an index always gives a reply.
     pub fn obeys_write_concern(&self) -> bool {
         !matches!(self, Self::Reads | Self::Builds)
     }
@@ -113,7 +113,7 @@ pub(crate) enum Moves {
     Parts,
 }
 
-/// An operation's settings know how to carry it out.
+/// Settings of an operation, which can run it.
 pub(crate) trait Operation {
     fn effects(&self) -> Vec<Effect>;
 
@@ -121,41 +121,41 @@ pub(crate) trait Operation {
         Moves::Parts
     }
 
-    /// After how many requests it is complete by itself; `None` where it has no end.
+    /// Number of requests after which the operation is complete; `None` if it has no end of its own.
     fn natural_requests(&self, documents: u64, slots: u64) -> Option<u64> {
         let _ = (documents, slots);
         self.transfer().map(|_| 1)
     }
 
-    /// Whether its settings make sense together with the documents.
+    /// Checks the settings against the dataset.
     fn check(&self, dataset: &Dataset) -> Result<(), String> {
         let _ = dataset;
         Ok(())
     }
 
-    /// Dumping or restoring, which is not made of the lab's own requests; of those that are none.
+    /// The transfer, if the operation dumps or restores, which is not made of the lab's own requests.
     fn transfer(&self) -> Option<Transfer<'_>> {
         None
     }
 
-    /// Whether it uses sessions of its own, so that it cannot be put into others.
+    /// Whether it uses sessions of its own, so that its requests cannot be put into other ones.
     fn has_sessions(&self) -> bool {
         false
     }
 
-    /// Whether it can do with a dataset that is spread over several collections.
+    /// Whether it supports a dataset that is spread over several collections.
     fn takes_collections(&self) -> bool {
         self.transfer().is_some()
     }
 
-    /// One thread's requests; every operation has some but those that [`Self::transfer`].
+    /// Makes one thread's requests. Only operations with a [`Self::transfer`] have none.
     fn start(&self, assignment: &Assignment<'_>) -> Result<Box<dyn Requests>, String> {
         let _ = assignment;
         Err("it is not made of single requests".to_owned())
     }
 }
 
-/// A share of the collection that completes an operation; more than 1 reads documents again.
+/// Checks a share of the collection that completes an operation. More than 1 reads documents again.
 fn check_share(share: Option<f64>) -> Result<(), String> {
     match share {
         Some(share) if !(share > 0.0 && share.is_finite()) => Err(format!("share: {share} is not above 0")),
@@ -163,14 +163,14 @@ fn check_share(share: Option<f64>) -> Result<(), String> {
     }
 }
 
-/// How many requests ask for that share of the documents, with so many in each; `None` where no share is given.
+/// Number of requests that ask for that share of the documents, with so many in each; `None` without a share.
 fn requests_for_share(share: Option<f64>, documents: u64, documents_per_request: u64) -> Option<u64> {
     let wanted = (documents as f64 * share?).ceil() as u64;
     Some(wanted.div_ceil(documents_per_request).max(1))
 }
 
-/// Refuses a field that documents of the dataset lack: what is done to it would be measured on nothing.
-/// `setting` is what names it.
+/// Refuses a field that documents of the dataset lack, because work on it would measure nothing. `setting` names the
+/// setting in the error.
 pub(crate) fn check_field(dataset: &Dataset, setting: &str, field: &str) -> Result<(), String> {
     if dataset.has_field(field) {
         return Ok(());
@@ -179,23 +179,23 @@ pub(crate) fn check_field(dataset: &Dataset, setting: &str, field: &str) -> Resu
     Err(format!("{setting}: documents of '{shape}' have no field '{field}'; they have {names}"))
 }
 
-/// What one thread works on.
+/// Data and parameters of one thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Assignment<'a> {
     pub dataset: &'a Arc<Dataset>,
     pub database: &'a str,
-    /// Of operations that know only one.
+    /// For operations that use only one collection.
     pub collection: &'a str,
     pub collections: Collections,
     pub write_concern: &'a WriteConcern,
-    /// Documents that are there and those that are being added; shared by all threads.
+    /// Documents that exist and those that are being added; shared by all threads.
     pub insertions: &'a Arc<Insertions>,
-    /// Sequential work that threads share out among them.
+    /// Numbers that threads take in turn.
     pub sequence: &'a Arc<Budget>,
-    /// Top-level fields that are no longer as the dataset has them.
+    /// Top-level fields that no longer have the dataset's values.
     pub changed: &'a BTreeSet<String>,
     pub seed: u64,
-    /// Which of the random streams is this thread's.
+    /// Number of this thread's random stream.
     pub stream: u64,
 }
 
@@ -207,12 +207,12 @@ impl Assignment<'_> {
 
 /// One thread's requests.
 pub(crate) trait Requests: Send {
-    /// Appends a request and returns its tag, or nothing when there are no more.
+    /// Appends a request and returns its tag; `None` when there are no more.
     fn next(&mut self, request_id: i32, out: &mut Vec<u8>) -> Option<u64>;
 
-    /// Takes a good reply.
+    /// Handles a successful reply.
     /// # Errors
-    /// What is wrong with it.
+    /// A description of a wrong reply.
     fn on_reply(&mut self, tag: u64, reply: Reply<'_>) -> Result<Answer, String>;
 
     /// Appends the request that an [`Answer::More`] asked for and returns its tag.
@@ -221,44 +221,44 @@ pub(crate) trait Requests: Send {
         unreachable!("only an operation that answers More is asked to follow")
     }
 
-    /// Which part of a mixed phase a tag belongs to; the first of one that is not mixed.
+    /// The part of a mix that a tag belongs to; 0 if the phase is not mixed.
     fn part(&self, tag: u64) -> usize {
         let _ = tag;
         0
     }
 
-    /// Takes note of a request that will not be answered; returns the documents that it stands for.
+    /// Notes a request that will not be answered; returns its number of documents.
     fn sent(&mut self, tag: u64) -> u64 {
         let _ = tag;
         1
     }
 
-    /// Says by which step the operation of a request begins anew that failed for a reason that passes; `None` where the
-    /// failure stands.
+    /// After a transient failure of a request, returns the step with which its operation begins anew; `None` if the
+    /// failure is final.
     fn again(&mut self, tag: u64, error: &CommandError) -> Option<u64> {
         let _ = (tag, error);
         None
     }
 
-    /// Forgets a request that failed.
+    /// Removes a request that failed.
     fn on_failure(&mut self, tag: u64) {
         let _ = tag;
     }
 }
 
-/// What a reply means.
+/// Meaning of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The operation is done.
+    /// The operation is complete.
     Done {
-        /// Documents that it stands for.
+        /// Documents to count with this reply.
         documents: u64,
     },
-    /// Another request belongs to it: `step` says which.
+    /// The operation needs another request.
     More {
-        /// Documents so far.
+        /// Documents to count with this reply.
         documents: u64,
-        /// Given back to [`Requests::follow`].
+        /// Passed to [`Requests::follow`].
         step: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! What a phase's threads share: how much is left to do, and how far inserting has come.
+//! State that a phase's threads share: the remaining work, and the progress of inserts.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,14 +18,14 @@ impl Budget {
         Self { next: AtomicU64::new(0), end }
     }
 
-    /// Takes up to `count` numbers; `None` when all are gone.
+    /// Takes up to `count` numbers; `None` when none are left.
     pub fn take(&self, count: u64) -> Option<Range<u64>> {
         let first = self.next.fetch_add(count, Ordering::Relaxed);
         (first < self.end).then(|| first..(first + count).min(self.end))
     }
 }
 
-/// A generator's share of the work: of every `count` documents it inserts the `index`-th.
+/// A generator's share of the work: it inserts document `index` of every `count` documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     pub index: u64,
@@ -33,26 +33,26 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Of `total`, how many fall to this generator.
+    /// Size of this generator's share of `total`.
     pub fn of(self, total: u64) -> u64 {
         total / self.count + u64::from(self.index < total % self.count)
     }
 
-    /// Where this generator's `number`-th is among those of all.
+    /// Place of this generator's `number`-th document among those of all generators.
     pub fn place(self, number: u64) -> u64 {
         number * self.count + self.index
     }
 }
 
-/// Which documents of the dataset are in the collection.
+/// Tracks the documents of the dataset that are in the collection.
 ///
-/// Documents below `base` are all there. Of those above it this generator inserts its share; a document may be read
-/// once it and all of the share before it are acknowledged.
+/// All documents below `base` are in it. This generator inserts its share of the others; a document may be read once it
+/// and all documents before it in the share are acknowledged.
 #[derive(Debug)]
 pub(crate) struct Insertions {
     base: u64,
     share: Share,
-    /// How many of the share may be inserted at most.
+    /// Most documents of the share that may be inserted.
     limit: u64,
     issued: AtomicU64,
     /// All numbers below it are acknowledged.
@@ -62,7 +62,7 @@ pub(crate) struct Insertions {
 }
 
 impl Insertions {
-    /// `base` documents are there; of the share the first `issued` are, too, and it goes up to `limit`.
+    /// `base` documents exist; the first `issued` documents of the share exist too, and the share goes up to `limit`.
     pub fn new(base: u64, issued: u64, limit: u64, share: Share) -> Self {
         Self {
             base,
@@ -75,18 +75,18 @@ impl Insertions {
         }
     }
 
-    /// The numbers, in this share, of the next documents to insert.
+    /// Takes the numbers, in this share, of the next documents to insert.
     pub fn take(&self, count: u64) -> Option<Range<u64>> {
         let first = self.issued.fetch_add(count, Ordering::Relaxed);
         (first < self.limit).then(|| first..(first + count).min(self.limit))
     }
 
-    /// The place in the dataset of a share's number.
+    /// Place in the dataset of a number in the share, for documents above `base`.
     pub fn index(&self, number: u64) -> u64 {
         self.base + self.share.place(number)
     }
 
-    /// The place in the dataset of a number, where generators share out documents that are all there.
+    /// Place in the dataset of a number in the share, if generators divide existing documents among them.
     pub fn of_share(&self, number: u64) -> u64 {
         self.share.place(number)
     }
@@ -103,17 +103,17 @@ impl Insertions {
         self.acknowledged.store(watermark, Ordering::Release);
     }
 
-    /// How many insertions were acknowledged.
+    /// Number of acknowledged insertions.
     pub fn acknowledged_total(&self) -> u64 {
         self.acknowledged_total.load(Ordering::Relaxed)
     }
 
-    /// Numbers that have been given out.
+    /// Number of documents that were taken.
     pub fn issued(&self) -> u64 {
         self.issued.load(Ordering::Relaxed).min(self.limit)
     }
 
-    /// How many documents may be read: their places are given by [`Self::readable`].
+    /// Number of documents that may be read; [`Self::readable`] gives their places.
     pub fn readable_count(&self) -> u64 {
         self.base + self.acknowledged.load(Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! Documents that follow one another in the order of `_id`.
+//! Reads documents that follow one another in the order of `_id`.
 
 use super::reply_cursor::OpenReads;
 use super::template::Template;
@@ -18,23 +18,23 @@ const LIMIT_MAX: u32 = 1_000_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Range {
-    /// Documents of one request, at most.
+    /// Most documents in one request.
     pub limit: u32,
-    /// Whether every request asks for `limit` documents, or for 1..=`limit` at random.
+    /// Whether every request asks for `limit` documents, or for a random number from 1 to `limit`.
     pub length: Length,
-    /// Where a request begins.
+    /// Distribution of the first documents of requests.
     pub keys: Distribution,
-    /// It is complete when this share of the collection has been asked for.
+    /// Share of the collection after which the operation is complete.
     pub share: Option<f64>,
 }
 
-/// How many documents a request asks for.
+/// Number of documents in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Length {
     /// Always the limit.
     Constant,
-    /// 1 to the limit, each as likely.
+    /// A random number from 1 to the limit.
     Uniform,
 }
 
@@ -93,7 +93,7 @@ impl Operation for Range {
     }
 }
 
-/// Nothing else in the command has these bytes.
+/// Bytes that occur nowhere else in the command.
 const LIMIT_PLACEHOLDER: i32 = 0x7e57_ab1e;
 
 struct RangeRequests {
@@ -113,10 +113,10 @@ impl Requests for RangeRequests {
             Length::Constant => self.limit,
             Length::Uniform => self.random.next_u32() % self.limit + 1,
         };
-        // Beginnings near the end, where fewer documents follow, are left out.
+        // Requests do not begin near the end, where fewer documents follow.
         let beginnings = self.insertions.readable_count().saturating_sub(u64::from(limit)) + 1;
         let number = self.keys.next(beginnings);
-        // Hashed ids are in no order of numbers: any of them is as good a beginning as another.
+        // Hashed ids do not ascend with the numbers, so any of them may be the beginning.
         let (beginning, at_least) = if self.dataset.id_kind().ascends() {
             (self.dataset.id_at_rank(number), u64::from(limit))
         } else {

@@ -1,4 +1,4 @@
-//! A find, then an update of the document that was found: YCSB's workload F. Its latency is that of both together.
+//! A find, then an update of the found document: YCSB's workload F. Its latency covers both.
 
 use super::find::{FindRequests, found_one};
 use super::increment::matched_one;
@@ -19,7 +19,7 @@ pub struct ReadModifyWrite {
     /// Characters of a new string.
     #[serde(default)]
     pub length: usize,
-    /// Which documents are changed.
+    /// Distribution of the documents that are changed.
     pub keys: Distribution,
 }
 
@@ -50,7 +50,7 @@ struct ReadModifyWriteRequests {
     update: UpdateRequests,
 }
 
-/// Set in the tag of an update; the rest of a tag is the document's place.
+/// Set in the tag of an update; the other bits of a tag are the document's place.
 const UPDATING: u64 = 1 << 63;
 
 impl Requests for ReadModifyWriteRequests {

@@ -1,4 +1,4 @@
-//! Cursors in replies, followed to their ends.
+//! Reads cursors in replies to their ends.
 
 use super::{Answer, Assignment};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
@@ -9,7 +9,7 @@ use slab::Slab;
 /// A batch of a cursor.
 struct Batch {
     documents: u64,
-    /// 0 when this was the last.
+    /// The cursor's id; 0 for the last batch.
     cursor: i64,
 }
 
@@ -27,7 +27,7 @@ impl Batch {
     }
 }
 
-/// Reads in progress: which cursor each is at and how many documents it lacks. Their places are the tags.
+/// Reads in progress, with each one's cursor and number of documents. The keys in the slab are the tags.
 pub(super) struct OpenReads {
     database: String,
     collection: String,
@@ -46,14 +46,14 @@ impl OpenReads {
         Self { database, collection, reads: Slab::new() }
     }
 
-    /// Notes a read that must bring `at_least` documents; returns its tag.
+    /// Notes a read that must return at least `at_least` documents; returns its tag.
     pub fn begin(&mut self, at_least: u64) -> u64 {
         self.reads.insert(OpenRead { cursor: 0, read: 0, at_least }) as u64
     }
 
-    /// Takes a batch of a read.
+    /// Handles a batch of a read.
     /// # Errors
-    /// A reply without a batch, a read that ends too early.
+    /// A reply without a batch, or a read that returns too few documents.
     pub fn on_reply(&mut self, tag: u64, reply: Reply<'_>) -> Result<Answer, String> {
         let Batch { documents, cursor } = Batch::read(reply.document)?;
         let open = &mut self.reads[tag as usize];
@@ -80,7 +80,7 @@ impl OpenReads {
         step
     }
 
-    /// Forgets a read that failed.
+    /// Removes a read that failed.
     pub fn forget(&mut self, tag: u64) {
         self.reads.remove(tag as usize);
     }

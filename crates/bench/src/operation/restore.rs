@@ -1,4 +1,4 @@
-//! Restoring what was dumped.
+//! Restores the last dump.
 
 use super::transfer::check_parallel_collections;
 use super::{ArchiveCache, BulkSetting, Effect, Moves, Operation, Transfer, Workers};
@@ -12,12 +12,12 @@ use std::num::NonZeroUsize;
 pub struct Restore {
     /// Connections that insert into one collection.
     pub workers: Workers,
-    /// Collections that are restored at the same time: files of a directory that are read, and what a number of
-    /// workers is multiplied by.
+    /// Collections that are restored at the same time: files of a directory that are read, and the factor for a number
+    /// of workers.
     pub parallel_collections: NonZeroUsize,
-    /// Whether a server's own command for many documents is used.
+    /// Whether the server's own command for many documents is used.
     pub bulk: BulkSetting,
-    /// What the kernel has in memory of the dump.
+    /// State of the kernel's cache of the dump.
     pub archive_cache: ArchiveCache,
 }
 

@@ -1,4 +1,4 @@
-//! The whole collection, in natural order, over one cursor.
+//! Reads the whole collection, in natural order, over one cursor.
 
 use super::reply_cursor::OpenReads;
 use super::{Answer, Assignment, Effect, Insertions, Moves, Operation, Requests};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Scan {
-    /// Documents of one batch, at most; `None` leaves it to the server.
+    /// Most documents in one batch; `None` leaves it to the server.
     pub batch_size: Option<u32>,
 }
 

@@ -1,5 +1,5 @@
-//! Requests in sessions, as drivers send them: each takes one that no other request has at the moment, and a retryable write
-//! the next number of it.
+//! Requests in sessions, as drivers send them: each request takes a session that no other request is using, and a
+//! retryable write takes the session's next transaction number.
 
 use super::{Answer, Requests};
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef};
@@ -10,23 +10,23 @@ use rand::rngs::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 use slab::Slab;
 
-/// In what sessions requests are made.
+/// Use of sessions in requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionUse {
-    /// In none.
+    /// Requests have no session.
     #[default]
     None,
-    /// Each names one, as drivers have it.
+    /// Each request names a session, as drivers do.
     Named,
-    /// Besides, writes are retryable, as drivers have them with a replica set.
+    /// In addition, writes are retryable, as with drivers and a replica set.
     Retryable,
 }
 
 impl SessionUse {
-    /// The same requests in such sessions.
+    /// Puts requests into such sessions.
     /// # Errors
-    /// Requests that are not answered are in none.
+    /// Requests that are not answered cannot have sessions.
     pub(crate) fn around(self, requests: Box<dyn Requests>, mode: ReplyMode) -> Result<Box<dyn Requests>, String> {
         if self == Self::None {
             return Ok(requests);
@@ -44,17 +44,17 @@ impl SessionUse {
     }
 }
 
-/// Bytes of a session's id.
+/// Length of a session's id, in bytes.
 pub(super) const SESSION_BYTES: usize = 16;
 
-/// A session, which one request or transaction has at a time.
+/// A session, used by one request or transaction at a time.
 pub(super) struct Session {
     pub id: [u8; SESSION_BYTES],
-    /// Of its last retryable write or transaction.
+    /// Number of its last retryable write or transaction.
     pub number: i64,
 }
 
-/// Sessions that nobody has at the moment.
+/// Sessions that no request is using.
 pub(super) struct SessionPool {
     random: Xoshiro256PlusPlus,
     idle: Vec<Session>,
@@ -62,13 +62,13 @@ pub(super) struct SessionPool {
 
 impl Default for SessionPool {
     fn default() -> Self {
-        // Sessions of other runs on the same server have numbers of their own.
+        // Random ids keep the sessions apart from those of other runs on the same server.
         Self { random: rand::make_rng(), idle: Vec::new() }
     }
 }
 
 impl SessionPool {
-    /// The one that came back last, or a new one.
+    /// Takes the session that was returned last, or a new one.
     pub fn take(&mut self) -> Session {
         self.idle.pop().unwrap_or_else(|| {
             let mut id = [0; SESSION_BYTES];
@@ -77,16 +77,16 @@ impl SessionPool {
         })
     }
 
-    /// Takes one back; not one that may be in any state after a failure.
+    /// Returns a session. After a failure it may be in any state, and must not be returned.
     pub fn give_back(&mut self, session: Session) {
         self.idle.push(session);
     }
 }
 
-/// A request that is under way, or asked for.
+/// A request that is in flight or requested by [`Answer::More`].
 struct Open {
     session: Session,
-    /// The tag or step that the request has among those without sessions.
+    /// Tag or step of the request in `requests`.
     own: u64,
 }
 
@@ -95,15 +95,15 @@ struct InSessions {
     are_retryable: bool,
     sessions: SessionPool,
     fields: Fields,
-    /// A place here is the tag or step.
+    /// The keys are tags or steps.
     open: Slab<Open>,
 }
 
-/// What a request says of its session, encoded once and patched for each.
+/// A request's session fields, encoded once and patched for each request.
 struct Fields {
     bytes: Vec<u8>,
     id_at: usize,
-    /// Where the field with the number begins, and the number itself.
+    /// Offset of the field with the number, and of the number itself.
     number_field_at: usize,
     number_at: usize,
 }
@@ -112,17 +112,17 @@ impl Fields {
     fn new() -> Self {
         let id = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &[0; SESSION_BYTES] };
         let named = DocumentBuf::new().with("lsid", &DocumentBuf::new().with("id", id));
-        // Without the length in front and the byte at the end.
+        // Without the length at the beginning and the byte at the end.
         let number_field_at = named.len_bytes() - 4 - 1;
         let numbered = named.with("txnNumber", 0i64).into_bytes();
         let bytes = numbered[4..numbered.len() - 1].to_vec();
-        // Behind the id is the end of its document.
+        // The end of the id's document follows the id.
         let id_at = number_field_at - 1 - SESSION_BYTES;
         let number_at = bytes.len() - size_of::<i64>();
         Self { bytes, id_at, number_field_at, number_at }
     }
 
-    /// Those of a session, encoded without a document around them; with its number, where the request has one.
+    /// A session's fields, encoded without a document around them. The number is left out unless `has_number`.
     fn of(&mut self, session: &Session, has_number: bool) -> &[u8] {
         self.bytes[self.id_at..self.id_at + SESSION_BYTES].copy_from_slice(&session.id);
         self.bytes[self.number_at..].copy_from_slice(&session.number.to_le_bytes());
@@ -130,11 +130,11 @@ impl Fields {
     }
 }
 
-/// Where the first field's name begins in a document: behind its length and the field's type.
+/// Offset of the first field's name in a document, after the document's length and the field's type.
 const NAME_START: usize = 4 + 1;
 
 impl InSessions {
-    /// Puts the session into the request that begins at `start`, and the next number of it where the request writes.
+    /// Adds the session to the request that begins at `start`, and its next number if the request is a retryable write.
     fn put(&mut self, session: &mut Session, out: &mut Vec<u8>, start: usize) {
         let name = &out[start + COMMAND_START + NAME_START..];
         let has_number = self.are_retryable && (name.starts_with(b"insert\0") || name.starts_with(b"update\0"));
@@ -190,7 +190,7 @@ impl Requests for InSessions {
     }
 
     fn on_failure(&mut self, tag: u64) {
-        // Its session may be in any state: the next request has another one.
+        // Its session may be in any state and is not used again.
         let Open { own, .. } = self.open.remove(tag as usize);
         self.requests.on_failure(own);
     }

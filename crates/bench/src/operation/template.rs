@@ -4,7 +4,7 @@ use super::Assignment;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef};
 use bunko_dataset::Id;
 
-/// A command with places in it: all of the same id kind, and at most one other value of fixed length.
+/// A command with placeholders: ids of one kind, and at most one other value of fixed length.
 pub(super) struct Template {
     bytes: Vec<u8>,
     ids_at: Vec<usize>,
@@ -12,7 +12,7 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// A find of that many documents by their `_id`s, all in one batch.
+    /// A find of so many documents by their `_id`s, all in one batch.
     pub fn find_in(assignment: &Assignment<'_>, ids: u64) -> Self {
         let placeholder = Id::placeholder(assignment.dataset.id(0).kind());
         let wanted: ArrayBuf = (0..ids).map(|_| placeholder.as_value()).collect();
@@ -20,7 +20,7 @@ impl Template {
         let command = DocumentBuf::new()
             .with("find", assignment.collection)
             .with("filter", &filter)
-            // A batch that is exactly full leaves the cursor open, and needs another request to find out.
+            // A batch that is exactly full leaves the cursor open, which would need another request.
             .with("batchSize", ids as i32 + 1)
             .with("$db", assignment.database);
         Self::new(command, &placeholder)
@@ -28,7 +28,7 @@ impl Template {
 
     /// Finds every occurrence of `placeholder`'s payload.
     /// # Panics
-    /// When there is none: the command was built by the caller.
+    /// If there is none: the caller builds the command.
     pub fn new(command: DocumentBuf, placeholder: &Id) -> Self {
         let bytes = command.into_bytes();
         let ids_at = occurrences(&bytes, placeholder.payload());
@@ -36,14 +36,14 @@ impl Template {
         Self { bytes, ids_at, value_at: None }
     }
 
-    /// A command that names no document.
+    /// A command without document ids.
     pub fn without_ids(command: DocumentBuf) -> Self {
         Self { bytes: command.into_bytes(), ids_at: Vec::new(), value_at: None }
     }
 
-    /// Adds the place of a value whose payload in the command is `payload`.
+    /// Adds a placeholder for a value whose payload in the command is `payload`.
     /// # Panics
-    /// When it is not there exactly once.
+    /// If the payload does not occur exactly once.
     pub fn with_value(mut self, payload: &[u8]) -> Self {
         let found = occurrences(&self.bytes, payload);
         assert_eq!(found.len(), 1, "a command template has one value");
@@ -51,7 +51,7 @@ impl Template {
         self
     }
 
-    /// Puts `id` at the `place`-th placeholder.
+    /// Writes `id` to the `place`-th placeholder.
     pub fn set_id(&mut self, place: usize, id: &Id) -> &mut Self {
         let at = self.ids_at[place];
         let payload = id.payload();
@@ -59,13 +59,13 @@ impl Template {
         self
     }
 
-    /// Where the value's payload is.
+    /// The bytes of the value's payload.
     pub fn value(&mut self, bytes: usize) -> &mut [u8] {
         let at = self.value_at.unwrap_or(0);
         &mut self.bytes[at..at + bytes]
     }
 
-    /// The command as it is now.
+    /// The command with its present values.
     pub fn command(&self) -> DocumentRef<'_> {
         DocumentRef::trusted(&self.bytes)
     }

@@ -1,5 +1,5 @@
-//! Transactions of a few updates and inserts. One that meets a conflict begins anew, as drivers have it; its latency is that
-//! of all its attempts.
+//! Transactions of a few updates and inserts. A transaction that meets a conflict begins anew, as with drivers; its
+//! latency covers all its attempts.
 
 use super::increment::matched_one;
 use super::sessions::{SESSION_BYTES, Session, SessionPool};
@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use slab::Slab;
 use std::sync::Arc;
 
-/// Statements of each kind in one transaction.
+/// Most statements of each kind in one transaction.
 const STATEMENTS_MAX: u64 = 1000;
-/// MongoDB's codes of what passes: the transaction is to be begun anew.
+/// MongoDB's codes of transient errors, after which a transaction begins anew.
 const WRITE_CONFLICT: i32 = 112;
 const NO_SUCH_TRANSACTION: i32 = 251;
 const LOCK_TIMEOUT: i32 = 24;
@@ -24,15 +24,15 @@ const LOCK_TIMEOUT: i32 = 24;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Transaction {
-    /// How many documents each changes, one after the other.
+    /// Number of documents that each transaction changes, one after the other.
     #[serde(default = "two")]
     pub updates: u64,
-    /// How many it inserts, each by itself.
+    /// Number of documents that each transaction inserts, one after the other.
     #[serde(default = "one")]
     pub inserts: u64,
-    /// The field to which an update adds 1, a number.
+    /// The field to which an update adds 1; it holds a number.
     pub field: String,
-    /// Which documents are changed: the more uneven, the more conflicts.
+    /// Distribution of the documents that are changed: the more uneven, the more conflicts.
     #[serde(default)]
     pub keys: Distribution,
 }
@@ -76,12 +76,12 @@ impl Operation for Transaction {
     }
 }
 
-/// One that is under way.
+/// A transaction in progress.
 struct Open {
     session: Session,
-    /// The documents that it changes, by their places in the dataset.
+    /// Places in the dataset of the documents that it changes.
     changed: Vec<u64>,
-    /// Those that it inserts, by their numbers in this generator's share.
+    /// Numbers in this generator's share of the documents that it inserts.
     inserted: Vec<u64>,
 }
 
@@ -96,7 +96,8 @@ struct TransactionRequests {
     open: Slab<Open>,
 }
 
-/// A tag or step: a place among those that are open, and the statement within it; behind the last comes the commit.
+/// A tag or step holds the transaction's key in the slab and the statement's number. The commit follows the last
+/// statement.
 const STATEMENT_BITS: u32 = 16;
 
 fn tag(place: usize, statement: u64) -> u64 {
@@ -134,7 +135,7 @@ impl TransactionRequests {
         tag(place, statement)
     }
 
-    /// Begins it under the next number of its session.
+    /// Begins the transaction with the next number of its session.
     fn begin(&mut self, place: usize) {
         self.open[place].session.number += 1;
     }
@@ -180,23 +181,23 @@ impl Requests for TransactionRequests {
     }
 
     fn on_failure(&mut self, request: u64) {
-        // Its session may be in any state: the next transaction has another one.
+        // Its session may be in any state and is not used again.
         self.open.remove(parts(request).0);
     }
 }
 
-/// The commands, encoded once: of the updates and the inserts one that goes on with a transaction, and one that begins it.
+/// The commands, encoded once. Updates and inserts have one that continues a transaction, and one that begins it.
 struct Commands {
     update: [Template; 2],
     insert: [Template; 2],
     commit: Template,
 }
 
-/// What stands between a session's id and a transaction's number where one comes behind the other.
+/// Encoded bytes between a session's id and the transaction's number that follows it.
 const BETWEEN: &[u8] = b"\0\x12txnNumber\0";
-/// From the first byte of a session's id to the last of the number.
+/// Bytes from the first of a session's id to the last of the number.
 const PLACE_BYTES: usize = SESSION_BYTES + BETWEEN.len() + size_of::<i64>();
-/// No name, id or other text of a command consists of these.
+/// Bytes that occur in no name, id or other text of a command.
 const PLACEHOLDER: [u8; SESSION_BYTES] = [0x7f; SESSION_BYTES];
 
 impl Commands {
@@ -224,7 +225,7 @@ impl Commands {
     }
 }
 
-/// The command as part of some session's transaction.
+/// Makes the command part of a transaction, with a placeholder for its session.
 fn inside(command: DocumentBuf, database: &str) -> DocumentBuf {
     let session = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &PLACEHOLDER };
     command
@@ -234,7 +235,7 @@ fn inside(command: DocumentBuf, database: &str) -> DocumentBuf {
         .with("txnNumber", 0_i64)
 }
 
-/// Puts the session's transaction into a command.
+/// Writes the session and its number into a command.
 fn within<'t>(command: &'t mut Template, session: &Session) -> &'t Template {
     let place = command.value(PLACE_BYTES);
     place[..SESSION_BYTES].copy_from_slice(&session.id);

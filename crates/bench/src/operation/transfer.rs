@@ -1,25 +1,25 @@
-//! What dump and restore have in common: they move everything at once, by `bunko_tools`, over connections of their own.
+//! Settings that dump and restore share. Both move everything at once, by `bunko_tools`, over connections of their own.
 
 use super::{Dump, Restore};
 use bunko_archive::compression::Compression;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::num::NonZeroUsize;
 
-/// More make no sense: the tools have at most 64 connections.
+/// Most collections at a time, because the tools have at most 64 connections.
 const PARALLEL_MAX: usize = 64;
 
-/// One or the other, with its settings.
+/// A dump or a restore, with its settings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Transfer<'a> {
     Dump(&'a Dump),
     Restore(&'a Restore),
 }
 
-/// How a dump is compressed.
+/// Compression of a dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CompressionSetting {
-    /// Not at all.
+    /// No compression.
     #[default]
     None,
     /// Gzip.
@@ -31,7 +31,7 @@ pub enum CompressionSetting {
 }
 
 impl CompressionSetting {
-    /// As the tools take it.
+    /// The tools' value.
     pub fn get(self) -> Compression {
         match self {
             Self::None => Compression::None,
@@ -42,24 +42,24 @@ impl CompressionSetting {
     }
 }
 
-/// What a dump consists of.
+/// Files of a dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// One file, the collections' documents in turn.
+    /// One file, with the collections interleaved.
     #[default]
     Archive,
     /// Two files for each collection.
     Directory,
 }
 
-/// How many connections insert into one collection.
+/// Number of connections that insert into one collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Workers {
-    /// As many as the throughput gains by.
+    /// As many as raise the throughput.
     #[default]
     Automatic,
-    /// So many.
+    /// A fixed number.
     Number(NonZeroUsize),
 }
 
@@ -91,30 +91,30 @@ impl Serialize for Workers {
     }
 }
 
-/// Whether a server's own command for many documents is used.
+/// Whether the server's own command for many documents is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BulkSetting {
-    /// Where the server has one.
+    /// If the server has one.
     #[default]
     Automatic,
-    /// `insert` is.
+    /// Only `insert` is used.
     Never,
 }
 
-/// What the kernel has in memory of the dump when it is restored.
+/// State of the kernel's cache of the dump when it is restored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArchiveCache {
-    /// What dumping left there.
+    /// As the dump left it.
     #[default]
     AsLeft,
-    /// Nothing.
+    /// The dump is not in the cache.
     Cold,
 }
 
 /// # Errors
-/// A number that the tools have no connections for.
+/// A number larger than [`PARALLEL_MAX`].
 pub(super) fn check_parallel_collections(number: NonZeroUsize) -> Result<(), String> {
     if number.get() <= PARALLEL_MAX {
         Ok(())

@@ -25,10 +25,11 @@ pub struct Update {
     /// Characters of a new string.
     #[serde(default)]
     pub length: usize,
-    /// Which documents are changed. In sequence, it is complete when every document has been changed once.
+    /// Distribution of the documents that are changed. In sequence, the operation is complete when every document has
+    /// been changed once.
     #[serde(default)]
     pub keys: Distribution,
-    /// It is complete when so many updates have been made for each document, on average.
+    /// Average number of updates for each document after which the operation is complete.
     #[serde(default)]
     pub share: Option<f64>,
 }
@@ -97,7 +98,7 @@ impl UpdateRequests {
             NewValue::Int64 => 8,
             NewValue::String => settings.length,
         };
-        // No name, id or other text of a command consists of these.
+        // Bytes that occur in no name, id or other text of a command.
         let value = vec![0x7f_u8; value];
         let command = |field: &String| {
             let new = match settings.to {
@@ -125,7 +126,7 @@ impl UpdateRequests {
     pub fn update(&mut self, index: u64, request_id: i32, out: &mut Vec<u8>) {
         self.random.fill_bytes(&mut self.value);
         match self.to {
-            // Never negative: as the generated documents.
+            // Never negative, like the generated documents.
             NewValue::Int32 | NewValue::Int64 => *self.value.last_mut().expect("four or eight bytes") &= 0x7f,
             NewValue::String => self.value.iter_mut().for_each(|byte| *byte = (*byte & 0x3f) + b' '),
         }

@@ -1,4 +1,5 @@
-//! Every document read back and compared with what was generated: whether a server holds what it acknowledged.
+//! Reads every document back and compares it with the generated one, to check that a server holds the documents that it
+//! acknowledged.
 
 use super::template::Template;
 use super::{Answer, Assignment, Budget, Effect, Insertions, Moves, Operation, Requests};
@@ -12,16 +13,16 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Documents of one request together; a reply then fits into one batch, whose limit is 16 MiB.
+/// Most bytes of documents in one request, so that a reply fits into one batch, whose limit is 16 MiB.
 const REPLY_BYTES_MAX: u64 = 8 << 20;
-/// Length, type and the name `_id` with its zero stand before the first value of a document.
+/// Offset of a document's first value: length, type, and the name `_id` with its zero byte precede it.
 const ID_AT: usize = 4 + 1 + 4;
 
 /// Settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Verify {
-    /// Documents in one request; fewer where they would take more than 8 MiB.
+    /// Documents in one request; fewer if they would take more than 8 MiB.
     pub ids: u64,
 }
 
@@ -40,7 +41,7 @@ impl Operation for Verify {
         Moves::WholeDocuments
     }
 
-    /// The sequence of documents ends it; how many requests that takes depends on their size.
+    /// The sequence of documents ends the operation; the number of requests depends on the documents' size.
     fn natural_requests(&self, _documents: u64, _slots: u64) -> Option<u64> {
         Some(u64::MAX)
     }
@@ -70,14 +71,14 @@ struct VerifyRequests {
     sequence: Arc<Budget>,
     command: Template,
     ids: u64,
-    /// Fields that are no longer as they were generated.
+    /// Fields that no longer have their generated values.
     changed: Vec<String>,
-    /// Numbers of the documents of each request; their places are the tags.
+    /// Numbers of the documents of each request; the keys are the tags.
     asked: Slab<Range<u64>>,
 }
 
 impl VerifyRequests {
-    /// Compares the documents of a reply with those that were asked for.
+    /// Compares the documents of a reply with the requested ones.
     fn compare(&self, asked: Range<u64>, reply: DocumentRef<'_>) -> Result<u64, String> {
         let cursor = reply.get("cursor").and_then(ValueRef::as_document).ok_or("the reply has no cursor")?;
         let batch = cursor.get("firstBatch").and_then(ValueRef::as_array).ok_or("the reply has no batch")?;
@@ -104,7 +105,7 @@ impl Requests for VerifyRequests {
     fn next(&mut self, request_id: i32, out: &mut Vec<u8>) -> Option<u64> {
         let asked = self.sequence.take(self.ids)?;
         for place in 0..self.ids {
-            // The last request has fewer documents: it names its last one again and again.
+            // The last request has fewer documents and repeats its last one.
             let number = (asked.start + place).min(asked.end - 1);
             self.command.set_id(place as usize, &self.dataset.id(self.insertions.of_share(number)));
         }

@@ -5,12 +5,12 @@ use crate::scenario::Scenario;
 use bunko_client::{Acknowledgement, WriteConcern};
 use bunko_report::result::ReferenceFigure;
 
-/// BSON that each run of E2 dumped or restored.
+/// Bytes of BSON that each run of E2 dumped or restored.
 const E2_BYTES: f64 = 55e9;
 const E2_SOURCE: &str = "MongoDB 3.4.10 and its tools, replica set, 8 cores, hard disk: 55 GB of BSON as one archive; \
                          docs/s are those MB/s in documents of this size";
 
-/// Compression, write concern, insertion workers per collection, seconds.
+/// Restores: compression, write concern, insertion workers per collection, seconds.
 const E2_RESTORES: &[(CompressionSetting, &str, usize, f64)] = &[
     (CompressionSetting::Gzip, "1", 1, 1_318.0),
     (CompressionSetting::Gzip, "1", 4, 681.0),
@@ -24,21 +24,22 @@ const E2_RESTORES: &[(CompressionSetting, &str, usize, f64)] = &[
     (CompressionSetting::Zstd, "1", 2, 704.0),
 ];
 
-/// Compression, seconds; the article gives minutes.
+/// Dumps: compression, seconds; the article gives minutes.
 const E2_DUMPS: &[(CompressionSetting, f64)] =
     &[(CompressionSetting::Gzip, 1_800.0), (CompressionSetting::Zstd, 660.0)];
 
-/// What a dump or a restore must have in common with a published one.
+/// Properties by which a dump or a restore is matched with a published one.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TransferKey {
     compression: CompressionSetting,
-    /// `None` of a dump.
+    /// `None` for a dump.
     restore: Option<(WriteConcern, Workers)>,
     document_bytes: usize,
 }
 
 impl TransferKey {
-    /// Of a step of the scenario, if it dumps or restores. What it restores is what was dumped last before it.
+    /// The key of a step of the scenario, if it dumps or restores. A restore has the compression of the last dump
+    /// before it.
     pub fn of(scenario: &Scenario, phase: &str, concern: Option<&str>, document_bytes: usize) -> Option<Self> {
         let place = scenario.phase.iter().position(|other| other.name == phase)?;
         let transfer = |place: usize| scenario.phase[place].operation.operation().transfer();

@@ -1,4 +1,4 @@
-//! How long files take to allocate, apart from any server: the raw part of experiment E5.
+//! Measures how long files take to allocate, without any server: the raw part of experiment E5.
 
 use super::{AllocationPlace, RunOptions};
 use crate::BenchError;
@@ -10,7 +10,7 @@ use bunko_host::allocation::{Method, trial};
 use bunko_report::result::AllocationRecord;
 use std::sync::atomic::Ordering;
 
-/// Every size by every method in every place. A method that a filesystem refuses leaves its reason.
+/// Allocates every size by every method in every place. For a method that a filesystem refuses, the reason is recorded.
 pub(super) fn run(
     settings: &AllocationSettings,
     options: &RunOptions,

@@ -1,9 +1,9 @@
-//! What an acknowledgement promised.
+//! Durability of acknowledged writes.
 
 use crate::server::ServerDescription;
 use bunko_client::WriteConcern;
 
-/// w, j, engine, journal interval in one line; what the server does not say is said to be not stated.
+/// w, j, engine and journal interval in one line; values that the server does not report are "not stated".
 pub(super) fn statement(server: &ServerDescription, write_concern: &WriteConcern) -> String {
     let engine = server.storage_engine.as_deref().unwrap_or("not stated");
     let journal = match (server.journal_enabled, server.journal_commit_interval_ms) {

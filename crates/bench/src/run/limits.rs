@@ -1,17 +1,17 @@
-//! Whether a phase's figures keep the limits that the scenario sets.
+//! Checks a phase's figures against the scenario's limits.
 
 use crate::scenario::Limits;
 use bunko_report::result::{Finding, Measurement};
 
-/// What limits are compared with, besides the measurement.
+/// Sizes that limits are compared with, in addition to the measurement.
 pub(super) struct Sizes {
-    /// Bytes of the data directory now; `None` where it is on another machine.
+    /// Present size of the data directory, in bytes; `None` if it is on another machine.
     pub on_disk: Option<u64>,
-    /// Bytes that the documents come to at the ratio by which they compress; `None` where the scenario gives none.
+    /// Size of the documents in bytes, divided by their compression ratio; `None` if the scenario gives no ratio.
     pub live: Option<f64>,
 }
 
-/// Every limit that is exceeded, and every one of which that cannot be seen.
+/// A finding for every limit that is exceeded or cannot be checked.
 pub(super) fn check(limits: &Limits, measurement: &Measurement, sizes: &Sizes) -> Vec<Finding> {
     let p999 = limits.p999_rise.and_then(|share| p999_rise(share, measurement));
     let disk = limits.disk_over_live.and_then(|most| disk_over_live(most, sizes));

@@ -1,6 +1,6 @@
 //! Runs a scenario: repetitions, targets, variants, phases.
 //!
-//! The order is repetition, then target, then variant, so that what drifts on the machine drifts through all targets
+//! The order is repetition, then target, then variant, so that changes of the machine over time affect all targets
 //! alike (A B A B). Odd repetitions take the targets in their order, even ones backwards (A B B A).
 
 mod allocation;
@@ -38,32 +38,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use variant::Session;
 
-/// How a scenario is run, apart from what it says itself.
+/// Options of a run besides the scenario.
 pub struct RunOptions {
-    /// What happens to a database that is there already.
+    /// How an existing database is treated.
     pub existing: Existing,
-    /// Which generator this is, where several share the load.
+    /// This generator's position, if several share the load.
     pub worker: Option<WorkerPosition>,
-    /// Once true, the run ends early and its report says so.
+    /// Once true, the run ends early, as its report tells.
     pub stop: Arc<AtomicBool>,
     /// The command line that repeats the run.
     pub command: Vec<String>,
-    /// Where files are allocated, if the scenario measures that.
+    /// Places where files are allocated, if the scenario measures that.
     pub allocation_places: Vec<AllocationPlace>,
-    /// Where dumps are made, and removed again.
+    /// Directory where dumps are made, and removed again.
     pub archive_directory: PathBuf,
 }
 
 /// A directory on a filesystem whose allocation is measured.
 #[derive(Clone, Debug)]
 pub struct AllocationPlace {
-    /// What the report calls it.
+    /// Name in the report.
     pub name: String,
-    /// Where files are made, and removed again.
+    /// Directory where files are made, and removed again.
     pub directory: PathBuf,
 }
 
-/// One variant's phases, settled.
+/// One variant with its settled phases.
 struct Plan {
     variant: Vec<(String, String)>,
     /// The changes that the sweep makes for this variant.
@@ -74,18 +74,19 @@ struct Plan {
     read: ReadSettings,
 }
 
-/// Swept settings that a step has columns for already.
+/// Swept settings for which steps already have columns.
 const SHOWN_BY_STEPS: [&str; 2] = ["load.connections", "load.in-flight"];
 
 impl Plan {
-    /// The write concern of phases that have none of their own.
+    /// The write concern of phases without one of their own.
     fn common_write_concern(&self) -> Option<WriteConcern> {
         let has_own = |phase: &SettledPhase| phase.phase.load.names().iter().any(|name| name == "write-concern");
         let common = self.phases.iter().filter(|phase| !has_own(phase)).find_map(|phase| phase.write_concern.as_ref());
         common.and_then(|text| text.parse().ok())
     }
 
-    /// What sets this variant's step of a phase apart, beyond what it says of itself: a later phase's settings do not.
+    /// The swept settings that distinguish this variant's step of a phase, except those that steps show anyway.
+    /// Settings of later phases are left out.
     fn step_variant(&self, phase: &SettledPhase) -> Vec<(String, String)> {
         let place = |name: &str| self.scenario.phase.iter().position(|other| other.name == name);
         let concerns = |setting: &str| match setting.strip_prefix("phase.").and_then(|rest| rest.split_once('.')) {
@@ -97,7 +98,7 @@ impl Plan {
     }
 }
 
-/// `restore.workers` of `phase.again.operation.restore.workers`: what a column's heading has room for.
+/// Shortens a setting for a column's heading: `restore.workers` for `phase.again.operation.restore.workers`.
 fn short(setting: &str) -> &str {
     let of_phase = setting.strip_prefix("phase.").and_then(|rest| rest.split_once('.'));
     match of_phase {
@@ -108,8 +109,8 @@ fn short(setting: &str) -> &str {
 
 /// Runs a scenario against all targets.
 /// # Errors
-/// What keeps it from beginning: a scenario that contradicts itself, a server that cannot be reached, data in the way.
-/// What goes wrong later ends the run, and the report says so.
+/// The reason why no step was run: a scenario that contradicts itself, a server that cannot be reached, an existing
+/// database. A later error ends the run, and the report contains it.
 pub fn run(
     source: &ScenarioSource,
     targets: &mut [Target],
@@ -127,7 +128,7 @@ pub fn run(
         done: 0,
         of: steps_of_all * targets.len() * scenario.repetitions as usize,
     };
-    // A report about allocation alone needs no server.
+    // A report on allocation alone needs no server.
     let repetitions = if steps_of_all == 0 { 0 } else { scenario.repetitions };
     for repetition in 1..=repetitions {
         for target in targets_in_order(targets.len(), repetition) {
@@ -150,20 +151,20 @@ pub fn run(
     Ok(course.end(&plans, completion))
 }
 
-/// Odd repetitions take the targets in their order, even ones backwards.
+/// The targets in their order in odd repetitions, backwards in even ones.
 fn targets_in_order(count: usize, repetition: u32) -> Vec<usize> {
     if repetition % 2 == 1 { (0..count).collect() } else { (0..count).rev().collect() }
 }
 
-/// Checks everything about a scenario that can be checked without a server.
+/// Checks a scenario as far as that is possible without a server.
 /// # Errors
-/// The first thing that [`run`] would stumble over.
+/// The first error that [`run`] would return.
 pub fn check(source: &ScenarioSource) -> Result<(), BenchError> {
     plans(source).map(|_| ())
 }
 
 /// # Errors
-/// The scenario says how servers are to be started, but some run already.
+/// The scenario says how servers are to be started, but a target is already running.
 fn check_targets(source: &ScenarioSource, plans: &[Plan], targets: &[Target]) -> Result<(), BenchError> {
     let is_said = plans.iter().any(|plan| plan.scenario.server.transport.is_some());
     if is_said && targets.iter().any(|target| matches!(target.server, TargetServer::Uri(_))) {
@@ -174,19 +175,19 @@ fn check_targets(source: &ScenarioSource, plans: &[Plan], targets: &[Target]) ->
     Ok(())
 }
 
-/// Which target, in which repetition.
+/// Target and repetition of a part of the run.
 #[derive(Clone, Copy)]
 struct Place {
     target: usize,
     repetition: u32,
 }
 
-/// A run on its way.
+/// A run in progress.
 struct Course<'c> {
     options: &'c RunOptions,
     observer: &'c mut dyn Observer,
     report: Report,
-    /// Steps that have begun, over all repetitions, targets and variants.
+    /// Steps begun so far, over all repetitions, targets and variants.
     done: usize,
     of: usize,
 }
@@ -202,7 +203,7 @@ impl Course<'_> {
         let open = OpenTarget::open(&mut target.server, transport)?;
         let mut session = Session::begin(plan, open, self.options, place, &label)?;
         if self.report.targets.len() <= place.target {
-            // Targets begin in their order: the first repetition goes through them from the first to the last.
+            // The first repetition takes the targets in their order, so this adds them in their order.
             self.report.targets.push(session.target_record());
         }
         self.report.targets[place.target].add_transport(session.transport());
@@ -215,11 +216,11 @@ impl Course<'_> {
         if !plan.phases.iter().any(SettledPhase::restores) {
             self.keep_storage(session.storage_record());
         }
-        // A phase that failed is what is told, not that cleaning up failed after it.
+        // The phase's error is reported before an error of cleaning up.
         result.and(session.end())
     }
 
-    /// The same documents take as much in each repetition: the last one's figures stand for all.
+    /// The same documents take equal space in each repetition, so only the last repetition's figures are kept.
     fn keep_storage(&mut self, storage: StorageRecord) {
         let is_it = |other: &StorageRecord| (other.target, &other.variant) == (storage.target, &storage.variant);
         self.report.storage.retain(|other| !is_it(other));
@@ -238,7 +239,8 @@ impl Course<'_> {
             let name = phase.name(label, &plan.variant, place.repetition);
             self.observer.begin(&name, self.done, self.of);
             let mut run = session.run_phase(phase, self.observer)?;
-            // A step that only later settings tell apart from another is run for what follows it.
+            // Variants may differ only in settings of later phases. Then this step exists already, and is run only to
+            // prepare those phases.
             let is_known = step_of(&self.report, place.target, plan, phase)
                 .is_some_and(|step| self.report.steps[step].runs.iter().any(|run| run.repetition == place.repetition));
             if phase.is_reported() && !is_known || is_flawed_preparation(&mut run) {
@@ -253,7 +255,7 @@ impl Course<'_> {
         Ok(())
     }
 
-    /// Closes the report: steps stand in the order of targets, variants and phases, whatever the order of running was.
+    /// Completes the report, and sorts its steps by target, variant and phase.
     fn end(self, plans: &[Plan], completion: Completion) -> Report {
         let mut report = self.report;
         report.completion = completion;
@@ -273,8 +275,8 @@ impl Course<'_> {
     }
 }
 
-/// Leaves of a preparing phase only what makes those that follow worthless: at what pace it went is nobody's concern.
-/// Whether anything is left that must be seen in the report.
+/// Removes findings of a preparing phase except those that make later phases worthless; its pace does not matter.
+/// Returns whether the phase must appear in the report.
 fn is_flawed_preparation(run: &mut Run) -> bool {
     let Outcome::Measured(measurement) = &mut run.outcome else { return true };
     measurement.findings.retain(|finding| {
@@ -283,7 +285,7 @@ fn is_flawed_preparation(run: &mut Run) -> bool {
     !measurement.findings.is_empty()
 }
 
-/// Where the report has a step for that phase.
+/// Index of the report's step for that phase.
 fn step_of(report: &Report, target: usize, plan: &Plan, phase: &SettledPhase) -> Option<usize> {
     let variant = plan.step_variant(phase);
     report.steps.iter().position(|step| {
@@ -292,7 +294,7 @@ fn step_of(report: &Report, target: usize, plan: &Plan, phase: &SettledPhase) ->
     })
 }
 
-/// The report's step for that phase, made when it is met first.
+/// The report's step for that phase, made on first use.
 fn make_step<'r>(report: &'r mut Report, target: usize, plan: &Plan, phase: &SettledPhase) -> &'r mut Step {
     let place = step_of(report, target, plan, phase).unwrap_or_else(|| {
         let engine = report.targets[target].storage_engine.as_deref().unwrap_or_default();
@@ -302,9 +304,9 @@ fn make_step<'r>(report: &'r mut Report, target: usize, plan: &Plan, phase: &Set
     &mut report.steps[place]
 }
 
-/// Every variant with everything decided.
+/// All variants with their settled phases.
 /// # Errors
-/// A contradiction, or a setting that nothing reads.
+/// A contradiction, or a setting that has no effect.
 fn plans(source: &ScenarioSource) -> Result<Vec<Plan>, BenchError> {
     let plans = settle_all(source)?;
     unread::check(source, &plans)?;
@@ -357,7 +359,7 @@ fn empty_report(source: &ScenarioSource, scenario: &Scenario, options: &RunOptio
     }
 }
 
-/// The variants as one repetition takes them.
+/// The variants in the order of one repetition.
 fn in_order<'p>(plans: &'p [Plan], scenario: &Scenario, repetition: u32) -> Vec<&'p Plan> {
     let mut plans: Vec<&Plan> = plans.iter().collect();
     if scenario.order == VariantOrder::Shuffled {

@@ -1,4 +1,4 @@
-//! One step: prepares the data and the caches, runs the load, checks what it left behind.
+//! One step: prepares data and caches, runs the load, checks the result.
 
 use super::limits::{self, Sizes};
 use super::settle::{Settled, settle};
@@ -17,7 +17,7 @@ use bunko_client::load::{Arrival, Load, LoadOptions};
 use bunko_report::result::{Finding, Measurement, Outcome, Run};
 use std::sync::Arc;
 
-/// How many documents a generator may insert in one phase: 40 bits of a request's tag.
+/// Most documents that a generator may insert in one phase: 40 bits of a request's tag.
 const INSERTIONS_MAX: u64 = 1 << 40;
 
 pub(super) fn run(
@@ -46,7 +46,7 @@ pub(super) fn run(
     conclude(session, phase, started_at_ms, measurement, acknowledges)
 }
 
-/// What comes after the load: what it left the server to do, limits, and what is there now.
+/// Ends a step after the load: waits for the server's background work, checks limits, and verifies the data.
 pub(super) fn conclude(
     session: &mut Session<'_>,
     phase: &SettledPhase,
@@ -69,7 +69,7 @@ pub(super) fn conclude(
     Ok(Run { repetition, started_at_ms, outcome: Outcome::Measured(Box::new(measurement)) })
 }
 
-/// Makes the collection where the phase needs a new one.
+/// Makes the collection if the phase needs a new one.
 fn prepare_data(session: &mut Session<'_>, phase: &SettledPhase) -> Result<(), BenchError> {
     let fills = phase.effects().contains(&Effect::Fills);
     if fills || !session.data.exists {
@@ -87,13 +87,13 @@ fn prepare_data(session: &mut Session<'_>, phase: &SettledPhase) -> Result<(), B
     Ok(())
 }
 
-/// How caches were brought into the state that a phase declares.
+/// The state of caches before a phase.
 pub(super) struct Caches {
     pub state: String,
     pub finding: Option<Finding>,
 }
 
-/// Brings caches into the state that the phase declares, or says why that is impossible.
+/// Brings caches into the state that the phase declares, or returns why that is impossible.
 pub(super) fn prepare_cache(session: &mut Session<'_>, cache: Cache) -> Result<Result<Caches, String>, BenchError> {
     let as_declared = |state: String| Ok(Caches { state, finding: None });
     Ok(match cache {
@@ -124,7 +124,7 @@ fn offered_rate(session: &Session<'_>, phase: &SettledPhase) -> Result<Option<f6
     match &phase.rate {
         None => Ok(None),
         Some(Rate::Fixed(rate)) => Ok(Some(rate / share)),
-        // What this worker reached is its share already.
+        // The rate that this worker reached is already its share.
         Some(Rate::ShareOf { share, phase: other }) => match session.reached.get(other) {
             Some(reached) => Ok(Some(reached * share)),
             None => Err(format!("rate: phase '{other}' has no figures")),
@@ -187,7 +187,7 @@ fn run_load(
     let task = Task { operation: &phase.phase.operation, sessions: phase.sessions, assignment, requests, offered_rate };
     if !phase.warm_up.is_zero() && !effects.contains(&Effect::Fills) {
         load.options_mut().duration = Some(phase.warm_up);
-        // Work in sequence is all there again when it is measured.
+        // The warm-up has a sequence of its own, so that the whole sequence is left for the measurement.
         let warm_sequence = Arc::new(Budget::new(mine));
         let assignment = Assignment { stream: stream ^ 1 << 40, sequence: &warm_sequence, ..assignment };
         measure::warm_up(&mut load, &Task { requests: None, assignment, ..task })?;
@@ -196,7 +196,7 @@ fn run_load(
         End::After(duration) => Some(duration),
         End::Requests(_) | End::Natural => None,
     };
-    // All generators give their starting signal together, with their connections up.
+    // All generators give their starting signal together, once their connections are open.
     session.meet()?;
     let started_at_ms = now_ms();
     let measured = measure::measure(&mut load, &task, &mut session.probe, observer)?;
@@ -211,7 +211,7 @@ pub(super) fn write_concern(session: &Session<'_>, phase: &SettledPhase) -> Writ
     own.unwrap_or_else(|| session.write_concern.clone())
 }
 
-/// Counts what a phase inserted, by all generators together.
+/// Counts the documents that all generators together inserted in a phase.
 fn settle_data(session: &mut Session<'_>, phase: &SettledPhase, insertions: &Insertions) -> Result<(), BenchError> {
     let inserted = session.sum(insertions.acknowledged_total())?;
     let effects = phase.effects();
@@ -228,7 +228,7 @@ fn settle_data(session: &mut Session<'_>, phase: &SettledPhase, insertions: &Ins
     Ok(())
 }
 
-/// Why a server that failed every request cannot do this at all.
+/// The reason, if the server failed every request and thus does not support the operation.
 fn refusal(measurement: &Measurement) -> Option<String> {
     let all_failed = measurement.errors > 0 && measurement.errors == measurement.requests;
     let first = measurement.findings.iter().find_map(|finding| match finding {
@@ -238,7 +238,7 @@ fn refusal(measurement: &Measurement) -> Option<String> {
     all_failed.then(|| format!("the server refused it: {first}"))
 }
 
-/// Compares the server's count and a sample of its documents with what they must be.
+/// Compares the server's count and a sample of its documents with the expected ones.
 fn verify(
     session: &mut Session<'_>,
     phase: &SettledPhase,

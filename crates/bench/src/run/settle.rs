@@ -1,4 +1,4 @@
-//! Waiting for what a load left the server to do: flushes, compaction, checkpoints.
+//! Waits for the server's background work after a load: flushes, compaction, checkpoints.
 
 use super::variant::{DataRole, Session};
 use crate::database;
@@ -8,20 +8,20 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(250);
-/// The server has settled when nothing was seen of it for so long.
+/// The server has settled when it showed no sign of work for so long.
 const QUIET: Duration = Duration::from_secs(2);
-/// A server that uses more of one processor works; being asked how it does costs less.
+/// Share of one processor above which a server is working; answering the probe takes less.
 const BUSY_SHARE: f64 = 0.05;
 
-/// How a wait ended.
+/// Result of a wait.
 pub(super) struct Settled {
     pub settling: Settling,
     pub finding: Option<Finding>,
 }
 
-/// Asks the server to bring everything to disk (`fsync`, which one that lacks it may refuse), then waits until neither
-/// what `dbStats` says nor the data directory has changed and its processor time has stood still for two seconds.
-/// `None` for all but the first of several generators.
+/// Asks the server to write everything to disk (`fsync`, which a server without it may refuse). Then waits until the
+/// sizes in `dbStats`, the data directory and the server's processor time have not changed for two seconds. `None` for
+/// all but the first of several generators.
 pub(super) fn settle(session: &mut Session<'_>, longest: Duration) -> Option<Settled> {
     if session.role == DataRole::Guest {
         return None;
@@ -54,10 +54,10 @@ pub(super) fn settle(session: &mut Session<'_>, longest: Duration) -> Option<Set
     })
 }
 
-/// What shows that a server works.
+/// Signs of work in a server.
 struct State {
     at: Instant,
-    /// Of storage, indexes and the data directory, in bytes.
+    /// Sizes of storage, indexes and the data directory, in bytes.
     sizes: [Option<f64>; 3],
     process: Option<bunko_host::ProcessReading>,
 }

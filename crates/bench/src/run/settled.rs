@@ -1,4 +1,4 @@
-//! Phases with everything decided: defaults filled in, lists of connections unrolled, contradictions refused.
+//! Settled phases: defaults filled in, lists of connections unrolled, contradictions refused.
 
 use super::Plan;
 use crate::observer::StepName;
@@ -14,15 +14,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A server that says nothing for this long is taken for dead.
+/// Default time without any reply after which a server counts as dead.
 const STALL_TIMEOUT: Duration = Duration::from_mins(1);
-/// More make no sense from one machine: there are not as many ports.
+/// Most connections from one machine, which has not more ports.
 const CONNECTIONS_MAX: usize = 60_000;
 const IN_FLIGHT_MAX: usize = 100_000;
 const THREADS_MAX: usize = 1_024;
-/// Collections of a scenario at most.
+/// Most collections of a scenario.
 const COLLECTIONS_MAX: u64 = 1_000;
-/// Documents of a scenario at most.
+/// Most documents of a scenario.
 const DOCUMENTS_MAX: u64 = 1 << 36;
 
 /// One step: a phase at one number of connections.
@@ -38,19 +38,19 @@ pub(super) struct SettledPhase {
     pub end: End,
     pub write_concern: Option<String>,
     pub sessions: SessionUse,
-    /// Encoded size of a document.
+    /// Encoded size of a document, in bytes.
     pub document_bytes: usize,
     pub stall_timeout: Duration,
 }
 
-/// What ends a step.
+/// Condition that ends a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Time.
+    /// A time has passed.
     After(Duration),
-    /// A number of requests.
+    /// A number of requests was made.
     Requests(u64),
-    /// The operation itself.
+    /// The operation is complete.
     Natural,
 }
 
@@ -59,7 +59,7 @@ impl SettledPhase {
         self.phase.operation.operation().effects()
     }
 
-    /// Whether it drops the documents and brings them back: what storage they take then is not what a load leaves.
+    /// Whether it drops and restores the documents. Their storage then differs from that after a load.
     pub fn restores(&self) -> bool {
         self.effects().contains(&Effect::Restores)
     }
@@ -72,7 +72,7 @@ impl SettledPhase {
         StepName { target, variant, phase: &self.phase.name, connections: self.connections, repetition }
     }
 
-    /// The report's step for this phase of a variant, without runs. `cores` are this machine's, `engine` is the
+    /// The report's step for this phase of a variant, without runs. `cores` is this machine's number, `engine` is the
     /// target's.
     pub fn empty_step(&self, target: usize, plan: &Plan, engine: &str, cores: usize) -> Step {
         let variant = plan.step_variant(self);
@@ -93,7 +93,7 @@ impl SettledPhase {
     }
 }
 
-/// The documents of a scenario.
+/// The dataset of a scenario.
 /// # Errors
 /// Settings that contradict each other or the shape.
 pub(super) fn dataset(scenario: &Scenario) -> Result<Arc<Dataset>, String> {
@@ -135,13 +135,13 @@ pub(super) fn dataset_options(scenario: &Scenario) -> Result<DatasetOptions, Str
     Ok(options(documents))
 }
 
-/// The phases of a variant, and what they read of its loads.
+/// The phases of a variant, and the settings of loads that they read.
 pub(super) struct Settled {
     pub phases: Vec<SettledPhase>,
     pub read: ReadSettings,
 }
 
-/// Decides every phase.
+/// Settles every phase.
 /// # Errors
 /// The first contradiction, with the phase's name.
 pub(super) fn settle(scenario: &Scenario) -> Result<Settled, String> {
@@ -194,7 +194,7 @@ pub(super) fn settle(scenario: &Scenario) -> Result<Settled, String> {
     Ok(Settled { phases: settled, read })
 }
 
-/// Of all that can be said of a load, dumping and restoring take no more than when a restored document counts.
+/// Refuses settings of a load that dump and restore ignore. A restore accepts only a write concern, a dump nothing.
 fn check_transfer(phase: &Phase, scenario: &Scenario, transfer: &Transfer<'_>) -> Result<(), String> {
     let is_dump = |other: &&Phase| matches!(other.operation.operation().transfer(), Some(Transfer::Dump(_)));
     let before = || scenario.phase.iter().take_while(|other| other.name != phase.name);
@@ -238,7 +238,7 @@ fn settle_transfer(
     })
 }
 
-/// The write concern of a phase that writes; `None` where none is set, and of one that writes nothing.
+/// The write concern of a phase that writes; `None` if none is set, or the phase writes nothing.
 fn write_concern(phase: &Phase, load: &PhaseLoad<'_>) -> Result<Option<String>, String> {
     let effects = phase.operation.operation().effects();
     if !effects.iter().any(Effect::obeys_write_concern) {
@@ -293,7 +293,7 @@ fn settle_one(
     })
 }
 
-/// A phase's own `duration` or `requests`, else the operation's end, else the scenario's.
+/// The end of a phase: its own `duration` or `requests`, else the operation's end, else the scenario's.
 fn end(phase: &Phase, load: &PhaseLoad<'_>, slots: u64, dataset: &Dataset) -> Result<End, String> {
     let operation = phase.operation.operation();
     let fills = operation.effects().contains(&Effect::Fills);

@@ -1,4 +1,4 @@
-//! A step that dumps or restores: prepares what it needs, lets the tool run, enters what it says of itself.
+//! A step that dumps or restores: prepares data and caches, runs the tool, records its results.
 
 use super::phase::{self, Caches};
 use super::settled::SettledPhase;
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// What a phase dumped; removed when it goes.
+/// A phase's dump; removed when dropped.
 pub(super) struct Archive {
     directory: TempDir,
     form: Form,
@@ -50,13 +50,13 @@ impl Archive {
         }
     }
 
-    /// Bytes that it takes on its filesystem.
+    /// Bytes of the dump on its filesystem.
     fn bytes(&self) -> u64 {
         bunko_host::directory_bytes(&self.path())
     }
 }
 
-/// What a tool moved.
+/// A tool's results.
 #[derive(Default)]
 struct Moved {
     documents: u64,
@@ -90,7 +90,7 @@ fn dump(
         Ok(caches) => caches,
         Err(reason) => return Ok(skipped(session, reason)),
     };
-    // That of an earlier dump goes first: there may be no room for two.
+    // An earlier dump is removed first, because there may be no room for two.
     session.archive = None;
     let archive = Archive::create(session, settings.form)?;
     let mut options = DumpOptions::new(archive.output());
@@ -164,7 +164,7 @@ fn restore(
         }
         Err(error) => (*error.summary, Some(error.cause.to_string())),
     };
-    // Documents and indexes that were refused, then the end of it all.
+    // Counts refused documents and indexes, and the error that ended the restore.
     let refused =
         summary.namespaces.iter().flat_map(|namespace| namespace.errors.iter().chain(&namespace.indexes_refused));
     let errors = summary.failures()
@@ -184,7 +184,7 @@ fn restore(
 
 const INTERRUPTED: &str = "interrupted";
 
-/// Brings the kernel's pages of the dump into the declared state; says which it is.
+/// Brings the kernel's pages of the dump into the declared state; returns a description of the state.
 fn prepare_archive(archive: &Archive, cache: ArchiveCache) -> (&'static str, Option<Finding>) {
     if cache == ArchiveCache::AsLeft {
         return ("the kernel has of the dump what dumping left in its pages", None);
@@ -198,7 +198,7 @@ fn prepare_archive(archive: &Archive, cache: ArchiveCache) -> (&'static str, Opt
     }
 }
 
-/// Enters what a tool says it did.
+/// Records the tool's results.
 fn enter(measurement: &mut Measurement, moved: Moved, archive: &Archive, caches: Caches, archive_state: &str) {
     let Moved { documents, bytes, errors, first_error } = moved;
     (measurement.documents, measurement.document_bytes, measurement.errors) = (documents, Some(bytes), errors);

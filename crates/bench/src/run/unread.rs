@@ -1,7 +1,7 @@
-//! Settings that nothing reads: they are refused by name, for a run that ignores them seems to have been run with them.
+//! Refuses settings that have no effect, by name: otherwise a run would seem to have used them.
 //!
-//! The check covers the settings that `--set` or a sweep names, and those of a phase's own load and limits. A scenario's own
-//! `[load]` holds defaults, and a default that no phase needs is none that anybody asked for.
+//! The check covers the settings that `--set` or a sweep names, and those of a phase's own load and limits. A
+//! scenario's own `[load]` holds defaults, which need not all be used.
 
 use super::Plan;
 use super::settled::Settled;
@@ -10,11 +10,11 @@ use crate::scenario::{DatasetSettings, Override, Phase, ReadSettings, Role, Scen
 use bunko_dataset::{Compressible, Dataset, DatasetOptions};
 use toml::Value;
 
-/// So many documents are looked at to see whether a setting changes any.
+/// Number of documents that are compared to see whether a setting changes any.
 const LOOKED_AT: u64 = 64;
 
 /// # Errors
-/// The first setting that nothing reads.
+/// The first setting that has no effect.
 pub(super) fn check(source: &ScenarioSource, plans: &[Plan]) -> Result<(), ScenarioError> {
     let read = ReadSettings::default();
     let named: Vec<String> =
@@ -47,7 +47,7 @@ pub(super) fn check(source: &ScenarioSource, plans: &[Plan]) -> Result<(), Scena
     Ok(())
 }
 
-/// A changed setting, or each of a table's.
+/// Path of a changed setting, or of each setting in a changed table.
 fn paths(change: &Override) -> Vec<String> {
     fn add(path: &str, value: &Value, paths: &mut Vec<String>) {
         match value {
@@ -60,14 +60,15 @@ fn paths(change: &Override) -> Vec<String> {
     paths
 }
 
-/// The settings of a phase that its operation or role may leave idle.
+/// The settings of a phase that its operation or role may not use.
 fn paths_of_phase(phase: &Phase) -> Vec<String> {
     let of_load = phase.load.names().into_iter().map(|name| format!("load.{name}"));
     let limits = (phase.limits != crate::scenario::Limits::default()).then(|| "limits".to_owned());
     of_load.chain(limits).map(|path| format!("phase.{}.{path}", phase.name)).collect()
 }
 
-/// Notes the settings that are read beside the phases' loads. Every field is named, so that a new one cannot be forgotten.
+/// Notes the settings that are read outside the phases' loads. Every field is named, so that a new one cannot be
+/// forgotten.
 fn note_scenario(scenario: &Scenario, variants: usize, read: &ReadSettings) {
     let Scenario {
         name: _,
@@ -111,7 +112,7 @@ fn note_phase(phase: &Phase, read: &ReadSettings) {
     for setting in ["name", "operation", "cache", "role", "settle", "expect-count"] {
         read.note(format!("phase.{name}.{setting}"));
     }
-    // No figures of a preparing phase are shown, and none are held against limits.
+    // Figures of a preparing phase are not shown, and limits do not apply to them.
     if *role == Role::Measure {
         read.note(format!("phase.{name}.limits"));
     }
@@ -134,8 +135,8 @@ fn note_dataset(dataset: &DatasetSettings, read: &ReadSettings) {
     }
 }
 
-/// The number of documents and how far they compress are read where the documents show it. To see that, some documents
-/// must be made, so only settings that are named are tried.
+/// The number of documents and their compressibility count as read if they change the documents. The check has to make
+/// documents, so it covers only named settings.
 fn note_size_and_text(scenario: &Scenario, named: &[String], read: &ReadSettings) {
     if scenario.phase.is_empty() {
         return;
@@ -158,10 +159,10 @@ fn note_size_and_text(scenario: &Scenario, named: &[String], read: &ReadSettings
     }
 }
 
-/// Whether a change makes other documents of the first ones.
+/// Whether a change of options changes the first documents.
 fn changes_documents(scenario: &Scenario, change: impl Fn(&mut DatasetOptions)) -> bool {
     let Ok(options) = super::settled::dataset_options(scenario) else { return true };
-    // Documents of the shape's own size are small.
+    // Documents of the shape's own size are small, and quick to compare.
     let options = DatasetOptions { document_bytes: None, ..options };
     let mut changed = options.clone();
     change(&mut changed);
@@ -174,7 +175,7 @@ fn changes_documents(scenario: &Scenario, change: impl Fn(&mut DatasetOptions)) 
     bytes(&one) != bytes(&other)
 }
 
-/// Why nothing reads a setting, and which one to set instead.
+/// The reason why a setting has no effect, and the setting to use instead.
 fn reason(scenario: &Scenario, path: &str) -> String {
     if let Some(setting) = path.strip_prefix("load.") {
         let has_own = |phase: &&Phase| phase.load.names().iter().any(|name| name == setting);
@@ -204,7 +205,7 @@ fn reason(scenario: &Scenario, path: &str) -> String {
     reason.to_owned()
 }
 
-/// Why no phase reads a setting of a load.
+/// The reason why no phase reads a setting of a load.
 fn of_load(setting: &str) -> &'static str {
     match setting {
         "arrival" => "nothing reads it: without a 'rate' the loop is closed",
@@ -216,7 +217,7 @@ fn of_load(setting: &str) -> &'static str {
 }
 
 impl Plan {
-    /// A variant with everything decided.
+    /// A variant with its settled phases.
     pub(super) fn of(swept: Vec<Override>, scenario: Scenario, settled: Settled) -> Self {
         let variant = swept.iter().map(|set| (set.key.clone(), crate::scenario::shown(&set.value))).collect();
         Self { variant, swept, scenario, phases: settled.phases, read: settled.read }

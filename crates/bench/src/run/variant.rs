@@ -1,4 +1,4 @@
-//! One variant on one target: its database, its connections, how far its data have come.
+//! One variant on one target: its database, its connections, the state of its data.
 
 use super::settled::SettledPhase;
 use super::transfer::Archive;
@@ -40,9 +40,9 @@ pub(super) struct Session<'t> {
     pub rendezvous: Option<Rendezvous>,
     pub stop: Arc<AtomicBool>,
     pub server: ServerDescription,
-    /// What was dumped last.
+    /// The last dump.
     pub archive: Option<Archive>,
-    /// Where dumps are made.
+    /// Directory where dumps are made.
     pub archive_directory: PathBuf,
     compressible: Compressible,
     experiment: Option<String>,
@@ -51,29 +51,29 @@ pub(super) struct Session<'t> {
     variant: Vec<(String, String)>,
 }
 
-/// Who makes, checks and drops the database.
+/// Which generator makes, checks and drops the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DataRole {
     /// This generator.
     Owner,
-    /// The first of several generators; this is another.
+    /// The first of several generators; this one is another.
     Guest,
 }
 
-/// What is in the collection.
+/// Contents of the collection.
 #[derive(Default)]
 pub(super) struct DataState {
-    /// Documents of the dataset that are all there.
+    /// Number of documents, from the dataset's first on, that all exist.
     pub base: u64,
-    /// Beyond them, numbers of this generator's share that have been given out.
+    /// Beyond `base`, numbers of this generator's share that were taken.
     pub issued: u64,
-    /// Of those, how many from the first on are there.
+    /// Beyond `base`, documents of this generator's share that all exist.
     pub own: u64,
-    /// How many documents there are, as far as acknowledgements say.
+    /// Expected number of documents, according to acknowledgements.
     pub expected: u64,
-    /// Top-level fields that are no longer as the dataset has them.
+    /// Top-level fields that no longer have the dataset's values.
     pub changed: BTreeSet<String>,
-    /// Whether the collection has been made.
+    /// Whether the collection exists.
     pub exists: bool,
 }
 
@@ -146,7 +146,7 @@ impl<'t> Session<'t> {
         })
     }
 
-    /// Runs a phase and returns what came of it.
+    /// Runs a phase and returns its result.
     pub fn run_phase(&mut self, phase: &SettledPhase, observer: &mut dyn Observer) -> Result<Run, BenchError> {
         self.meet()?;
         super::phase::run(self, phase, observer)
@@ -157,7 +157,7 @@ impl<'t> Session<'t> {
         self.sum(0).map(|_| ())
     }
 
-    /// As [`Self::meet`]; adds up a number of each generator.
+    /// As [`Self::meet`]; returns the sum of all generators' numbers.
     pub fn sum(&mut self, mine: u64) -> Result<u64, BenchError> {
         match &mut self.rendezvous {
             Some(rendezvous) => rendezvous.sum(&mut self.control, &self.stop, mine),
@@ -165,7 +165,7 @@ impl<'t> Session<'t> {
         }
     }
 
-    /// What the report says of the server.
+    /// The report's description of the server.
     pub fn target_record(&self) -> TargetRecord {
         let directory = self.probe.data_directory();
         let label = match (self.label.as_str(), &self.target.running) {
@@ -176,7 +176,7 @@ impl<'t> Session<'t> {
         TargetRecord {
             label,
             address: self.uri.address(),
-            // Each variant adds its own.
+            // Each variant adds its own transport.
             transports: Vec::new(),
             embedded: self.target.running.is_some(),
             local: self.pid.is_some(),
@@ -192,7 +192,7 @@ impl<'t> Session<'t> {
         }
     }
 
-    /// What the server is reached by.
+    /// Transport of the control connection.
     pub fn transport(&self) -> Transport {
         match (self.control.host(), &self.uri.tls) {
             (Host::Unix(_), _) => Transport::Unix,
@@ -201,7 +201,8 @@ impl<'t> Session<'t> {
         }
     }
 
-    /// What the documents come to at the ratio by which they compress; `None` for padding that has none.
+    /// Size of the documents in bytes, divided by their compression ratio; `None` for constant padding, which has no
+    /// ratio.
     pub fn live_bytes(&self) -> Option<f64> {
         let bytes = self.data.expected as f64 * self.dataset.document_bytes() as f64;
         match self.compressible {
@@ -210,7 +211,7 @@ impl<'t> Session<'t> {
         }
     }
 
-    /// What the data take on the server.
+    /// Size of the data on the server.
     pub fn storage_record(&mut self) -> StorageRecord {
         let statistics = database::statistics(&mut self.control);
         let number = |name: &str| statistics.as_ref().get(name).and_then(number::as_f64);
@@ -229,7 +230,8 @@ impl<'t> Session<'t> {
         }
     }
 
-    /// This machine's clock minus the server's, in milliseconds, at the middle of the shortest of a few round trips.
+    /// This machine's clock minus the server's, in milliseconds, measured at the middle of the shortest of nine round
+    /// trips.
     pub fn clock_offset_ms(&mut self) -> Result<f64, BenchError> {
         let mut best: Option<(f64, f64)> = None;
         for _ in 0..9 {
@@ -244,7 +246,7 @@ impl<'t> Session<'t> {
         Ok(best.map_or(0.0, |(_, offset)| offset))
     }
 
-    /// Everything that names the server anew after it was restarted.
+    /// Renews everything that refers to the server's process after a restart.
     pub fn reconnect(&mut self) -> Result<(), BenchError> {
         self.uri = self.target.uri.parse()?;
         self.control = Connection::connect(&self.uri)?;
@@ -266,7 +268,7 @@ impl<'t> Session<'t> {
     }
 }
 
-/// Where a local server's files are.
+/// Data directory of a local server.
 fn data_directory(target: &OpenTarget<'_>, server: &ServerDescription, pid: Option<u32>) -> Option<PathBuf> {
     match (&target.running, pid) {
         (Some(running), _) => Some(running.data_directory.clone()),

@@ -1,7 +1,7 @@
 //! Several generators that share a load.
 //!
-//! They need nothing but the server that they measure: each writes that it has arrived, and waits until all have. The
-//! waiting ends before a phase begins, so that its polling disturbs no figure.
+//! They communicate only through the measured server: each records its arrival, and waits until all have arrived. The
+//! wait ends before a phase begins, so that its polling disturbs no figures.
 
 use crate::BenchError;
 use crate::server::integer;
@@ -11,19 +11,19 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Beside the scenario's own database, which the first worker makes and drops.
+/// A separate database: the scenario's own is made and dropped by the first worker.
 const DATABASE: &str = "bunko_bench_workers";
 const COLLECTION: &str = "arrivals";
 const POLL: Duration = Duration::from_millis(100);
-/// Workers are started at different times; their images may have to be fetched first.
+/// Longest wait for other workers. They are started at different times, and may have to download their images first.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Which of how many generators: `INDEX/COUNT`, the index from 0.
+/// Position of a generator among several: `INDEX/COUNT`, the index from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerPosition {
-    /// From 0.
+    /// Counted from 0.
     pub index: u32,
-    /// All of them.
+    /// Number of generators.
     pub count: u32,
 }
 
@@ -39,18 +39,19 @@ impl FromStr for WorkerPosition {
     }
 }
 
-/// The place where workers meet.
+/// A meeting place of workers.
 pub(super) struct Rendezvous {
     position: WorkerPosition,
-    /// Which run this is: what an earlier one left behind must not count.
+    /// Identifies the run, so that arrivals of an earlier one do not count.
     run: Option<i64>,
-    /// The first worker welcomes those whose tickets it has seen. No earlier run has, so nobody stays in one.
+    /// A random number of this worker. The first worker lists the tickets of all workers that have arrived in its run.
+    /// An earlier run does not list this one, so the worker does not stay in it.
     ticket: i64,
     meetings: u32,
 }
 
 impl Rendezvous {
-    /// The first worker opens the meeting place, and removes what an earlier run left there.
+    /// Begins to use the meeting place. The first worker removes data of earlier runs and opens a new run.
     pub fn open(control: &mut Connection, position: WorkerPosition) -> Result<Self, BenchError> {
         let ticket = rand::random::<i64>();
         if position.index > 0 {
@@ -65,14 +66,14 @@ impl Rendezvous {
         Ok(Self { position, run: Some(run), ticket, meetings: 0 })
     }
 
-    /// Waits until every worker has come to its meeting of the same number.
+    /// Waits until every worker has arrived at the meeting of this number.
     /// # Errors
-    /// Not all come in time, or the user has stopped the run.
+    /// Some workers are late, or the user has stopped the run.
     pub fn meet(&mut self, control: &mut Connection, stop: &AtomicBool) -> Result<(), BenchError> {
         self.sum(control, stop, 0).map(|_| ())
     }
 
-    /// As [`Self::meet`]; adds up what each worker brings along.
+    /// As [`Self::meet`]; returns the sum of all workers' numbers.
     pub fn sum(&mut self, control: &mut Connection, stop: &AtomicBool, mine: u64) -> Result<u64, BenchError> {
         self.meetings += 1;
         let deadline = Instant::now() + PATIENCE;
@@ -100,7 +101,7 @@ impl Rendezvous {
         }
     }
 
-    /// Looks which run is open, until the first worker has welcomed this one in it; whether it has.
+    /// Looks up the open run. Returns whether the first worker has listed this worker's ticket in it.
     fn find_run(&mut self, control: &mut Connection) -> Result<bool, BenchError> {
         if self.position.index == 0 || self.meetings > 1 {
             return Ok(true);
@@ -115,12 +116,13 @@ impl Rendezvous {
         Ok(welcome.is_some_and(|tickets| tickets.iter().any(|ticket| integer(Some(ticket)) == Some(self.ticket))))
     }
 
-    /// Says that this worker is there; who else is.
+    /// Records this worker's arrival; returns all workers that have arrived.
     fn arrive(&self, control: &mut Connection, run: i64, mine: u64) -> Result<Vec<Arrival>, BenchError> {
-        // A field of its own for each meeting: a worker that has gone on to the next must not take this number along.
+        // Each meeting has its own field, because a worker may already have gone on to the next one.
         let brought = format!("brought{}", self.meetings);
         let set = DocumentBuf::new().with("run", run).with("ticket", self.ticket).with(&brought, mine as i64);
-        // Whoever looks for the next run already must not seem to have left this one's last meeting.
+        // The meeting's number never falls: a worker that looks for the next run must not seem to have left this run's
+        // last meeting.
         let at_least = DocumentBuf::new().with("meeting", self.meetings as i32);
         let arrival = DocumentBuf::new()
             .with("q", &DocumentBuf::new().with("_id", format!("{run}/{}", self.position.index).as_str()))
@@ -141,7 +143,8 @@ impl Rendezvous {
         Ok(all)
     }
 
-    /// The last meeting: when all others have seen that everybody is there, the first worker closes the place.
+    /// The last meeting. When all others have seen that all workers arrived, the first worker removes the meeting
+    /// place.
     pub fn close(mut self, control: &mut Connection, stop: &AtomicBool) -> Result<(), BenchError> {
         self.meet(control, stop)?;
         if self.position.index > 0 {
@@ -158,13 +161,13 @@ fn drop_database(control: &mut Connection) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// A worker that has come to a meeting.
+/// A worker that has arrived at a meeting.
 struct Arrival {
     ticket: i64,
     brought: u64,
 }
 
-/// Tells everybody who is there that this is their run.
+/// Lists the tickets of these workers, so that they know their run.
 fn welcome(control: &mut Connection, there: &[Arrival]) -> Result<(), BenchError> {
     let tickets: ArrayBuf = there.iter().map(|worker| worker.ticket).collect();
     let change = DocumentBuf::new()

@@ -1,16 +1,16 @@
-//! The scenarios that come with the lab.
+//! Scenarios that are part of the lab.
 
 /// A built-in scenario.
 #[derive(Debug)]
 pub struct Builtin {
     /// Its name on the command line.
     pub name: &'static str,
-    /// The file.
+    /// Contents of the file.
     pub text: &'static str,
 }
 
 impl Builtin {
-    /// One line about it, as it stands in the file.
+    /// The line `about` of the file.
     pub fn about(&self) -> &'static str {
         let line = self.text.lines().find_map(|line| line.strip_prefix("about = \""));
         line.map_or("", |line| line.trim_end_matches('"'))

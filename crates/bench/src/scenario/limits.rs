@@ -1,26 +1,27 @@
-//! What a phase's figures must keep.
+//! Limits of a phase's figures.
 
 use super::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// Nothing that deserves to be called a limit is larger.
+/// Largest limit that is accepted.
 const FACTOR_MAX: f64 = 1_000_000.0;
 
-/// Limits on a phase's figures. One that is exceeded leaves the figures valid, and fails the run.
+/// Limits of a phase's figures. Exceeding one leaves the figures valid, and fails the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Limits {
-    /// By which share of itself p99.9 may rise from the phase's beginning to its end.
+    /// Share by which p99.9 may rise from the phase's beginning to its end.
     pub p999_rise: Option<f64>,
-    /// The data directory at the end, over what the documents come to at the ratio by which they compress.
+    /// Most bytes of the data directory at the end, as a factor of the documents' size divided by their compression
+    /// ratio.
     pub disk_over_live: Option<f64>,
-    /// The server's resident memory in any second.
+    /// Most resident memory of the server in any second.
     pub resident: Option<Bytes>,
 }
 
 impl Limits {
     /// # Errors
-    /// A limit that nothing or everything would keep.
+    /// A limit that could never be kept, or never be exceeded.
     pub(crate) fn check(&self) -> Result<(), String> {
         if let Some(share) = self.p999_rise.filter(|share| !(0.0..=FACTOR_MAX).contains(share)) {
             return Err(format!("limits: p999-rise: {share} is not in 0..{FACTOR_MAX}"));

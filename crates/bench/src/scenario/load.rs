@@ -7,35 +7,36 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How load is offered. What is not set is taken from the scenario's own `load`, then from the defaults.
+/// How load is offered. Settings that are missing are taken from the scenario's own `load`, then from the defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LoadSettings {
-    /// Sockets; `1` if not set; with a list the phase is run once for each number.
+    /// Number of sockets; `1` if not set. With a list, the phase is run once for each number.
     pub(super) connections: Option<OneOrMany<usize>>,
     /// Requests in flight on each socket; `1` if not set.
     pub(super) in_flight: Option<usize>,
     /// Generator threads; `1` if not set.
     pub(super) threads: Option<usize>,
-    /// Whether they stay on their processors; `free` if not set.
+    /// Whether generator threads stay on their processors; `free` if not set.
     pub(super) placement: Option<PlacementSetting>,
-    /// An open loop: requests per second, or a share of what a closed phase before reached. Without it the loop is
-    /// closed.
+    /// An open loop: requests per second, or a share of the rate that an earlier closed phase reached. If not set, the
+    /// loop is closed.
     pub(super) rate: Option<Rate>,
-    /// How the requests of an open loop are distributed in time; `constant` if not set.
+    /// Distribution of an open loop's requests in time; `constant` if not set.
     pub(super) arrival: Option<ArrivalKind>,
-    /// How long the same load runs unmeasured before; its last reply is in before measuring begins; `0s` if not set.
+    /// Length of the unmeasured warm-up with the same load; `0s` if not set. All its replies arrive before the
+    /// measurement begins.
     pub(super) warm_up: Option<Span>,
-    /// How long requests are made; this, or `requests`, or what the operation calls complete.
+    /// Length of the load. A phase ends after this time, after `requests`, or when the operation is complete.
     pub(super) duration: Option<Span>,
-    /// How many requests are made.
+    /// Number of requests.
     pub(super) requests: Option<u64>,
-    /// `0`, `1`, a larger number, `majority` or `j`; if not set what the connection string says, else 1.
+    /// `0`, `1`, a larger number, `majority` or `j`. If not set, the connection string's write concern, else 1.
     #[serde(default, deserialize_with = "number_or_text")]
     pub(super) write_concern: Option<String>,
-    /// In what sessions requests are made; `none` if not set.
+    /// Use of sessions in requests; `none` if not set.
     pub(super) sessions: Option<SessionUse>,
-    /// Without any reply for this long a phase fails; `60s` if not set.
+    /// Time without any reply after which a phase fails; `60s` if not set.
     pub(super) stall_timeout: Option<Span>,
 }
 
@@ -46,18 +47,18 @@ pub enum PlacementSetting {
     /// They may.
     #[default]
     Free,
-    /// Each stays on one, from the last backwards.
+    /// Each stays on one processor, from the last backwards.
     Pinned,
 }
 
-/// How the requests of an open loop are distributed in time.
+/// Distribution of an open loop's requests in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArrivalKind {
-    /// At equal distances.
+    /// At equal intervals.
     #[default]
     Constant,
-    /// At exponentially distributed distances, as independent users do.
+    /// At exponentially distributed intervals, like requests of independent users.
     Poisson,
 }
 
@@ -66,9 +67,9 @@ pub enum ArrivalKind {
 pub enum Rate {
     /// Requests per second.
     Fixed(f64),
-    /// A share of what an earlier phase reached, written `50% of PHASE`.
+    /// A share of the rate that an earlier phase reached, written `50% of PHASE`.
     ShareOf {
-        /// 0..=1 and beyond.
+        /// The share, which may exceed 1.
         share: f64,
         /// The phase's name.
         phase: String,
@@ -76,14 +77,14 @@ pub enum Rate {
 }
 
 impl LoadSettings {
-    /// Whether nothing but perhaps the write concern is set.
+    /// Whether no setting, or only the write concern, is set.
     pub(crate) fn is_at_most_a_write_concern(&self) -> bool {
         Self { write_concern: None, ..self.clone() } == Self::default()
     }
 
-    /// Refuses an end that contradicts itself, whether or not anything reads it.
+    /// Refuses an end that contradicts itself, even if it would not be used.
     /// # Errors
-    /// In words, with the name of the setting.
+    /// A sentence with the name of the setting.
     pub(crate) fn check_end(&self) -> Result<(), String> {
         match (self.duration, self.requests) {
             (Some(_), Some(_)) => Err("load: 'duration' and 'requests' exclude each other".into()),
@@ -131,7 +132,7 @@ enum NumberOrText {
     Text(String),
 }
 
-/// Text, or a number as text.
+/// Deserializes text, or a number as text.
 fn number_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Ok(Some(match NumberOrText::deserialize(deserializer)? {
         NumberOrText::Number(number) => number.to_string(),

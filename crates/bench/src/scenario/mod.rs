@@ -1,7 +1,7 @@
-//! Scenario files: what is measured, written down.
+//! Scenario files: descriptions of measurements.
 //!
-//! A scenario is a TOML file. Every built-in one is such a file in `crates/bench/scenarios`; `bunko bench show NAME`
-//! prints it, and it is the best example for one's own.
+//! A scenario is a TOML file. Every built-in scenario is such a file in `crates/bench/scenarios`; `bunko bench show
+//! NAME` prints it as an example for new ones.
 
 mod builtin;
 mod limits;
@@ -30,33 +30,33 @@ use bunko_dataset::{Compressible, IdKind, KeyOrder};
 use bunko_host::allocation::Method;
 use serde::{Deserialize, Serialize};
 
-/// A scenario after `--set`, with everything in it that a run needs.
+/// A scenario after `--set`, with all settings of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Scenario {
-    /// What reports call it.
+    /// Name in reports.
     pub name: String,
-    /// One line.
+    /// Description in one line.
     pub about: String,
-    /// What it does and why, for whoever reads the report in ten years.
+    /// Full description and purpose, for later readers of the report.
     pub prose: String,
     /// The published experiment that it repeats: `E1` .. `E5`.
     pub experiment: Option<String>,
     /// Seed of all random choices: the same seed gives the same documents, byte for byte, and the same keys.
     #[serde(default = "one")]
     pub seed: u64,
-    /// How often everything is run, on fresh data each time.
+    /// How often everything is run, each time on fresh data.
     #[serde(default = "three")]
     pub repetitions: u32,
-    /// What is measured where the command line names no server.
+    /// Servers that are measured if the command line names none.
     #[serde(default)]
     pub servers: Servers,
-    /// How those are to be.
+    /// Settings of those servers.
     #[serde(default)]
     pub server: ServerSettings,
     /// The documents.
     pub dataset: DatasetSettings,
-    /// How the load is offered, where a phase says nothing else.
+    /// Default load of all phases.
     #[serde(default)]
     pub load: LoadSettings,
     /// Settings that take several values in turn. Each variant begins with a fresh server or database.
@@ -65,20 +65,20 @@ pub struct Scenario {
     /// The order of the variants.
     #[serde(default)]
     pub order: VariantOrder,
-    /// What is done, in this order, in each variant.
+    /// The phases, in this order, of each variant.
     pub phase: Vec<Phase>,
-    /// Measures how long files take to allocate, apart from any server.
+    /// Measures how long files take to allocate, without any server.
     pub allocation: Option<AllocationSettings>,
 }
 
-/// Which servers the lab starts itself.
+/// Servers that the lab itself starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Servers {
     /// One, with its default storage engine.
     #[default]
     One,
-    /// One after the other, one for each storage engine that exists.
+    /// One for each storage engine, one after the other.
     EachEngine,
 }
 
@@ -86,11 +86,11 @@ pub enum Servers {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VariantOrder {
-    /// As the sweep has them.
+    /// In the order of the sweep.
     #[default]
     Written,
-    /// Another in each repetition, from the scenario's seed: what one variant leaves behind on the machine meets
-    /// another one each time.
+    /// In a different order in each repetition, derived from the scenario's seed, so that a variant's after-effects on
+    /// the machine do not always affect the same variant.
     Shuffled,
 }
 
@@ -100,29 +100,29 @@ pub enum VariantOrder {
 pub struct DatasetSettings {
     /// A name from the table of shapes.
     pub shape: String,
-    /// How many there are; this or `total-bytes`.
+    /// Number of documents; this or `total-bytes`.
     pub documents: Option<u64>,
-    /// How many bytes they have together; this or `documents`.
+    /// Size of all documents together; this or `documents`.
     pub total_bytes: Option<Bytes>,
-    /// How many collections they are spread over, as many in each.
+    /// Number of collections that share the documents equally.
     #[serde(default = "one")]
     pub collections: u64,
-    /// Encoded size of one; `None` is the shape's own.
+    /// Encoded size of a document; if not set, the shape's own.
     pub document_bytes: Option<Bytes>,
-    /// How far they compress.
+    /// How far the documents compress.
     #[serde(default)]
     pub compressible: Compressible,
-    /// The order in which they are inserted.
+    /// The order in which the documents are inserted.
     #[serde(default)]
     pub key_order: KeyOrder,
-    /// The type of `_id`; `None` is the shape's own.
+    /// The type of `_id`; if not set, the shape's own.
     pub id: Option<IdKind>,
     /// Indexes besides `_id` that exist before the first document: `field` or `field,other:-1`.
     #[serde(default)]
     pub indexes: Vec<String>,
 }
 
-/// File allocation, measured apart from any server.
+/// File allocation, measured without any server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct AllocationSettings {
@@ -130,14 +130,14 @@ pub struct AllocationSettings {
     pub sizes: Vec<Bytes>,
     /// `fallocate`, `zero-fill`, `recycle`.
     pub methods: Vec<String>,
-    /// How often each is timed.
+    /// How often each allocation is timed.
     #[serde(default = "three")]
     pub repetitions: u32,
 }
 
 impl AllocationSettings {
     /// # Errors
-    /// A name that is no method.
+    /// A name that is not a method.
     pub(crate) fn methods(&self) -> Result<Vec<Method>, String> {
         self.methods.iter().map(|name| name.parse()).collect()
     }

@@ -4,29 +4,29 @@ use std::fmt;
 use std::str::FromStr;
 use toml::{Table, Value};
 
-/// Settings that say the same in two ways, so that one excludes the other.
+/// Settings with the same meaning, which exclude each other.
 const ALTERNATIVES: &[(&str, &str)] = &[("documents", "total-bytes"), ("duration", "requests")];
 
-/// A setting with a new value. Its key is a path with dots: `load.connections`, `phase.insert.load.rate`; phases are
+/// A setting with a new value. Its key is a path with dots: `load.connections`, `phase.insert.load.rate`. Phases are
 /// addressed by name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Override {
-    /// As written.
+    /// The path as written.
     pub key: String,
     /// A TOML value.
     pub value: Value,
 }
 
 impl Override {
-    /// Sets `key` to `value`.
+    /// An override of `key` by `value`.
     pub fn new(key: &str, value: Value) -> Self {
         Self { key: key.to_owned(), value }
     }
 
-    /// Puts the value into a scenario's table. A setting that the scenario sweeps is replaced in the sweep, with one
-    /// or more values.
+    /// Sets the value in a scenario's table. If the scenario sweeps the setting, its values in the sweep are replaced
+    /// instead.
     /// # Errors
-    /// A path that leads through something that is no table, or to a phase that does not exist.
+    /// A path through a value that is not a table, or to a phase that does not exist.
     pub(super) fn apply_to_sweep_or_table(&self, scenario: &mut Table) -> Result<(), String> {
         let axes = scenario.get_mut("sweep").and_then(Value::as_array_mut).map_or(&mut [][..], Vec::as_mut_slice);
         if let Some(swept) = axes.iter_mut().filter_map(Value::as_table_mut).find_map(|axis| axis.get_mut(&self.key)) {
@@ -39,7 +39,7 @@ impl Override {
         self.apply(scenario)
     }
 
-    /// Puts the value into a scenario's table, in place of the setting's alternative where it has one.
+    /// Sets the value in a scenario's table, and removes the setting's alternative if it has one.
     /// # Errors
     /// As [`Self::apply_to_sweep_or_table`].
     pub(super) fn apply(&self, scenario: &mut Table) -> Result<(), String> {
@@ -74,7 +74,7 @@ impl Override {
 impl FromStr for Override {
     type Err = String;
 
-    /// Reads `key=value`. The value is TOML, a comma-separated list of TOML values, or else text.
+    /// Parses `key=value`. The value is TOML, a comma-separated list of TOML values, or else text.
     fn from_str(text: &str) -> Result<Self, String> {
         let (key, value) = text.split_once('=').ok_or_else(|| format!("'{text}' is not KEY=VALUE"))?;
         let key = key.trim();
@@ -104,7 +104,7 @@ impl fmt::Display for Override {
     }
 }
 
-/// A value as tables show it.
+/// A value as shown in tables.
 pub(crate) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! From a file's text to scenarios that can be run.
+//! Parses files into scenarios that can be run.
 
 use super::{BUILTIN, Override, Scenario, Variant, sweep};
 use std::fmt;
@@ -8,11 +8,11 @@ use toml::{Table, Value};
 /// A scenario that cannot be run as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
-    /// The file or the built-in scenario, where it is known.
+    /// Name of the file or the built-in scenario, if it is known.
     pub source: String,
-    /// The line in it, from 1.
+    /// The line, counted from 1.
     pub line: Option<usize>,
-    /// In words, naming the key.
+    /// A sentence that names the key.
     pub message: String,
 }
 
@@ -27,19 +27,19 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// A scenario's text and what the command line changes in it.
+/// A scenario's text and the changes of the command line.
 #[derive(Clone, Debug)]
 pub struct ScenarioSource {
     name: String,
     table: Table,
-    /// The changes of `--set`, in that order.
+    /// The changes of `--set`, in their order.
     changes: Vec<Override>,
 }
 
 impl ScenarioSource {
     /// Reads a file.
     /// # Errors
-    /// An unreadable file, or text that is no scenario.
+    /// An unreadable file, or text that is not a scenario.
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
         let name = path.display().to_string();
         let failed = |message| ScenarioError { source: name.clone(), line: None, message };
@@ -58,9 +58,9 @@ impl ScenarioSource {
         Self::parse(name, builtin.text)
     }
 
-    /// Reads a scenario's text, checked as a whole while its lines are known.
+    /// Parses a scenario's text, and checks it as a whole while its lines are known.
     /// # Errors
-    /// The first thing that is wrong, with its line.
+    /// The first error, with its line.
     pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
         let located = |error: toml::de::Error| ScenarioError {
             source: name.to_owned(),
@@ -85,14 +85,14 @@ impl ScenarioSource {
         Ok(())
     }
 
-    /// The changes of [`Self::set`], in that order.
+    /// The changes of [`Self::set`], in their order.
     pub fn changes(&self) -> &[Override] {
         &self.changes
     }
 
-    /// Leaves out file allocation, where nothing times it.
+    /// Removes file allocation, for a command that does not time it.
     /// # Errors
-    /// A setting of it was changed.
+    /// A setting of file allocation was changed.
     pub fn without_allocation(&mut self, command: &str) -> Result<(), ScenarioError> {
         if let Some(change) = self.changes.iter().find(|change| change.key.split('.').next() == Some("allocation")) {
             return Err(self.failed(format!("--set {change}: {command} times no file allocation")));
@@ -101,7 +101,7 @@ impl ScenarioSource {
         Ok(())
     }
 
-    /// Keeps the last value of each swept setting and of each list of connections, and tells which.
+    /// Keeps only the last value of each swept setting and of each list of connections, and returns which.
     pub(crate) fn keep_last_values(&mut self) -> Vec<String> {
         let mut kept = Vec::new();
         let mut keep = |name: String, value: &mut Value, is_swept: bool| {
@@ -127,9 +127,9 @@ impl ScenarioSource {
         kept
     }
 
-    /// Leaves out the phases behind one, and their swept settings.
+    /// Removes the phases after this one, and their swept settings.
     /// # Errors
-    /// There is no such phase; a setting of a phase behind it was changed.
+    /// There is no such phase; a setting of a removed phase was changed.
     pub(crate) fn end_behind(&mut self, phase: &str) -> Result<(), ScenarioError> {
         let phases = self.scenario()?.phase;
         let place = phases.iter().position(|other| other.name == phase);
@@ -155,21 +155,21 @@ impl ScenarioSource {
         Ok(())
     }
 
-    /// The scenario as TOML, `--set` included.
+    /// The scenario as TOML, including `--set`.
     pub fn resolved(&self) -> String {
         toml::to_string(&self.table).unwrap_or_default()
     }
 
     /// The scenario, without its sweeps applied.
     /// # Errors
-    /// What [`Self::set`] would have found.
+    /// As [`Self::set`].
     pub fn scenario(&self) -> Result<Scenario, ScenarioError> {
         self.table.clone().try_into().map_err(|error: toml::de::Error| self.failed(error.message().to_owned()))
     }
 
-    /// Every variant with the scenario that it makes.
+    /// Every variant with its scenario.
     /// # Errors
-    /// A sweep that does not work out.
+    /// A sweep that contradicts itself or the scenario.
     pub fn variants(&self) -> Result<Vec<(Variant, Scenario)>, ScenarioError> {
         let axes = self.scenario()?.sweep;
         let variants = sweep::variants(&axes).map_err(|message| self.failed(message))?;
@@ -193,7 +193,7 @@ impl ScenarioSource {
     }
 }
 
-/// What is wrong, behind the path of the key: the error shows that only where it does not show the text itself.
+/// The error's message, after the path of the key. The TOML error shows the path only if it does not show the text.
 fn message(mut error: toml::de::Error) -> String {
     error.set_input(None);
     let shown = error.to_string();

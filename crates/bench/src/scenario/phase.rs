@@ -1,55 +1,56 @@
-//! A phase: one operation, offered in one way.
+//! A phase: one operation with its load.
 
 use super::{Limits, LoadSettings, Span};
 use crate::operation::OperationSettings;
 use serde::{Deserialize, Serialize};
 
-/// One thing that is done to the data.
+/// One operation on the data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Phase {
     /// Its name, unique in the scenario.
     pub name: String,
-    /// What is done: `operation.NAME = { its settings }`.
+    /// The operation: `operation.NAME = { its settings }`.
     pub operation: OperationSettings,
-    /// What differs from the scenario's load.
+    /// Settings that differ from the scenario's load.
     #[serde(default)]
     pub load: LoadSettings,
-    /// The state of caches that it begins with.
+    /// State of the caches before it.
     #[serde(default)]
     pub cache: Cache,
-    /// Whether its figures are wanted, or it only prepares what follows.
+    /// Whether its figures are reported, or it only prepares later phases.
     #[serde(default)]
     pub role: Role,
-    /// How long, at most, the server's background work is waited for afterwards; not at all if not set.
+    /// Longest wait for the server's background work afterwards; no wait if not set.
     pub settle: Option<Span>,
-    /// What its figures must keep.
+    /// Limits of its figures.
     #[serde(default)]
     pub limits: Limits,
-    /// How many documents the collection must hold after it, where the lab could not know.
+    /// Number of documents that the collection must hold afterwards, if the lab cannot know it.
     pub expect_count: Option<u64>,
 }
 
-/// Whether a phase's figures are wanted.
+/// Whether a phase's figures are reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// They are.
+    /// The figures are reported.
     #[default]
     Measure,
-    /// It prepares what follows; it is checked, and reported only where it failed.
+    /// The phase prepares later ones; it is checked, and reported only if it failed.
     Prepare,
 }
 
-/// The state of caches that a phase begins with.
+/// State of the caches before a phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cache {
-    /// As the phase before left it.
+    /// As the previous phase left them.
     #[default]
     AsLeft,
     /// Every document has been read once.
     Warm,
-    /// The server was restarted and the kernel has forgotten its files; only of a server that the lab started.
+    /// The server was restarted and the kernel has dropped its files' pages. Only possible for a server that the lab
+    /// started.
     Cold,
 }

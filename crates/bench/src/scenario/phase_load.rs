@@ -1,14 +1,14 @@
-//! A phase's load as a run asks for it: the phase's own settings before the scenario's.
+//! A phase's load: the phase's own settings, or else the scenario's.
 //!
-//! **Invariant:** a setting of a load is read through here alone, and each reading is noted. So a setting that no phase
-//! reads can be told from one that does something, and is refused by name instead of being stored and ignored.
+//! **Invariant:** settings of a load are read only through this module, which notes each reading. So settings that no
+//! phase reads are known, and are refused by name instead of being ignored.
 
 use super::{ArrivalKind, LoadSettings, OneOrMany, PlacementSetting, Rate, Span};
 use crate::operation::SessionUse;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// Paths of settings that a run reads, as `--set` names them. A table's path stands for all settings in it.
+/// Paths of settings that a run reads, in the form of `--set`. A table's path stands for all settings in it.
 #[derive(Debug, Default)]
 pub(crate) struct ReadSettings(RefCell<BTreeSet<String>>);
 
@@ -18,7 +18,7 @@ impl ReadSettings {
         self.0.borrow_mut().insert(path);
     }
 
-    /// Whether a setting is read, by itself, as part of a table, or as a table of which a part is.
+    /// Whether a setting is read: itself, as part of a table that is read, or as a table of which a part is read.
     pub fn has(&self, path: &str) -> bool {
         let is_below = |path: &str, table: &str| path.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'));
         self.0.borrow().iter().any(|read| read == path || is_below(path, read) || is_below(read, path))
@@ -37,7 +37,7 @@ pub(crate) struct EndSettings {
     pub requests: Option<u64>,
 }
 
-/// A phase's load.
+/// A phase's load settings.
 pub(crate) struct PhaseLoad<'s> {
     phase: &'s str,
     own: &'s LoadSettings,
@@ -45,7 +45,7 @@ pub(crate) struct PhaseLoad<'s> {
     read: &'s ReadSettings,
 }
 
-/// One method for each setting: it reads the setting and notes that.
+/// Makes one method for each setting, which reads the setting and notes the reading.
 macro_rules! settings {
     ($($name:ident: $value:ty;)*) => {
         impl PhaseLoad<'_> {
@@ -96,7 +96,7 @@ impl<'s> PhaseLoad<'s> {
         Some(common.clone())
     }
 
-    /// The phase's own end.
+    /// The phase's own end, if it has one.
     pub fn own_end(&self) -> EndSettings {
         let read = |name: &str, is_set: bool| {
             if is_set {
@@ -109,7 +109,7 @@ impl<'s> PhaseLoad<'s> {
         end
     }
 
-    /// The scenario's end, for a phase that has none of its own.
+    /// The scenario's end, for a phase without its own.
     pub fn common_end(&self) -> EndSettings {
         EndSettings { duration: self.duration(), requests: self.requests() }
     }

@@ -1,4 +1,4 @@
-//! Sizes, times and lists as people write them.
+//! Sizes, times and lists in the form in which people write them.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
@@ -24,7 +24,7 @@ const BYTE_UNITS: [(&str, u64); 8] = [
     ("B", 1),
 ];
 const TIME_UNITS: [(&str, f64); 5] = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
-/// Longer ones are typing mistakes.
+/// Longest time that is accepted, in seconds; longer ones are typing mistakes.
 const SECONDS_MAX: f64 = 7.0 * 24.0 * 3600.0;
 
 impl FromStr for Bytes {
@@ -90,7 +90,7 @@ fn split(text: &str) -> (&str, &str) {
     (number.trim(), unit)
 }
 
-/// What a TOML value may be for a quantity: a whole number or text.
+/// TOML forms of a quantity: a whole number or text.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a size in bytes such as 4096, '64MB' or '1GiB'")]
 enum NumberOrText {
@@ -131,9 +131,9 @@ impl Serialize for Span {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected a whole number or a list of them")]
 pub enum OneOrMany<T> {
-    /// One.
+    /// One value.
     One(T),
-    /// Several, in this order.
+    /// Several values, in this order.
     Many(Vec<T>),
 }
 

@@ -1,20 +1,20 @@
-//! Servers that the lab starts itself.
+//! Settings of servers that the lab itself starts.
 
 use serde::{Deserialize, Serialize};
 
-/// How servers are to be that the lab starts itself.
+/// Settings of servers that the lab itself starts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ServerSettings {
-    /// What they are reached by; `tcp` if not set.
+    /// Transport of connections to them; `tcp` if not set.
     pub transport: Option<TransportSetting>,
 }
 
-/// What a server is reached by.
+/// Transport of connections to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransportSetting {
-    /// A TCP port of the loopback.
+    /// A TCP port of the loopback interface.
     #[default]
     Tcp,
     /// A Unix domain socket.

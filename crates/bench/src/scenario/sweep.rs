@@ -4,12 +4,13 @@ use super::Override;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
-/// Settings that change together: the first values of all, then the second ones, and so on. Axes are crossed.
+/// Settings that change together: the first values of all, then the second ones, and so on. Axes are combined with each
+/// other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Axis(pub Table);
 
-/// One value of each axis: setting, value, in the scenario's order.
+/// One value of each axis, in the scenario's order.
 pub type Variant = Vec<Override>;
 
 /// Every combination of the axes' values, the last axis changing fastest.
@@ -34,7 +35,7 @@ fn rows(Axis(settings): &Axis) -> Result<Vec<Variant>, String> {
         lists.push((key, values.ok_or_else(|| format!("sweep: '{key}' needs a list of values"))?));
     }
     let length = lists.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
-    // A single value goes with all values of the others.
+    // A single value is combined with all values of the others.
     if let Some((key, values)) = lists.iter().find(|(_, values)| values.len() != length && values.len() != 1) {
         return Err(format!("sweep: '{key}' has {} values, another setting of the same axis {length}", values.len()));
     }

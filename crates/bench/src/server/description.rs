@@ -1,10 +1,10 @@
-//! What a server says of itself.
+//! Properties that a server reports.
 
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, extended_json, number};
 use bunko_client::Connection;
 use std::path::PathBuf;
 
-/// A server in its own words; `None` where it did not say.
+/// Properties that a server reports; `None` if it does not report one.
 #[derive(Clone, Debug, Default)]
 pub struct ServerDescription {
     /// `buildInfo.version`
@@ -19,15 +19,15 @@ pub struct ServerDescription {
     pub pid: Option<u32>,
     /// `getCmdLineOpts.parsed.storage.dbPath`
     pub data_directory: Option<PathBuf>,
-    /// `getCmdLineOpts.parsed.storage` but for what has a place of its own here: path with dots, value.
+    /// Other settings in `getCmdLineOpts.parsed.storage`: path with dots, value.
     pub settings: Vec<(String, String)>,
 }
 
-/// What of `parsed.storage` the other fields say.
+/// Settings in `parsed.storage` that have a field of their own.
 const SAID_ELSEWHERE: [&str; 4] = ["dbPath", "engine", "journal.enabled", "journal.commitIntervalMs"];
 
 impl ServerDescription {
-    /// Asks; what the server refuses or does not know stays `None`.
+    /// Asks the server. Values that it refuses or does not know stay `None`.
     pub fn read(connection: &mut Connection) -> Self {
         let mut ask = |command: &DocumentBuf| connection.run_command("admin", command.as_ref()).unwrap_or_default();
         let mut about = |name: &str| ask(&DocumentBuf::new().with(name, 1_i32));
@@ -57,7 +57,7 @@ impl ServerDescription {
     }
 }
 
-/// Every value below a document with its path.
+/// Appends every value below a document with its path.
 fn flatten(path: &str, document: DocumentRef<'_>, out: &mut Vec<(String, String)>) {
     for element in document {
         let path = format!("{path}{}", element.name);

@@ -1,4 +1,4 @@
-//! What can be known of a server from outside.
+//! Properties of a server that are visible from outside.
 
 mod description;
 mod status;
@@ -12,7 +12,7 @@ use bunko_client::Connection;
 use bunko_host::{LoopDevice, ProcessReading};
 use std::path::PathBuf;
 
-/// A connection of its own, and the process if it runs here.
+/// A separate connection to a server, and its process if it runs on this machine.
 pub(crate) struct Probe {
     connection: Connection,
     pid: Option<u32>,
@@ -26,24 +26,24 @@ impl Probe {
         Self { connection, pid, data_directory, loop_device }
     }
 
-    /// The process as it is now; `None` where it is on another machine.
+    /// Present readings of the process; `None` if it is on another machine.
     pub fn process(&self) -> Option<ProcessReading> {
         self.pid.and_then(ProcessReading::of)
     }
 
-    /// What `serverStatus` counts; `None` where the server lacks it.
+    /// The counters of `serverStatus`; `None` if the server lacks it.
     pub fn status(&mut self) -> Option<StatusReading> {
         let command = DocumentBuf::new().with("serverStatus", 1_i32);
         let reply = self.connection.run_command("admin", command.as_ref()).ok()?;
         Some(StatusReading::read(reply.as_ref()))
     }
 
-    /// The loop device that its files lie on, if they are on this machine and on one.
+    /// The loop device that holds the server's files, if they are on this machine and on such a device.
     pub fn loop_device(&self) -> Option<&LoopDevice> {
         self.loop_device.as_ref()
     }
 
-    /// Where its files are, if they are on this machine.
+    /// Directory of the server's files, if they are on this machine.
     pub fn data_directory(&self) -> Option<&PathBuf> {
         self.data_directory.as_ref()
     }

@@ -1,4 +1,4 @@
-//! The counters and gauges of `serverStatus` that the lab draws.
+//! The counters and gauges of `serverStatus` that reports show.
 
 use super::description::at;
 use bunko_bson::{DocumentRef, number};
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 /// Whether a number only grows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// It does: shown as a rate per second.
+    /// The number only grows: shown as a rate per second.
     Counter,
-    /// It does not: shown as it is.
+    /// The number may fall: shown as it is.
     Gauge,
 }
 
-/// Path in `serverStatus`, kind. Those that a server does not have are left out.
+/// Path in `serverStatus`, kind. Fields that a server lacks are left out.
 const FIELDS: &[(&[&str], Kind)] = &[
     (&["opcounters", "insert"], Kind::Counter),
     (&["opcounters", "query"], Kind::Counter),
@@ -65,7 +65,7 @@ const FIELDS: &[(&[&str], Kind)] = &[
     (&["lsm", "trees", "compactions"], Kind::Counter),
 ];
 
-/// Paths of counters that count syncs of the journal, of which a server has one.
+/// Paths of counters of journal syncs; each server has at most one of them.
 const JOURNAL_SYNCS: &[&str] = &["bunko.log.syncedGroups", "wiredTiger.log.log sync operations", "dur.commits"];
 
 /// One reply to `serverStatus`.
@@ -77,7 +77,7 @@ impl StatusReading {
         Self(FIELDS.iter().filter_map(|(path, kind)| Some((path.join("."), (*kind, number(path)?)))).collect())
     }
 
-    /// Gauges as they are, counters per second.
+    /// Values since an earlier reading: gauges as they are, counters per second.
     pub fn since(&self, before: &Self, seconds: f64) -> BTreeMap<String, f64> {
         let value = |name: &String, kind: Kind, value: f64| match kind {
             Kind::Gauge => Some(value),
@@ -86,7 +86,7 @@ impl StatusReading {
         self.0.iter().filter_map(|(name, &(kind, now))| Some((name.clone(), value(name, kind, now)?))).collect()
     }
 
-    /// How often the journal was synced since then.
+    /// Number of journal syncs since an earlier reading.
     pub fn journal_syncs_since(&self, before: &Self) -> Option<u64> {
         let counted =
             |reading: &Self| JOURNAL_SYNCS.iter().find_map(|name| reading.0.get(*name).map(|(_, count)| *count));

@@ -1,4 +1,4 @@
-//! Zipfian backwards from the newest key.
+//! Zipfian, with ranks counted backwards from the newest key.
 //! Source: YCSB, `SkewedLatestGenerator`.
 
 use super::zipfian::Zipfian;

@@ -1,4 +1,4 @@
-//! Which of the existing keys to touch next: one file per distribution.
+//! Distributions that choose the next key to access: one file for each.
 
 mod latest;
 mod scrambled_zipfian;
@@ -14,20 +14,20 @@ use sequential::Sequential;
 use serde::{Deserialize, Serialize};
 use zipfian::Zipfian;
 
-/// How accesses spread over the keys.
+/// Distribution of accesses over the keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Distribution {
-    /// One after the other, from the first again after the last.
+    /// One key after the other; the first again after the last.
     Sequential,
-    /// All alike.
+    /// All keys are equally likely.
     #[default]
     Uniform,
-    /// The lower the key, the hotter: the hot keys are neighbours.
+    /// Lower keys are hotter, so the hot keys are neighbours.
     Zipfian,
-    /// As zipfian, with the hot keys scattered over all.
+    /// As zipfian, but the hot keys are scattered over all.
     ScrambledZipfian,
-    /// As zipfian, with the newest key the hottest.
+    /// As zipfian, but the newest key is the hottest.
     Latest,
 }
 
@@ -39,7 +39,7 @@ text_form!(Distribution, "key distribution", [
     Latest => "latest",
 ]);
 
-/// An endless row of keys.
+/// An endless sequence of keys.
 #[derive(Clone, Debug)]
 pub struct KeyStream {
     random: Random,
@@ -56,8 +56,8 @@ enum Generator {
 }
 
 impl KeyStream {
-    /// Stream `stream` of a seed; streams are independent of each other. Sequential ones all begin at key 0: who runs
-    /// several of them gives each its own range.
+    /// Stream `stream` of a seed; streams are independent of each other. Sequential streams all begin at key 0, so a
+    /// caller with several of them must give each its own range.
     pub fn new(distribution: Distribution, seed: u64, stream: u64) -> Self {
         let generator = match distribution {
             Distribution::Sequential => Generator::Sequential(Sequential::default()),
@@ -69,8 +69,8 @@ impl KeyStream {
         Self { random: Random::of_keys(seed, stream), generator }
     }
 
-    /// The next key: the index of a document in 0..`keys`, where 0 keys count as one. There may be more keys (or fewer)
-    /// at each call.
+    /// The next key: the index of a document in 0..`keys`, where 0 keys count as one. The number of keys may change
+    /// with each call.
     #[inline]
     pub fn next(&mut self, keys: u64) -> u64 {
         let keys = keys.max(1);
@@ -119,7 +119,7 @@ pub(crate) mod tests {
             for keys in 1..=20 {
                 let mut stream = KeyStream::new(distribution, keys, 0);
                 let met: HashSet<_> = (0..5_000).map(|_| stream.next(keys)).collect();
-                // Scrambling is a hash of 10^10 ranks: it, too, reaches every key.
+                // Scrambling hashes 10^10 ranks, which also reaches every key.
                 assert_eq!(met.len() as u64, keys, "{distribution}");
             }
         }
@@ -136,7 +136,7 @@ pub(crate) mod tests {
             assert_eq!(first, draws(distribution, 1, 0));
             for other in [draws(distribution, 1, 1), draws(distribution, 2, 0), draws(distribution, 0, 1)] {
                 let alike = first.iter().zip(&other).filter(|(a, b)| a == b).count();
-                // Two zipfian streams meet where both draw the same hot key: 0.7 % of the time.
+                // Two zipfian streams coincide if both draw the same hot key: 0.7 % of the time.
                 assert!(alike < 30, "{distribution}: {alike} of 1,000 are alike");
             }
         }

@@ -1,7 +1,7 @@
 //! Zipfian, with the hot keys scattered over all by a hash.
 //!
-//! As in YCSB: ranks are drawn from 10^10, whatever the number of keys, and their hash is taken modulo that number. So
-//! each key has a part of the long tail, and a new key does not move the skew (but moves which keys are hot).
+//! As in YCSB, ranks are drawn from 10^10 for any number of keys, and their hash is taken modulo that number. So each
+//! key has a part of the long tail, and a new key does not change the skew (but changes which keys are hot).
 //! Source: YCSB, `ScrambledZipfianGenerator`.
 
 use super::zipfian::{THETA, Zipfian};
@@ -9,7 +9,7 @@ use crate::fnv;
 use crate::random::Random;
 
 const RANKS: u64 = 10_000_000_000;
-/// The zeta of that many ranks.
+/// The zeta of [`RANKS`] ranks.
 const ZETA: f64 = 26.469_028_201_783_02;
 
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ mod tests {
         let share = counts[hottest] / draws as f64;
         let expected = 1.0 / ZETA + (1.0 - 1.0 / ZETA) / keys as f64;
         assert!((share / expected - 1.0).abs() < 0.03, "{share} of {expected}");
-        // Neighbours are not hot together: both halves of the keys get about half of all accesses.
+        // Hot keys are not neighbours: both halves of the keys get about half of all accesses.
         let lower = counts[..500].iter().sum::<f64>() / draws as f64;
         assert!((0.4..0.6).contains(&lower), "{lower}");
     }

@@ -1,6 +1,6 @@
-//! One key after the other.
+//! Keys one after the other.
 
-/// Counts up.
+/// Counts up, and begins again after the last key.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequential {
     next: u64,

@@ -1,4 +1,4 @@
-//! All keys alike.
+//! All keys equally likely.
 
 use crate::random::Random;
 
@@ -18,10 +18,11 @@ mod tests {
             let expected = 1_000.0;
             let counts = counts(Distribution::Uniform, keys, (keys as f64 * expected) as usize);
             let chi_square: f64 = counts.iter().map(|count| (count - expected).powi(2) / expected).sum();
-            // Mean and variance of chi-square are its degrees of freedom and twice that; four deviations and some.
+            // Chi-square's mean is its degrees of freedom, and its variance twice that; the limit is four deviations
+            // and a little more.
             let freedom = keys as f64 - 1.0;
             assert!(chi_square < freedom + 4.0 * (2.0 * freedom).sqrt() + 4.0, "{chi_square} over {keys} keys");
-            // Too even would be no randomness either.
+            // A distribution that is too even would not be random either.
             assert!(chi_square > freedom - 4.0 * (2.0 * freedom).sqrt(), "{chi_square} over {keys} keys");
         }
     }

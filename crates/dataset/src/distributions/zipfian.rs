@@ -3,9 +3,9 @@
 //! Source: Gray et al., "Quickly Generating Billion-Record Synthetic Databases" (SIGMOD 1994), section 3.2; exact for
 //! the two hottest keys, an approximation for the others.
 //!
-//! YCSB sums the n terms of zeta, or adds the new ones as keys are added: with 100 streams over 10^8 keys that would
-//! take minutes before the first request, and the sum would depend on its history. The Euler-Maclaurin formula gives
-//! the same number to 12 digits for one power.
+//! YCSB sums the n terms of zeta, and adds new ones as keys are added. With 100 streams over 10^8 keys that would take
+//! minutes before the first request, and the sum would depend on its history. The Euler-Maclaurin formula gives the
+//! same number to 12 digits at the cost of one power.
 
 use crate::random::Random;
 use libm::pow;
@@ -19,7 +19,7 @@ const SECOND: f64 = 0.503_477_775_028_359_4;
 const TWO_POWER: f64 = 1.006_955_550_056_718_8;
 /// Riemann's zeta function at theta.
 const ZETA_OF_THETA: f64 = -99.423_512_977_728_1;
-/// From here on the Euler-Maclaurin formula is good to 12 digits.
+/// Number of keys from which the Euler-Maclaurin formula is good to 12 digits.
 const SUMMED_MAX: u64 = 32;
 
 /// The generator, prepared for one number of keys.
@@ -31,13 +31,13 @@ pub(super) struct Zipfian {
 }
 
 impl Zipfian {
-    /// For that many keys, of which there is at least one.
+    /// A generator for this number of keys, which must be at least 1.
     pub(super) fn over(keys: u64) -> Self {
         let power = pow(keys as f64, 1.0 - THETA);
         Self::with_zeta(keys, power, zeta(keys, power))
     }
 
-    /// With the zeta of that many keys known; `power` is `keys` to 1 - theta.
+    /// A generator whose zeta is known; `power` is `keys` to 1 - theta.
     pub(super) fn with_zeta(keys: u64, power: f64, zeta: f64) -> Self {
         let eta = (1.0 - TWO_POWER / power) / (1.0 - (1.0 + SECOND) / zeta);
         Self { keys, zeta, eta }
@@ -62,7 +62,7 @@ impl Zipfian {
         } else {
             (self.keys as f64 * pow(self.eta * u - self.eta + 1.0, ALPHA)) as u64
         };
-        // Rounding may reach the end.
+        // Rounding may reach `keys`.
         rank.min(self.keys - 1)
     }
 }
@@ -118,7 +118,7 @@ pub(super) mod tests {
             let expected = draws as f64 * pow(key as f64 + 1.0, -THETA) / zeta;
             assert!((count - expected).abs() < 4.0 * expected.sqrt(), "key {key}: {count} of {expected}");
         }
-        // The others are approximated, the next ones a little too often.
+        // The others are approximated; the next ones are drawn a little too often.
         for hottest in [10, 100, 500] {
             let share = counts[..hottest].iter().sum::<f64>() / draws as f64;
             let expected = summed(hottest as u64) / zeta;

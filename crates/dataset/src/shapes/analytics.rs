@@ -2,13 +2,12 @@ use super::Shape;
 use crate::id::IdKind;
 use crate::layout::{Content, Field, Position};
 
-/// Groups that `key` makes.
+/// Number of different values of `key`.
 const KEYS: u64 = 1_000;
-/// Different values of an element of `nested.values`.
+/// Number of different values in `nested.values`.
 const VALUES: u64 = 100;
 
-/// What questions over a whole collection are asked of: small documents with something to group, sort, unwind, join and
-/// search by.
+/// For queries over a whole collection: small documents with fields to group, sort, unwind, join and search by.
 pub(super) static SHAPE: Shape = Shape {
     name: "analytics",
     about: "A key, a double, a word, the number of another document, an array of four inside a document, and a text.",
@@ -46,7 +45,7 @@ fn element(at: &Position, which: &str) -> i32 {
     (at.random(which) % VALUES) as i32
 }
 
-/// The `_id` of a document of the dataset, each as likely; as far as it fits.
+/// A random document's `_id`, up to the largest 32-bit integer.
 fn other(at: &Position) -> i32 {
     (at.random("other") % at.documents.clamp(1, i32::MAX as u64)) as i32
 }

@@ -3,7 +3,7 @@ use crate::id::IdKind;
 use crate::layout::{Content, Field};
 use bunko_bson::Value;
 
-/// `{_id, n: 0 (int64), d: string}`: with a number to update that does not change the size.
+/// `{_id, n: 0 (int64), d: string}`: has a number whose update does not change the size.
 pub(super) static SHAPE: Shape = Shape {
     name: "counter",
     about: "A number to count up, and a string.",

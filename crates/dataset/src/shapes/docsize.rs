@@ -2,7 +2,7 @@ use super::Shape;
 use crate::id::IdKind;
 use crate::layout::{Content, Field, Position};
 
-/// Documents that share a `value1`, and values that `value2` does not reach: the experiment fetches that many at once.
+/// Number of values of `value1`, and of documents with the same `value2`: the experiment fetches so many at once.
 const GROUP: u64 = 2_500;
 
 /// The document of experiment E4: two numbers to index, three fields to update in place, and a pad of any length.
@@ -14,7 +14,7 @@ pub(super) static SHAPE: Shape = Shape {
     fields: &[
         Field { name: "value1", content: Content::Int32(|at| (at.number % GROUP) as i32) },
         Field { name: "value2", content: Content::Int32(value2) },
-        // Never negative, and the number itself as far as it fits.
+        // Never negative, and the number itself if it fits.
         Field { name: "number", content: Content::Int32(|at| (at.number & i32::MAX as u64) as i32) },
         Field { name: "text30", content: Content::Text(30) },
         Field { name: "text100", content: Content::Text(100) },

@@ -2,13 +2,13 @@ use super::Shape;
 use crate::id::IdKind;
 use crate::layout::{Content, Field, Position};
 
-/// Milliseconds between two events, about: 300,000 of them are 21 hours of a network.
+/// Average time between two events, in milliseconds: 300,000 events are 21 hours of a network.
 const PAUSE_MS: u64 = 250;
 /// 2024-11-21 16:00:00 UTC.
 const START_MS: i64 = 1_732_204_800_000;
 
-/// What a social network's users do, as it is told to everybody: nested, and skewed in users and kinds. The public
-/// benchmark JSONBench asks its five questions of such events.
+/// Public events of a social network: nested, and skewed in users and kinds. The public benchmark JSONBench has five
+/// queries over such events.
 pub(super) static SHAPE: Shape = Shape {
     name: "events",
     about: "An event of a social network: its author, its time, and what was done to which record, with a text.",
@@ -38,7 +38,7 @@ static RECORD: &[Field] = &[
     Field { name: "text", content: Content::Pad },
 ];
 
-// How often a word stands in these is how frequent it is.
+// A word's frequency is its number of occurrences in these lists.
 static KINDS: &[&str] = &[
     "commit", "commit", "commit", "commit", "commit", "commit", "commit", "commit", "commit", "commit", "commit",
     "commit", "commit", "commit", "commit", "commit", "commit", "commit", "commit", "member",
@@ -71,12 +71,12 @@ static COLLECTIONS: &[&str] = &[
 ];
 static LANGUAGES: &[&str] = &["en", "en", "en", "en", "en", "ja", "ja", "pt", "pt", "de"];
 
-/// A tenth as many as there are events.
+/// Number of users: a tenth of the number of events.
 fn users(at: &Position) -> u64 {
     at.documents.div_ceil(10).max(1)
 }
 
-/// A few write much: the hundredth part of the users writes a fifth of the events.
+/// Author of an event. A few users write much: one hundredth of them writes a fifth of the events.
 fn author(at: &Position) -> u64 {
     skewed(at.random("author"), users(at))
 }
@@ -85,7 +85,7 @@ fn subject(at: &Position) -> u64 {
     skewed(at.random("subject"), users(at))
 }
 
-/// A number below `count`, the lower the likelier: the cube of an even share of it.
+/// A number below `count`; lower numbers are likelier: `count` times the cube of an even share.
 fn skewed(random: u64, count: u64) -> u64 {
     let share = (random >> 11) as f64 / (1_u64 << 53) as f64;
     ((share * share * share) * count as f64) as u64

@@ -27,15 +27,15 @@ pub static SHAPES: &[&Shape] = &[
 
 /// The fields of a document.
 pub struct Shape {
-    /// The word for it, in scenario files.
+    /// Name in scenario files.
     pub name: &'static str,
-    /// What it is for, in a sentence.
+    /// Description in a sentence.
     pub about: &'static str,
-    /// Encoded size where none is asked for.
+    /// Encoded size if none is requested.
     pub default_document_bytes: usize,
-    /// The kind of `_id` where none is asked for.
+    /// The kind of `_id` if none is requested.
     pub default_id: IdKind,
-    /// All but the `_id`, which comes first.
+    /// All fields but `_id`, which comes first.
     pub(crate) fields: &'static [Field],
 }
 
@@ -45,7 +45,7 @@ impl Shape {
         SHAPES.iter().copied().find(|shape| shape.name == name)
     }
 
-    /// Whether documents can be made longer, and so have a size of one's choice.
+    /// Whether documents have a pad, so that their size can be chosen.
     pub fn is_padded(&self) -> bool {
         Layout::least(self.fields, self.default_id).1 > 0
     }

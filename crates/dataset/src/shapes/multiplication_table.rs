@@ -25,7 +25,7 @@ fn table() -> DocumentBuf {
 const FIRST_DAY_MS: i64 = 1_577_836_800_000;
 const DAY_MS: u64 = 86_400_000;
 
-/// A document a millisecond, from a seeded time of the first day: no clock is asked.
+/// One document each millisecond, from a seeded time of the first day; independent of the clock.
 fn time_ms(at: &Position) -> i64 {
     FIRST_DAY_MS + (mix(at.seed) % DAY_MS) as i64 + at.number as i64
 }

@@ -2,7 +2,7 @@ use super::Shape;
 use crate::id::IdKind;
 use crate::layout::{Content, Field, Position};
 
-/// A customer's record as applications keep them: most types, a sub-document, arrays.
+/// A customer's record as applications store it: most types, a sub-document, arrays.
 pub(super) static SHAPE: Shape = Shape {
     name: "nested",
     about: "A customer's record: strings, numbers, a date, a boolean, a sub-document, arrays and a note for the size.",
@@ -34,10 +34,10 @@ static ADDRESS: &[Field] = &[
     },
 ];
 
-/// To five places, from -`limit` to `limit`.
+/// A number from -`limit` to `limit` with five decimals.
 fn degrees(random: u64, limit: i64) -> f64 {
     const PARTS: i64 = 100_000;
-    // Subtracted as integers: the difference of two doubles would have twelve more places.
+    // Subtracted as integers, because the difference of two doubles would have twelve more decimals.
     ((random % (2 * limit * PARTS) as u64) as i64 - limit * PARTS) as f64 / PARTS as f64
 }
 

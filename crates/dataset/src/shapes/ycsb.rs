@@ -2,7 +2,8 @@ use super::Shape;
 use crate::id::IdKind;
 use crate::layout::{Content, Field};
 
-/// `{_id: text, field0 .. field9: string}`, YCSB's record: ten fields of 100 characters unless another size is asked for.
+/// `{_id: text, field0 .. field9: string}`, YCSB's record: ten fields of 100 characters unless another size is
+/// requested.
 pub(super) static SHAPE: Shape = Shape {
     name: "ycsb",
     about: "YCSB's record: a text key and ten strings.",

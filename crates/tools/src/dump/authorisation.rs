@@ -1,4 +1,4 @@
-//! Users and roles of one database, which all stand in `admin`.
+//! Users and roles of one database. They are all stored in `admin`.
 
 use super::plan::{Kind, Order, Planned};
 use super::ranges::Range;

@@ -1,4 +1,4 @@
-//! BSON inside the state file's JSON: as strings of canonical Extended JSON, which serde takes for nothing else.
+//! BSON inside the state file's JSON: strings of canonical Extended JSON, which serde reads as nothing else.
 
 use bunko_bson::extended_json::{parse_value, to_canonical};
 use bunko_bson::{DocumentBuf, Value};
@@ -17,7 +17,7 @@ pub(super) mod value {
     }
 }
 
-// serde hands over a reference to the field as it is.
+// serde passes a reference to the field.
 #[allow(clippy::ref_option)]
 pub(super) mod optional_value {
     use super::{Deserialize, Deserializer, Error, Serialize, Serializer, Value, parse_value, to_canonical};

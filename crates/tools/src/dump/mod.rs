@@ -5,8 +5,8 @@
 //!                    ├── reader ── cursor ──┼── target ── stream ── compression ── file
 //!                    └── reader ── cursor ──┘         └── state file
 //! ```
-//! A document is copied once, from the reply into the unit that is compressed or written. How far the dump is stands in
-//! the state file only after the data is synced, so that it goes on after a kill at any moment.
+//! A document is copied once, from the reply into the unit that is compressed or written. The state file records
+//! progress only after the data is synced, so that a dump can be resumed after a kill at any moment.
 //!
 //! **Invariant:** ranges of one collection cover every `_id` exactly once.
 //! **Invariant:** memory is bounded by threads, not by data: a reply and a unit for each, and the compressors' queue.
@@ -41,36 +41,36 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use target::Target;
 
-/// What a dump holds.
+/// Result of a dump.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DumpSummary {
     /// In the order of the plan: the large ones first.
     pub collections: Vec<CollectionSummary>,
-    /// Entries of the oplog; `None` where it was not asked for.
+    /// Entries of the oplog; `None` if it was not asked for.
     pub oplog_entries: Option<u64>,
 }
 
-/// What a dump holds of one collection.
+/// Result of a dump for one collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CollectionSummary {
     /// `database.collection`.
     pub namespace: String,
-    /// How many documents.
+    /// Number of documents.
     pub documents: u64,
     /// Their encoded length.
     pub bytes: u64,
 }
 
-/// What a dump that has begun to write can do about a full disk.
+/// Advice on a full disk for a dump that has begun to write.
 const GO_ON: &str = "what is written so far is kept: make room, then give the same command with --resume";
-/// The same for one that has not.
+/// Advice on a full disk for a dump that has written nothing.
 const BEGIN_AGAIN: &str = "nothing is written yet: make room, then give the same command again";
 
 /// Dumps what `options` say.
 /// # Errors
-/// `Usage` for options that mean nothing; what the server says, after attempts that took about a minute; `File`;
-/// `Interrupted`. A dump to files or a directory that was begun can be gone on with ([`Resume::Continue`]) after any
-/// of the latter.
+/// `Usage` for options that mean nothing; the server's error, after attempts that took about a minute; `File`;
+/// `Interrupted`. After any but `Usage`, a dump to files or a directory that was begun can be resumed
+/// ([`Resume::Continue`]).
 pub fn run(
     server: &dyn Server,
     options: &DumpOptions,
@@ -96,7 +96,7 @@ pub fn run(
         oplog::fix_entries(&mut plan, link.as_mut(), progress)?;
         let entries = Dump { server, options, progress, interrupted, plan: plan.clone(), kind: Part::Oplog };
         entries.read_all(&target)?;
-        // It may have forgotten entries while they were being read.
+        // The server may have deleted entries while they were being read.
         plan.oplog_start().map_or(Ok(()), |start| oplog::check_reach(link.as_mut(), progress, start))
     });
     if let Err(error) = result {
@@ -108,7 +108,7 @@ pub fn run(
     Ok(summary)
 }
 
-/// Makes a plan, or reads that of the dump that goes on.
+/// Makes a plan, or reads the plan of the dump that is resumed.
 fn begin(
     server: &dyn Server,
     options: &DumpOptions,
@@ -126,7 +126,7 @@ fn begin(
     Ok((link, Begun { plan, state, streams: BTreeMap::new() }))
 }
 
-/// The dump that goes on; `None` where none was begun, which the user is told.
+/// The dump to resume; `None` if none was begun, which a note says.
 fn earlier(options: &DumpOptions, place: &Place, progress: &Progress) -> Result<Option<Begun>, ToolError> {
     let Some(state) = &place.state else {
         let message = "--resume needs a file or a directory, not a pipe or a device";
@@ -138,7 +138,7 @@ fn earlier(options: &DumpOptions, place: &Place, progress: &Progress) -> Result<
     }
     let state = state.display();
     match &place.existing {
-        // Most likely the dump was finished: it would be destroyed.
+        // Most likely the dump was finished: starting anew would destroy it.
         Some(existing) if !has_state => Err(ToolError::Failed(format!(
             "--resume: {state} is not there, but {} is: its dump was finished. Without --resume it is made anew",
             existing.display()
@@ -200,7 +200,7 @@ impl Dump<'_> {
             let threads: Vec<_> =
                 (0..threads).map(|_| scope.spawn(|| self.work(&schedule, &readers, target))).collect();
             let results = threads.into_iter().map(|thread| thread.join().expect("a reader does not panic"));
-            // Whoever was stopped by another's failure says `Interrupted`, which is not the reason.
+            // A thread that was stopped because of another's failure returns `Interrupted`, which is not the reason.
             results.reduce(|first, second| match (first, second) {
                 (Ok(()) | Err(ToolError::Interrupted), Err(error)) => Err(error),
                 (first, _) => first,
@@ -247,7 +247,7 @@ fn summary(plan: &Plan, target: &Target<'_>) -> DumpSummary {
     summary
 }
 
-/// Tells what can be done about a full disk.
+/// Adds advice to an error that a full disk caused.
 fn with_advice(error: ToolError, advice: &str) -> ToolError {
     match error {
         ToolError::File { path, cause } if is_full(&cause) => {

@@ -12,9 +12,9 @@ const DATABASE: &str = "local";
 const COLLECTION: &str = "oplog.rs";
 
 /// The newest entry's time, or that of the oldest transaction that is still open: its operations so far stand before
-/// the newest entry, and become true only after it.
+/// the newest entry, and take effect only after it.
 /// # Errors
-/// `Failed` where the server has no oplog.
+/// `Failed` if the server has no oplog.
 pub(super) fn start(link: &mut dyn Link, progress: &Progress) -> Result<Timestamp, ToolError> {
     let newest = end_of(link, progress, -1)?.ok_or_else(|| {
         ToolError::Failed(format!("--oplog: {DATABASE}.{COLLECTION} is empty or missing: the server keeps no oplog"))
@@ -45,13 +45,13 @@ fn oldest_open_transaction(link: &mut dyn Link, progress: &Progress) -> Option<T
         .with("sort", &DocumentBuf::new().with("startOpTime", 1_i32))
         .with("limit", 1_i32);
     let find = with_read_preference(find, link);
-    // Servers that have no such list have no such transactions.
+    // Servers without this list have no such transactions.
     let found = collect(link, progress, "config", &find).ok()?;
     let begun = found.first()?.as_ref().get("startOpTime")?.as_document()?;
     if let Some(ValueRef::Timestamp(timestamp)) = begun.get("ts") { Some(timestamp) } else { None }
 }
 
-/// The oplog's place in the dump; which entries is known at the end only.
+/// The oplog's place in the dump. Its entries are chosen only at the end.
 pub(super) fn planned() -> Planned {
     Planned {
         database: String::new(),
@@ -71,7 +71,7 @@ pub(super) fn planned() -> Planned {
 
 /// Chooses the entries from the dump's start up to now, all of which the oplog must still hold.
 /// # Errors
-/// `Failed` where it does not, and what the server says.
+/// `Failed` if it does not, or the server's error.
 pub(super) fn fix_entries(plan: &mut Plan, link: &mut dyn Link, progress: &Progress) -> Result<(), ToolError> {
     let Some(start) = plan.oplog_start() else { return Ok(()) };
     check_reach(link, progress, start)?;
@@ -83,10 +83,10 @@ pub(super) fn fix_entries(plan: &mut Plan, link: &mut dyn Link, progress: &Progr
     Ok(())
 }
 
-/// Whether the oplog reaches back to the dump's start: asked before its entries are read, and again after, because it
-/// forgets them meanwhile.
+/// Checks that the oplog reaches back to the dump's start. The dump checks before it reads the entries, and again
+/// after, because the server deletes old entries meanwhile.
 /// # Errors
-/// `Failed` where it does not.
+/// `Failed` if the oplog does not reach back that far.
 pub(super) fn check_reach(link: &mut dyn Link, progress: &Progress, start: Timestamp) -> Result<(), ToolError> {
     match end_of(link, progress, 1)? {
         Some(oldest) if oldest <= start => Ok(()),

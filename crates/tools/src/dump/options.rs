@@ -1,4 +1,4 @@
-//! What a dump is to hold, and where it goes.
+//! Contents of a dump, and where it goes.
 
 use crate::ToolError;
 use bunko_archive::compression::Compression;
@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Where the dump goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Files in a directory, which is made where it is missing.
+    /// Files in a directory, which is made if it is missing.
     Directory(PathBuf),
     /// One stream of all collections.
     Archive(ArchiveTarget),
@@ -21,29 +21,29 @@ pub enum Output {
 /// Where an archive goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArchiveTarget {
-    /// A file, or whatever bears that name.
+    /// A file, or a pipe or device of that name.
     File(PathBuf),
     /// Standard output.
     Stdout,
 }
 
-/// Whether the dump holds what happened while it was made.
+/// Whether the dump holds the operations that happened while it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OplogMode {
     /// No: each collection is as it was at some moment of its own.
     #[default]
     Without,
-    /// Yes: replayed, all collections are as they were at the dump's end.
+    /// Yes: after a replay, all collections are as they were at the dump's end.
     With,
 }
 
-/// What becomes of views.
+/// How views are dumped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Views {
     /// Their definitions are dumped.
     #[default]
     AsDefinitions,
-    /// What they show is dumped as if they were collections, and collections are left out.
+    /// The documents that they show are dumped as if views were collections, and collections are left out.
     AsCollections,
 }
 
@@ -57,28 +57,28 @@ pub enum UsersAndRoles {
     With,
 }
 
-/// Whether an earlier dump that was cut short goes on.
+/// Whether an earlier dump that was cut short is resumed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resume {
-    /// From the beginning; what stands at the output is overwritten.
+    /// The dump starts from the beginning and overwrites existing output.
     #[default]
     Fresh,
-    /// From where it was last recorded.
+    /// The dump continues from the last recorded state.
     Continue,
 }
 
-/// All that a dump is told.
+/// All options of a dump.
 #[derive(Clone, Debug)]
 pub struct DumpOptions {
-    /// Only that database; without it all but `local` and `config`.
+    /// Only that database; if `None`, all but `local` and `config`.
     pub database: Option<String>,
     /// Only that collection of [`Self::database`].
     pub collection: Option<String>,
     /// Only those documents of [`Self::collection`].
     pub query: Option<DocumentBuf>,
-    /// Where it goes.
+    /// Where the dump goes.
     pub output: Output,
-    /// How it is compressed.
+    /// How the dump is compressed.
     pub compression: Compression,
     /// Whether the oplog is dumped.
     pub oplog: OplogMode,
@@ -88,18 +88,18 @@ pub struct DumpOptions {
     pub exclude_prefixes: Vec<String>,
     /// Most collections that are read at a time.
     pub parallel_collections: NonZeroUsize,
-    /// What becomes of views.
+    /// How views are dumped.
     pub views: Views,
     /// Whether users and roles of [`Self::database`] are dumped.
     pub users_and_roles: UsersAndRoles,
-    /// Whether an earlier dump goes on.
+    /// Whether an earlier dump is resumed.
     pub resume: Resume,
     /// Threads that read and threads that compress.
     pub threads: NonZeroUsize,
 }
 
 impl DumpOptions {
-    /// Everything there is, with the classic tool's defaults.
+    /// A dump of everything, with the classic tool's defaults.
     pub fn new(output: Output) -> Self {
         Self {
             database: None,
@@ -161,7 +161,8 @@ impl DumpOptions {
         matches!(self.output, Output::StandardOutput | Output::Archive(ArchiveTarget::Stdout))
     }
 
-    /// Tells whether another run would write the same: what may differ in a run that goes on is left out.
+    /// A hash of all options that decide the dump's contents. Options that may differ when a dump is resumed are left
+    /// out.
     pub(super) fn fingerprint(&self) -> String {
         let what = format!(
             "{:?}",

@@ -1,4 +1,4 @@
-//! Where the output is to be, before anything is written to it.
+//! Prepares the place of the output before anything is written to it.
 
 use super::options::{ArchiveTarget, Output};
 use super::plan::Resumability;
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 /// A place that can be written to.
 pub(super) struct Place {
     pub resumability: Resumability,
-    /// The file that records how far the dump is; `None` where it cannot be gone on with.
+    /// The file that records progress; `None` if the dump cannot be resumed.
     pub state: Option<PathBuf>,
-    /// What stands there already, if it is more than an empty file or directory.
+    /// Existing output, if it is more than an empty file or directory.
     pub existing: Option<PathBuf>,
     /// The file or directory that was made for this dump.
     made: Option<PathBuf>,
@@ -51,12 +51,12 @@ impl Place {
     fn file(path: &Path) -> Result<Self, ToolError> {
         let failed = |cause| ToolError::File { path: path.to_owned(), cause };
         let length = match fs::metadata(path) {
-            // A pipe is opened once only: who reads it takes the first closing for its end.
+            // A pipe is opened only once: its reader takes the first closing for the end.
             Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => return Ok(Self::once()),
             Ok(metadata) => Some(metadata.len()),
             Err(_) => None,
         };
-        // What cannot be written to is told before the server is asked anything.
+        // An output that cannot be written to is reported before the server is asked anything.
         File::options().write(true).create(true).truncate(false).open(path).map_err(failed)?;
         Ok(Self {
             resumability: Resumability::Resumable,
@@ -66,10 +66,12 @@ impl Place {
         })
     }
 
-    /// Removes what was made here, for a dump that does not begin: an empty directory would pass for a whole dump.
+    /// Removes the file or directory that was made for a dump that does not begin: an empty directory would pass for a
+    /// whole dump.
     pub fn give_up(&self) {
         let Some(made) = &self.made else { return };
-        // Only what is still empty goes; why the dump does not begin is what is told.
+        // Only an empty directory or file is removed. Errors are ignored: the reason why the dump does not begin is
+        // reported instead.
         let _ = match fs::metadata(made) {
             Ok(metadata) if metadata.is_dir() => fs::remove_dir(made),
             Ok(metadata) if metadata.len() == 0 => fs::remove_file(made),

@@ -1,4 +1,4 @@
-//! What will be dumped: databases, collections, their metadata, and the ranges in which they are read.
+//! Plan of a dump: databases, collections, their metadata, and the ranges in which they are read.
 
 use super::extended_json_text as text;
 use super::options::{DumpOptions, OplogMode, UsersAndRoles, Views};
@@ -16,48 +16,50 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Timestamp, Value, ValueRef,
 use bunko_client::{ClientError, CommandError};
 use serde::{Deserialize, Serialize};
 
-/// From that size on a collection is read by several cursors, each of which gets at least so much; in bytes.
+/// Smallest range that gets a cursor of its own, in bytes. A collection of at least two such ranges may be read by
+/// several cursors.
 const RANGE_BYTES_MIN: u64 = 64 * 1024 * 1024;
-/// From that size on it is asked which `_id`s a collection begins and ends with; in bytes.
+/// Smallest collection whose first and last `_id` are asked for, in bytes.
 const KNOWN_ENDS_BYTES_MIN: u64 = 1024 * 1024;
 /// Ranges per thread: they are never equally large, and the last one should not keep one thread busy alone.
 const RANGES_PER_THREAD: usize = 4;
-/// Up to so many threads a cursor in natural order is faster than several by `_id`.
+/// Up to so many threads, one cursor in natural order is faster than several by `_id`.
 const NATURAL_ORDER_THREADS: usize = 3;
-/// Documents of a sample per range that is to be cut.
+/// Number of sampled documents for each range that is to be cut.
 const SAMPLE_PER_RANGE: usize = 32;
 
-/// What a namespace of the dump is.
+/// Kind of a namespace in the dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Kind {
     Collection,
     View,
     TimeSeries,
-    /// One database's part of the users or roles of all.
+    /// One database's part of the users or roles.
     Authorisation,
     Oplog,
 }
 
-/// In which order documents come.
+/// Order in which documents arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Order {
-    /// By `_id`: whoever loses the cursor goes on behind the last document.
+    /// By `_id`: a reader that loses the cursor continues after the last document.
     ById,
-    /// As they lie, which is faster, and for capped collections the order that matters: whoever loses the cursor begins
-    /// again.
+    /// In storage order, which is faster, and for capped collections the order that matters. A reader that loses the
+    /// cursor starts again.
     Natural,
-    /// As the server finds them: views, and what is chosen by a filter. As [`Self::Natural`] otherwise.
+    /// In the order in which the server finds them: views, and documents that a filter selects. As [`Self::Natural`]
+    /// otherwise.
     Found,
 }
 
-/// Whether the output can be gone on with after an interruption.
+/// Whether the dump can be resumed after an interruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resumability {
-    /// It is files.
+    /// The output is files.
     Resumable,
-    /// It is a pipe or a device.
+    /// The output is a pipe or a device.
     Once,
 }
 
@@ -66,25 +68,25 @@ pub(super) enum Resumability {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Planned {
     pub database: String,
-    /// What its documents are called in the dump.
+    /// Name of the documents' collection in the dump.
     pub collection: String,
-    /// What its metadata is called in the dump: the same, but for time series.
+    /// Name of the metadata in the dump. It differs from `collection` only for time series.
     pub metadata_name: String,
-    /// Where its documents are read.
+    /// Namespace from which the documents are read.
     pub source_database: String,
     pub source_collection: String,
-    /// Which of them.
+    /// Selects the documents to read; `None` for all.
     #[serde(with = "text::optional_document")]
     pub filter: Option<DocumentBuf>,
     pub kind: Kind,
     /// JSON; empty for the oplog.
     pub metadata: String,
-    /// As the server estimates.
+    /// The server's estimate.
     pub documents: u64,
-    /// As the server estimates.
+    /// The server's estimate.
     pub size_bytes: u64,
     pub order: Order,
-    /// None where there are no documents to read.
+    /// Empty if there are no documents to read.
     pub ranges: Vec<Range>,
 }
 
@@ -106,9 +108,9 @@ pub(super) struct Plan {
     /// [`DumpOptions::fingerprint`].
     pub fingerprint: String,
     pub server_version: String,
-    /// Seconds and increment of the oplog's newest entry before the first document was read.
+    /// Seconds and increment of the oplog entry from which the oplog is dumped ([`oplog::start`]).
     pub oplog_start: Option<(u32, u32)>,
-    /// The large ones first; the oplog last.
+    /// The large ones first; then users and roles; the oplog last.
     pub collections: Vec<Planned>,
 }
 
@@ -118,9 +120,9 @@ impl Plan {
     }
 }
 
-/// Asks the server what there is.
+/// Asks the server for its databases and collections.
 /// # Errors
-/// What the server says; `Failed` where a collection that was asked for by name does not exist.
+/// The server's error; `Failed` if a collection that was asked for by name does not exist.
 pub(super) fn make(
     link: &mut dyn Link,
     options: &DumpOptions,
@@ -129,7 +131,7 @@ pub(super) fn make(
 ) -> Result<Plan, ToolError> {
     let mut planner = Planner { link, options, resumability, progress };
     let version = planner.server_version()?;
-    // Before anything else is read: what changes from here on is in the oplog behind that entry.
+    // This comes before any other read, so that every later change is in the oplog after that entry.
     let oplog_start = match options.oplog {
         OplogMode::With => Some(oplog::start(planner.link, progress)?),
         OplogMode::Without => None,
@@ -146,13 +148,13 @@ pub(super) fn make(
         };
         return Err(ToolError::Failed(format!("{database}.{collection} {what}")));
     }
-    // Users and roles of a database may be all that there is of it.
+    // A database may consist of users and roles only.
     if let (Some(database), UsersAndRoles::Without, 0) = (&options.database, options.users_and_roles, listed) {
         return Err(ToolError::Failed(format!("the database '{database}' does not exist, or has no collections")));
     }
-    // Large ones first, so that none is left for the end; views last, which cost nothing.
+    // Large collections come first, so that none is left for the end; views come last, because they cost nothing.
     collections.sort_by_key(|collection| std::cmp::Reverse((!collection.ranges.is_empty(), collection.size_bytes)));
-    // Those of `admin` are among its collections.
+    // Users and roles of `admin` are among its collections.
     if let (Some(database), UsersAndRoles::With) = (&options.database, options.users_and_roles)
         && database != "admin"
     {
@@ -173,7 +175,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// What preludes call it; nothing where the user may not ask.
+    /// Server version for preludes; empty if the user may not ask.
     fn server_version(&mut self) -> Result<String, ToolError> {
         match self.run("admin", &DocumentBuf::new().with("buildInfo", 1_i32)) {
             Ok(reply) => Ok(reply.as_ref().get("version").and_then(ValueRef::as_str).unwrap_or_default().to_owned()),
@@ -200,7 +202,7 @@ impl Planner<'_> {
         Ok(names.collect())
     }
 
-    /// Returns how many collections and views there are, whether they are dumped or not.
+    /// Plans one database. Returns its number of collections and views, whether they are dumped or not.
     fn plan_database(&mut self, database: &str, collections: &mut Vec<Planned>) -> Result<usize, ToolError> {
         let mut list = DocumentBuf::new().with("listCollections", 1_i32).with("cursor", &DocumentBuf::new());
         if let Some(collection) = &self.options.collection {
@@ -272,7 +274,7 @@ impl Planner<'_> {
         Ok(planned)
     }
 
-    /// Decides whether a collection is read by `_id`, and cuts it where it is large.
+    /// Decides whether a collection is read by `_id`, and cuts it into ranges if it is large.
     fn plan_ranges(&mut self, planned: &mut Planned, entry: &Entry<'_>) -> Result<(), ToolError> {
         if self.resumability == Resumability::Resumable {
             planned.order = Order::ById;
@@ -283,10 +285,11 @@ impl Planner<'_> {
         let [smallest, largest] = [self.end_id(planned, 1)?, self.end_id(planned, -1)?];
         let (Some(smallest), Some(largest)) = (smallest, largest) else { return Ok(()) };
         let parts = (planned.size_bytes / RANGE_BYTES_MIN).min((self.options.threads.get() * RANGES_PER_THREAD) as u64);
-        // By `_id` a server has to fetch each document through an index, which takes it about twice as long: worth it
-        // only where that is done anyway, or more threads do it than one cursor in natural order keeps busy.
+        // To read by `_id`, a server has to fetch each document through an index, which takes about twice as long. That
+        // is worth it only if the order is by `_id` anyway, or if there are more threads than one cursor in natural
+        // order keeps busy.
         let threads_min = if planned.order == Order::ById { 2 } else { NATURAL_ORDER_THREADS + 1 };
-        // Under a collation strings are in another order than the one in which boundaries are chosen.
+        // Under a collation, strings sort differently from the order in which boundaries are chosen.
         let has_collation = entry.options.as_ref().get("collation").is_some();
         let is_cut = parts >= 2 && self.options.threads.get() >= threads_min && !has_collation;
         let boundaries =
@@ -338,7 +341,7 @@ impl Planner<'_> {
         Ok(found.first().and_then(id_of))
     }
 
-    /// Documents and bytes, for order and progress only: 0 where the server does not say.
+    /// Documents and bytes, for order and progress only: 0 if the server does not say.
     fn size(&mut self, database: &str, collection: &str) -> (u64, u64) {
         let Ok(reply) = self.run(database, &DocumentBuf::new().with("collStats", collection)) else { return (0, 0) };
         let field = |name| reply.as_ref().get(name).and_then(number::truncate_to_i64);
@@ -366,7 +369,7 @@ impl Planner<'_> {
     }
 }
 
-/// Adds what the server is told about who may answer.
+/// Adds the link's read preference, if it has one.
 pub(super) fn with_read_preference(mut command: DocumentBuf, link: &dyn Link) -> DocumentBuf {
     if let Some(read_preference) = link.read_preference() {
         command.append("$readPreference", read_preference);
@@ -386,7 +389,7 @@ fn is_id_index(index: &DocumentBuf) -> bool {
     index.as_ref().get("name").and_then(ValueRef::as_str) == Some("_id_")
 }
 
-/// What metadata and preludes call it.
+/// Name of a kind in metadata and preludes.
 pub(super) fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Collection | Kind::Authorisation => "collection",
@@ -400,7 +403,7 @@ pub(super) fn kind_name(kind: Kind) -> &'static str {
 struct Entry<'a> {
     name: &'a str,
     kind: Kind,
-    /// Without the `uuid` that some servers list among them.
+    /// Without the `uuid` that some servers list among the options.
     options: DocumentBuf,
     /// In hexadecimal digits.
     uuid: Option<String>,

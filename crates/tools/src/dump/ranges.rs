@@ -1,8 +1,8 @@
-//! Parts of a collection by `_id`, each read by a cursor of its own, or on from where one was lost.
+//! Parts of a collection by `_id`. Each is read by a cursor of its own, which is replaced if it is lost.
 //!
 //! Servers compare an `_id` with a value of its own type only (`{$gt: 5}` finds no string), so a range over all types
-//! is a list of conditions, one for each type in it. `min` and `max`, which know no such brackets, are not answered
-//! by every server.
+//! is a list of conditions, one for each type in it. `min` and `max` would compare across types, but not every server
+//! supports them.
 
 use super::extended_json_text as text;
 use bunko_bson::order::{compare, rank};
@@ -14,11 +14,11 @@ use std::cmp::Ordering;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Start {
-    /// With the smallest `_id` of all.
+    /// At the smallest `_id` of all.
     First,
-    /// With that `_id`.
+    /// At that `_id`.
     At(#[serde(with = "text::value")] Value),
-    /// With the `_id` that follows that one.
+    /// At the `_id` that follows that one.
     After(#[serde(with = "text::value")] Value),
 }
 
@@ -28,9 +28,9 @@ pub(super) enum Start {
 pub(super) enum End {
     /// Before that `_id`.
     Before(#[serde(with = "text::value")] Value),
-    /// With the largest `_id` that compares with that one.
+    /// After the largest `_id` that compares with that one.
     TypeOf(#[serde(with = "text::value")] Value),
-    /// With the largest `_id` of all.
+    /// After the largest `_id` of all.
     Last,
 }
 
@@ -41,15 +41,16 @@ pub(super) struct Range {
     pub end: End,
 }
 
-/// How the `_id`s of one type, or of several that compare with each other, are asked for.
+/// How to ask for the `_id`s of one type, or of several types that compare with each other.
 enum Class {
-    /// All are at least that value, not-a-number excepted, which compares with nothing.
+    /// All but not-a-number are at least negative infinity. Not-a-number compares with nothing, so it has a condition
+    /// of its own.
     Numbers,
     /// All are at least that value.
     AtLeast(fn() -> Value),
     /// There is only one.
     Only(fn() -> Value),
-    /// By the type's name, which few planners find an index for: types that hardly anybody has in an `_id`.
+    /// By the type's name, for which few planners use an index: types that are rare in an `_id`.
     Named,
 }
 
@@ -80,8 +81,8 @@ impl Range {
         Self { start: Start::First, end: End::Last }
     }
 
-    /// All `_id`s of a collection in which these are the smallest and the largest. Types that it does not hold are not
-    /// asked for: some have no condition that an index serves.
+    /// All `_id`s of a collection in which these are the smallest and the largest. Types that it does not hold are left
+    /// out of the filter: some have no condition that an index serves.
     pub fn from_to(smallest: Value, largest: Value) -> Self {
         Self { start: Start::At(smallest), end: End::TypeOf(largest) }
     }
@@ -93,12 +94,12 @@ impl Range {
         starts.zip(ends).map(|(start, end)| Self { start, end }).collect()
     }
 
-    /// What is left of the range behind `last`.
+    /// The rest of the range after `last`.
     pub fn after(&self, last: Value) -> Self {
         Self { start: Start::After(last), end: self.end.clone() }
     }
 
-    /// The filter that finds exactly the documents of the range; `None` where there can be none.
+    /// The filter that finds exactly the documents of the range; `None` if the range can have none.
     pub fn filter(&self) -> Option<DocumentBuf> {
         let first = match &self.start {
             Start::First if matches!(self.end, End::Last) => return Some(DocumentBuf::new()),
@@ -127,14 +128,15 @@ impl Range {
     }
 }
 
-/// Appends what finds the documents of one class between a start and an end that, where there are any, are of it.
+/// Appends the conditions that find the documents of one class between a start and an end; those of its bounds that
+/// exist have the class's type.
 fn class_conditions(kind: Type, class: &Class, start: &Start, end: Option<&Value>, conditions: &mut Vec<DocumentBuf>) {
     let is = |value: &Value| DocumentBuf::new().with("_id", value);
     let mut bounds = DocumentBuf::new();
     match class {
         Class::Only(value) => {
             if !matches!(start, Start::After(_)) && end.is_none() {
-                // `{$eq: ...}`, because a bare null or MinKey reads like a question for something else.
+                // `{$eq: ...}`, because a bare null or MinKey could be read as another condition.
                 conditions.push(DocumentBuf::new().with("_id", &DocumentBuf::new().with("$eq", &value())));
             }
             return;
@@ -185,8 +187,9 @@ fn is_nan(value: &Value) -> bool {
     value.as_ref().is_number() && compare(value.as_ref(), not_a_number.as_ref()) == Ordering::Equal
 }
 
-/// Values that cut `smallest..=largest` into `parts` of equal width, in rising order: of equal count only where `_id`s
-/// are spread evenly, as those are that drivers and counters make. None for types whose values have no middle.
+/// Values that cut `smallest..=largest` into `parts` of equal width, in rising order. Parts hold equally many documents
+/// only if `_id`s are spread evenly, as `_id`s from drivers and counters are. Empty for types whose values have no
+/// middle.
 pub(super) fn interpolate(smallest: ValueRef<'_>, largest: ValueRef<'_>, parts: usize) -> Vec<Value> {
     let (low, high, make) = match (smallest, largest) {
         (ValueRef::ObjectId(low), ValueRef::ObjectId(high)) => {
@@ -233,7 +236,7 @@ fn object_id(number: u128) -> ObjectId {
     ObjectId(id)
 }
 
-/// Signed numbers in their order as unsigned ones.
+/// Maps signed numbers to unsigned ones in the same order.
 fn to_ordered(number: i64) -> u128 {
     u128::from(number as u64 ^ (1 << 63))
 }
@@ -246,13 +249,14 @@ fn whole_number(value: ValueRef<'_>) -> Option<i64> {
     match value {
         ValueRef::Int32(number) => Some(number.into()),
         ValueRef::Int64(number) => Some(number),
-        // Where a number's fraction goes does not matter: any value can be a boundary.
+        // The lost fraction does not matter: any value can be a boundary.
         ValueRef::Double(number) if number.abs() < 9e18 => Some(number as i64),
         _ => None,
     }
 }
 
-/// Every so many of a sorted sample, so that `parts` ranges hold about as many each.
+/// Cuts a sample at equal distances, so that `parts` ranges hold about as many documents each. Empty if the sample has
+/// fewer distinct values than parts.
 pub(super) fn quantiles(mut sample: Vec<Value>, parts: usize) -> Vec<Value> {
     sample.sort_by(|left, right| compare(left.as_ref(), right.as_ref()));
     sample.dedup_by(|left, right| compare(left.as_ref(), right.as_ref()) == Ordering::Equal);

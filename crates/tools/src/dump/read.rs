@@ -1,4 +1,4 @@
-//! Reading one range of a collection into units, on from where a connection was lost.
+//! Reads one range of a collection into units, and resumes where a connection was lost.
 
 use super::plan::{Order, Planned, with_read_preference};
 use super::ranges::Range;
@@ -12,7 +12,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_client::ClientError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What all readers share.
+/// State that all readers share.
 pub(super) struct Readers<'a> {
     pub server: &'a dyn Server,
     pub progress: &'a Progress,
@@ -21,17 +21,17 @@ pub(super) struct Readers<'a> {
     pub is_stopped: AtomicBool,
 }
 
-/// One thread's way to the server.
+/// One thread's connection to the server.
 pub(super) struct Reader<'a> {
     shared: &'a Readers<'a>,
     link: Option<Box<dyn Link>>,
 }
 
-/// What ends an attempt.
+/// Reason why an attempt ended.
 enum Broken {
-    /// The server or the connection; may pass.
+    /// The server or the connection failed; may pass.
     Server(ClientError),
-    /// Anything else.
+    /// Any other failure.
     Tool(ToolError),
 }
 
@@ -47,12 +47,12 @@ impl From<ToolError> for Broken {
     }
 }
 
-/// How far a range is.
+/// Progress of a reader in its range.
 struct Position<'a> {
     planned: &'a Planned,
     collection: usize,
     range: usize,
-    /// What is left to read.
+    /// Part of the range that is still to be read.
     rest: Range,
     unit: Unit,
     /// Whether units of the range have gone to the output.
@@ -64,9 +64,9 @@ impl<'a> Reader<'a> {
         Self { shared, link: None }
     }
 
-    /// Reads what an earlier run has left of a range.
+    /// Reads the part of a range that earlier runs have not read.
     /// # Errors
-    /// What the server says after all attempts; `File`; `Interrupted`.
+    /// The server's error after all attempts; `File`; `Interrupted`.
     pub fn read_range(
         &mut self,
         target: &Target<'_>,
@@ -99,8 +99,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Waits, and prepares to go on behind the last document, or from the beginning where there is no telling which
-    /// documents came already.
+    /// Waits, and prepares to continue after the last document, or from the beginning if it is unknown which documents
+    /// have been read.
     fn recover(
         &self,
         position: &mut Position<'_>,
@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
         let mut cursor = Cursor::open(link.as_mut(), shared.progress, &position.planned.source_database, &find)?;
         loop {
             if let Err(stop) = shared.check() {
-                // The stop is what is told, whatever becomes of the cursor.
+                // The stop is reported, even if closing the cursor fails.
                 let _ = cursor.close();
                 return Err(stop.into());
             }
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
 
 impl Readers<'_> {
     /// # Errors
-    /// `Interrupted` where somebody asked for the end, or another thread has failed.
+    /// `Interrupted` if the user interrupted the run, or another thread has failed.
     pub fn check(&self) -> Result<(), ToolError> {
         if self.is_stopped.load(Ordering::Relaxed) {
             Err(ToolError::Interrupted)

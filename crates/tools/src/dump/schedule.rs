@@ -5,8 +5,8 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroUsize;
 
-/// Documents of that average length or more are large, in bytes: a reader of them holds a reply and a unit of
-/// 16 MB each, and what compresses them as much again, so that one reader has to do.
+/// Average length from which documents are large, in bytes. A reader of large documents holds a reply and a unit of 16
+/// MB each, and their compressor as much again, so only one reader is used.
 const LARGE_DOCUMENT_BYTES: u64 = 1024 * 1024;
 
 /// One range of one collection, by their positions in the plan.
@@ -32,7 +32,7 @@ struct Queue {
 }
 
 impl Schedule {
-    /// `is_left` says which ranges have to be read.
+    /// `is_left` says which ranges still have to be read.
     pub fn new(collections: &[Planned], parallel_collections: NonZeroUsize, is_left: impl Fn(Task) -> bool) -> Self {
         let tasks = collections
             .iter()
@@ -46,7 +46,7 @@ impl Schedule {
         Self { parallel_collections, is_large, queue: Mutex::new(queue), changed: Condvar::new() }
     }
 
-    /// The next one; waits while only collections beyond the limit are left. `None` once there is none.
+    /// The next range; waits while only collections beyond the limit are left. `None` once no range is left.
     pub fn take(&self) -> Option<Task> {
         let mut queue = self.queue.lock();
         loop {
@@ -68,7 +68,7 @@ impl Schedule {
         has_room && !(self.is_large[task.collection] && is_large_active())
     }
 
-    /// A range that was handed out is done.
+    /// Marks a range that was handed out as done.
     pub fn finish(&self, task: Task) {
         let mut queue = self.queue.lock();
         if let Some(count) = queue.active.get_mut(&task.collection) {
@@ -80,7 +80,7 @@ impl Schedule {
         self.changed.notify_all();
     }
 
-    /// Nothing more is handed out.
+    /// Stops handing out ranges.
     pub fn stop(&self) {
         self.queue.lock().tasks.clear();
         self.changed.notify_all();

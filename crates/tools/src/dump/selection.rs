@@ -1,8 +1,8 @@
-//! Which databases and collections a dump takes along.
+//! Chooses the databases and collections of a dump.
 
 use super::options::DumpOptions;
 
-/// Collections of `config` that say how a cluster runs and mean nothing elsewhere.
+/// Collections of `config` that describe how a cluster runs and mean nothing elsewhere.
 const CLUSTER_RUNTIME: &[&str] = &[
     "external_validation_keys",
     "image_collection",
@@ -14,23 +14,23 @@ const CLUSTER_RUNTIME: &[&str] = &[
 ];
 /// Collections of `admin` that hold users, roles and the version of both.
 const AUTHORISATION: &[&str] = &["system.users", "system.roles", "system.version"];
-/// What a time series' buckets are called, with the series' name behind.
+/// Prefix of the collection that holds a time series' buckets; the series' name follows.
 pub(super) const BUCKETS_PREFIX: &str = "system.buckets.";
 
-/// Whether a dump without `--db` takes the database along.
+/// Whether a dump without `--db` includes the database.
 /// Source: MongoDB Database Tools manual, "mongodump": `local` and `config` are left out.
 pub(super) fn takes_database(name: &str) -> bool {
     !matches!(name, "local" | "config")
 }
 
-/// Whether a collection that was not asked for by name is taken along.
+/// Whether the dump includes a collection that was not asked for by name.
 pub(super) fn takes_collection(options: &DumpOptions, database: &str, collection: &str) -> bool {
     let is_excluded = options.exclude_collections.iter().any(|name| name == collection)
         || options.exclude_prefixes.iter().any(|prefix| collection.starts_with(prefix.as_str()));
     !is_excluded && !is_internal(database, collection)
 }
 
-/// Whether a server makes and keeps the collection on its own. A series' buckets are read through the series.
+/// Whether the server itself creates and maintains the collection. A series' buckets are read through the series.
 fn is_internal(database: &str, collection: &str) -> bool {
     let is_system = collection.starts_with("system.");
     match database {

@@ -1,7 +1,7 @@
-//! The file beside an unfinished dump that says what of it is safely written.
+//! The file beside an unfinished dump that records which data is safely written.
 //!
-//! One JSON object per line: first the plan, then what has come since the line before. A line is appended after the
-//! data that it speaks of was synced, so a dump that is killed at any moment goes on behind its last whole line.
+//! One JSON object per line: first the plan, then the changes since the previous line. A line is appended after its
+//! data was synced, so a dump that is killed at any moment is resumed after its last whole line.
 
 use super::extended_json_text as text;
 use super::plan::Plan;
@@ -14,49 +14,49 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// What has been read of one range.
+/// How far one range has been read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RangeState {
-    /// The `_id` of the last document; only where the range is read by `_id`.
+    /// The `_id` of the last document; only if the range is read by `_id`.
     #[serde(with = "text::optional_value")]
     pub last: Option<Value>,
     pub is_finished: bool,
 }
 
-/// What has been written of one namespace.
+/// How much of one namespace has been written.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Account {
     /// Its position in the plan.
     pub collection: usize,
-    /// Over its documents in the order written; 0 in directories, which have none.
+    /// Checksum over its documents in the order written; 0 in directories, which have no checksums.
     pub crc: u64,
     pub documents: u64,
     pub bytes: u64,
     pub ranges: Vec<RangeState>,
-    /// Whether nothing more comes, its end in an archive included.
+    /// Whether the namespace is complete, including its end mark in an archive.
     pub is_finished: bool,
 }
 
 impl Account {
-    /// Of a namespace of which nothing is written.
+    /// The account of a namespace of which nothing is written.
     pub fn new(plan: &Plan, collection: usize) -> Self {
         let ranges = vec![RangeState::default(); plan.collections[collection].ranges.len()];
         Self { collection, ranges, ..Self::default() }
     }
 }
 
-/// When a line is to be on disk.
+/// When a line must be on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Durability {
     /// Before the call returns.
     Immediate,
-    /// With the next that is immediate, or when the system finds time.
+    /// With the next immediate line, or when the system writes it back.
     Eventual,
 }
 
-/// What has been written of one file since the line before.
+/// Changes in one file since the previous line.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Checkpoint {
@@ -64,11 +64,11 @@ pub(super) struct Checkpoint {
     pub stream: usize,
     /// The namespaces that have changed, as they are now.
     pub accounts: Vec<Account>,
-    /// Length in the file, length before compression and tag of each new unit.
+    /// Compressed length in the file, length before compression, and tag of each new unit.
     pub units: Vec<(u32, u32, u32)>,
 }
 
-/// All lines about one file put together.
+/// All lines about one file, combined.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StreamState {
     pub accounts: BTreeMap<usize, Account>,
@@ -76,7 +76,7 @@ pub(super) struct StreamState {
 }
 
 impl StreamState {
-    /// How much of the file is valid, in bytes.
+    /// Length of the file's valid part, in bytes.
     pub fn out_bytes(&self) -> u64 {
         self.units.last().map_or(0, |unit| unit.out_offset + u64::from(unit.out_bytes))
     }
@@ -89,12 +89,12 @@ impl StreamState {
     }
 }
 
-/// A dump that goes on, or begins.
+/// A dump that begins or is resumed.
 pub(super) struct Begun {
     pub plan: Plan,
-    /// `None` where the output cannot be gone on with.
+    /// `None` if the output cannot be resumed.
     pub state: Option<StateFile>,
-    /// What is written, by file.
+    /// Written data, by file.
     pub streams: BTreeMap<usize, StreamState>,
 }
 
@@ -102,29 +102,29 @@ pub(super) struct Begun {
 pub(super) struct StateFile {
     path: PathBuf,
     file: File,
-    /// Whole lines, in bytes.
+    /// Length of the whole lines, in bytes.
     valid_bytes: u64,
 }
 
-/// What an earlier run left.
+/// Result of looking for an earlier run's state.
 pub(super) enum Found {
-    /// No state; none that got as far as its first line, either.
+    /// There is no state, or it lacks its first whole line.
     Nothing,
-    /// A dump that can be gone on with.
+    /// A dump that can be resumed.
     Dump(Box<Begun>),
 }
 
 impl StateFile {
-    /// Begins a new one.
+    /// Creates a state file whose first line is the plan.
     /// # Errors
-    /// `File`; nothing is left behind then.
+    /// `File`; no file is left behind then.
     pub fn create(path: PathBuf, plan: &Plan) -> Result<Self, ToolError> {
         let file = File::create(&path).map_err(|cause| ToolError::File { path: path.clone(), cause })?;
         let mut state = Self { path, file, valid_bytes: 0 };
         match state.begin(plan) {
             Ok(()) => Ok(state),
             Err(error) => {
-                // The first failure is the one that is told.
+                // The first failure is the one to report.
                 let _ = state.remove();
                 Err(error)
             }
@@ -140,9 +140,9 @@ impl StateFile {
             .map_err(|cause| self.failed(cause))
     }
 
-    /// Reads an earlier one, and cuts off a last line that is not whole.
+    /// Reads the state of an earlier run, and cuts off a last line that is not whole.
     /// # Errors
-    /// `File`; `Failed` where it is not of a dump that `fingerprint` fits.
+    /// `File`; `Failed` if the state belongs to a dump with another `fingerprint`, or does not begin with a plan.
     pub fn resume(path: PathBuf, fingerprint: &str) -> Result<Found, ToolError> {
         let failed = |cause| ToolError::File { path: path.clone(), cause };
         let text = match std::fs::read(&path) {
@@ -166,7 +166,7 @@ impl StateFile {
 
     /// Appends a line.
     /// # Errors
-    /// `File`; the line is not there then.
+    /// `File`; the line is removed again then.
     pub fn append(&mut self, line: &impl Serialize, durability: Durability) -> Result<(), ToolError> {
         let mut text = serde_json::to_string(line).map_err(|error| self.failed(error.into()))?;
         text.push('\n');
@@ -181,14 +181,14 @@ impl StateFile {
         written.map_err(|cause| self.failed(cause))
     }
 
-    /// Takes back what came behind the last whole line: a torn line would swallow the next one, and one that was written
-    /// but not synced would be told twice. That needs no space.
+    /// Removes everything after the last whole line. A torn line would swallow the next one, and a line that was
+    /// written but not synced would be recorded twice. Truncating needs no space.
     fn cut(&mut self) {
-        // What cannot be cut cannot be written to either.
+        // The result is ignored: a file that cannot be truncated cannot be written to either.
         let _ = self.file.set_len(self.valid_bytes).and_then(|()| self.file.seek(SeekFrom::End(0)));
     }
 
-    /// The dump is finished.
+    /// Removes the file, because the dump is finished.
     /// # Errors
     /// `File`.
     pub fn remove(self) -> Result<(), ToolError> {
@@ -200,7 +200,7 @@ impl StateFile {
     }
 }
 
-/// The plan, what was written of each file, and how much of the text is whole lines.
+/// Returns the plan, the written data of each file, and the length of the whole lines in bytes.
 fn parse(text: &[u8]) -> Option<(Plan, BTreeMap<usize, StreamState>, u64)> {
     let mut lines = text.split_inclusive(|&byte| byte == b'\n');
     let first = lines.next().filter(|line| line.ends_with(b"\n"))?;
@@ -275,7 +275,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("x.resume");
         let mut state = StateFile::create(path.clone(), &plan()).expect("created");
-        // What a full disk leaves of a line, and a line that was written before its sync failed.
+        // First the rest that a full disk leaves of a line, then a line that was written before its sync failed.
         for (torn, last) in
             [(&b"{\"stream\":0,\"acc"[..], 1), (b"{\"stream\":0,\"accounts\":[],\"units\":[[10,20,1]]}\n", 2)]
         {

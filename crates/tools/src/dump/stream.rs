@@ -1,4 +1,4 @@
-//! One file (or pipe) of a dump: its bytes, and the accounts of the namespaces in it.
+//! One file (or pipe) of a dump, and the accounts of its namespaces.
 
 use super::plan::{Order, Plan};
 use super::state::{Account, Checkpoint, Durability, StateFile, StreamState};
@@ -13,12 +13,12 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// After so many bytes of documents what is written is made safe and recorded.
+/// A checkpoint is due after so many bytes of documents.
 const CHECKPOINT_BYTES: u64 = 64 * 1024 * 1024;
-/// After so long, too.
+/// A checkpoint is due after so long, too.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Where bytes go.
+/// Destination of a stream's bytes.
 pub(super) enum Out {
     File(File),
     Stdout(Stdout),
@@ -43,14 +43,14 @@ impl Write for Out {
 impl Out {
     fn sync(&self) -> io::Result<()> {
         match self {
-            // Pipes and devices have nothing to sync, and say so with an error.
+            // Pipes and devices cannot be synced, and return an error.
             Self::File(file) if file.metadata()?.is_file() => file.sync_data(),
             Self::File(_) | Self::Stdout(_) => Ok(()),
         }
     }
 }
 
-/// How streams are made.
+/// Compression of streams, and its resources.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Encoding {
     pub compression: Compression,
@@ -61,33 +61,33 @@ pub(super) struct Encoding {
 
 /// A stream that is being written.
 pub(super) struct Stream {
-    /// 0 for an archive, in a directory the collection's position in the plan.
+    /// 0 for an archive; in a directory, the collection's position in the plan.
     number: usize,
     path: PathBuf,
     writer: Writer<Out>,
     accounts: BTreeMap<usize, Account>,
-    /// Accounts that differ from what is recorded.
+    /// Accounts that differ from the recorded ones.
     changed: BTreeSet<usize>,
     recorded_units: usize,
     queue_bytes_max: u64,
-    /// Bytes handed to the writer, by earlier runs too.
+    /// Bytes handed to the writer, including earlier runs.
     submitted_bytes: u64,
     bytes_since_checkpoint: u64,
     last_checkpoint: Instant,
-    /// After a failed write the accounts are ahead of the file: nothing more may be recorded.
+    /// Set after a failed write: the accounts are ahead of the file, so nothing more may be recorded.
     is_broken: bool,
 }
 
 impl Stream {
-    /// Standard output.
+    /// A stream to standard output.
     pub fn to_standard_output(encoding: Encoding) -> Self {
         let writer = Writer::new(Out::Stdout(io::stdout()), encoding.compression, encoding.threads);
         Self::new(0, PathBuf::from("-"), writer, encoding, StreamState::default())
     }
 
-    /// A file from its beginning, or from where `earlier` says that it is safely written.
+    /// Opens a file at its beginning, or at the position up to which `earlier` says that it is safely written.
     /// # Errors
-    /// `File`; `Failed` where the file is shorter than was recorded.
+    /// `File`; `Failed` if the file is shorter than was recorded.
     pub fn open(number: usize, path: PathBuf, encoding: Encoding, earlier: StreamState) -> Result<Self, ToolError> {
         let failed = |cause| ToolError::File { path: path.clone(), cause };
         let Encoding { compression, threads, .. } = encoding;
@@ -131,25 +131,25 @@ impl Stream {
         self.writer.tag(database, collection)
     }
 
-    /// Writes what belongs to no namespace.
+    /// Writes bytes that belong to no namespace.
     /// # Errors
     /// `File`.
     pub fn write_prelude(&mut self, bytes: Vec<u8>) -> Result<(), ToolError> {
         self.write(bytes, NO_TAG).map(|_| ())
     }
 
-    /// The account of a namespace, if any was opened.
+    /// The account of a namespace, if it exists.
     pub fn account(&self, collection: usize) -> Option<&Account> {
         self.accounts.get(&collection)
     }
 
-    /// The account of a namespace, to change it.
+    /// The account of a namespace, to be changed.
     pub fn account_mut(&mut self, plan: &Plan, collection: usize) -> &mut Account {
         self.changed.insert(collection);
         self.accounts.entry(collection).or_insert_with(|| Account::new(plan, collection))
     }
 
-    /// Writes a unit of a namespace and returns an empty buffer for another one.
+    /// Writes a unit of a namespace and returns an empty buffer for the next one.
     /// # Errors
     /// `File`.
     pub fn write(&mut self, bytes: Vec<u8>, tag: u32) -> Result<Vec<u8>, ToolError> {
@@ -165,19 +165,20 @@ impl Stream {
         Ok(self.writer.buffer())
     }
 
-    /// Waits for the compressing threads where units are so large that a few of them are much memory.
+    /// Waits for the compressing threads if the queue would exceed its limit.
     fn make_room(&mut self, length: u64) -> io::Result<()> {
         let queued_bytes = self.submitted_bytes - self.writer.written().raw_bytes;
         if queued_bytes > 0 && queued_bytes + length > self.queue_bytes_max { self.writer.flush() } else { Ok(()) }
     }
 
-    /// Whether enough was written since the last checkpoint for another.
+    /// Whether a checkpoint is due, by bytes or by time.
     pub fn is_checkpoint_due(&self) -> bool {
         self.bytes_since_checkpoint >= CHECKPOINT_BYTES || self.last_checkpoint.elapsed() >= CHECKPOINT_INTERVAL
     }
 
-    /// Syncs what is written, then records it. Nothing is recorded between the beginning and the end of a namespace that
-    /// is not read by `_id`: nobody could go on in its middle, so whoever goes on does so before it.
+    /// Syncs the written data, then records it. Nothing is recorded between the beginning and the end of a namespace
+    /// that is not read by `_id`: such a namespace cannot be resumed in its middle, so a resumed dump reads it from its
+    /// beginning.
     /// # Errors
     /// `File`.
     pub fn checkpoint(&mut self, plan: &Plan, state: &Mutex<StateFile>) -> Result<(), ToolError> {
@@ -206,12 +207,13 @@ impl Stream {
         Ok(())
     }
 
-    /// What is recorded once the file is whole: how long it is does not matter any more.
+    /// The line to record once the file is whole. It lists no units, because the file's length does not matter any
+    /// more.
     pub fn finished_line(&self) -> Checkpoint {
         Checkpoint { stream: self.number, accounts: self.accounts.values().cloned().collect(), units: Vec::new() }
     }
 
-    /// Writes the end and closes.
+    /// Writes the end and closes the file.
     /// # Errors
     /// `File`.
     pub fn finish(self) -> Result<(), ToolError> {

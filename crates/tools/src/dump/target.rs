@@ -1,4 +1,4 @@
-//! Where the units of all threads go: an archive, a directory of files, or standard output.
+//! Destination of all threads' units: an archive, a directory of files, or standard output.
 
 use super::options::{ArchiveTarget, DumpOptions, Output};
 use super::plan::{Kind, Plan, Planned, kind_name};
@@ -16,12 +16,12 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-/// What preludes call this tool.
+/// Version of this tool in preludes.
 const TOOL_VERSION: &str = concat!("bunko ", env!("CARGO_PKG_VERSION"));
 
 /// Most bytes that wait to be compressed, of all files together.
 const QUEUE_BYTES_MAX: u64 = 32 * 1024 * 1024;
-/// Longest buffer that is used again: one that a few large documents have made larger is given back.
+/// Longest buffer that is used again, in bytes. Longer buffers, which a few large documents caused, are freed.
 const BUFFER_BYTES_KEPT: usize = 2 * UNIT_BYTES;
 
 /// The output of one run.
@@ -29,7 +29,7 @@ pub(super) struct Target<'a> {
     options: &'a DumpOptions,
     plan: &'a Plan,
     progress: &'a Progress,
-    /// `None` where the output cannot be gone on with.
+    /// `None` if the output cannot be resumed.
     state: Option<Mutex<StateFile>>,
     streams: Streams,
     buffers: Mutex<Vec<Vec<u8>>>,
@@ -41,7 +41,7 @@ enum Streams {
         form: Form,
         tags: Vec<u32>,
     },
-    /// One for each collection, opened when it is first written to.
+    /// A file for each collection, opened when it is first written to.
     Files {
         root: PathBuf,
         slots: Vec<Mutex<Slot>>,
@@ -50,13 +50,13 @@ enum Streams {
 
 #[derive(Default)]
 struct Slot {
-    /// What is written, while the file is not open.
+    /// Written data, while the file is not open.
     earlier: StreamState,
     stream: Option<Stream>,
 }
 
 impl<'a> Target<'a> {
-    /// Opens the output, and goes on behind what `earlier` says is written.
+    /// Opens the output, and continues after the data that `earlier` says is written.
     /// # Errors
     /// `File`, `Failed`.
     pub fn open(
@@ -101,7 +101,7 @@ impl<'a> Target<'a> {
         Ok(Self { options, plan, progress, state, streams, buffers: Mutex::default() })
     }
 
-    /// What units have around their documents.
+    /// Form of the output's units.
     pub fn form(&self) -> Form {
         match &self.streams {
             Streams::One { form, .. } => *form,
@@ -109,7 +109,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// What is written of a namespace, by this run and by earlier ones.
+    /// How much of a namespace is written, by this run and by earlier ones.
     pub fn account(&self, collection: usize) -> Account {
         let known = match &self.streams {
             Streams::One { stream, .. } => {
@@ -126,18 +126,18 @@ impl<'a> Target<'a> {
         known.unwrap_or_else(|| Account::new(self.plan, collection))
     }
 
-    /// A buffer for a unit; one that was used before where there is one.
+    /// A buffer for a unit, reused if possible.
     pub fn buffer(&self) -> Vec<u8> {
         self.buffers.lock().pop().unwrap_or_default()
     }
 
-    /// Writes a unit, and the namespace's end where it is the last one of the last range.
+    /// Writes a unit, and the namespace's end after the last unit of its last range.
     /// # Errors
     /// `File`.
     pub fn write(&self, collection: usize, unit: SealedUnit) -> Result<(), ToolError> {
         let activity = match self.options.compression {
             Compression::None => Activity::WriteTarget,
-            // Waits for the compressing threads where they are slower than what they write to.
+            // The writer waits for the compressing threads if they are slower than the destination.
             _ => Activity::Compress,
         };
         self.progress
@@ -145,7 +145,7 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
-    /// Writes the end of a namespace that has nothing to read.
+    /// Writes the end of a namespace that has no documents to read.
     /// # Errors
     /// `File`.
     pub fn write_empty(&self, collection: usize) -> Result<(), ToolError> {
@@ -179,7 +179,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Marks a namespace as finished; in an archive its end follows its last block.
+    /// Marks a namespace as finished. In an archive, its end mark follows its last block.
     fn close(&self, stream: &mut Stream, collection: usize, bytes: &mut Vec<u8>) {
         let account = stream.account_mut(self.plan, collection);
         account.is_finished = true;
@@ -226,8 +226,8 @@ impl<'a> Target<'a> {
         Stream::open(collection, path, encoding, earlier)
     }
 
-    /// A finished file is closed at once. That it is finished is recorded after its last bytes are safe; a crash that
-    /// loses the record loses no more than the time to write them again.
+    /// Closes a finished file at once, and records it as finished after its last bytes are safe. A crash that loses the
+    /// record costs only the time to write the file again.
     fn finish_file(&self, slot: &mut Slot) -> Result<(), ToolError> {
         let Some(stream) = slot.stream.take() else { return Ok(()) };
         let line = stream.finished_line();
@@ -236,12 +236,13 @@ impl<'a> Target<'a> {
         self.state.as_ref().map_or(Ok(()), |state| state.lock().append(&line, Durability::Eventual))
     }
 
-    /// Makes safe what is written, for whoever goes on; where that fails too, the last checkpoint must do.
+    /// Records the written data, so that the dump can be resumed from there. If that fails too, the dump is resumed
+    /// from the last checkpoint.
     pub fn stop(&self) {
         let Some(state) = &self.state else { return };
         let save = |stream: &mut Option<Stream>| {
             if let Some(stream) = stream {
-                // The first failure is the one that is told.
+                // The first failure is the one to report.
                 let _ = stream.checkpoint(self.plan, state);
             }
         };
@@ -251,7 +252,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Ends the output; nothing is left to go on with.
+    /// Ends the output and removes the state file.
     /// # Errors
     /// `File`.
     pub fn finish(self) -> Result<(), ToolError> {
@@ -277,7 +278,7 @@ fn prelude(options: &DumpOptions, plan: &Plan) -> archive::Prelude {
             .iter()
             .map(|planned| archive::NamespaceEntry {
                 database: planned.database.clone(),
-                // Of a time series its own name, though its blocks bear that of the collection behind it.
+                // The series' own name, though a time series' blocks carry the name of the collection behind it.
                 collection: planned.metadata_name.clone(),
                 metadata: planned.metadata.clone(),
                 size_bytes: i64::try_from(planned.size_bytes).unwrap_or(i64::MAX),
@@ -287,7 +288,7 @@ fn prelude(options: &DumpOptions, plan: &Plan) -> archive::Prelude {
     }
 }
 
-/// The prelude and all metadata, with the directories that they stand in.
+/// Writes the prelude and all metadata, and makes their directories.
 fn write_small_files(root: &Path, options: &DumpOptions, plan: &Plan) -> Result<(), ToolError> {
     for planned in &plan.collections {
         if planned.kind == Kind::Oplog {
@@ -302,7 +303,7 @@ fn write_small_files(root: &Path, options: &DumpOptions, plan: &Plan) -> Result<
     }
     let prelude =
         directory::Prelude { server_version: plan.server_version.clone(), tool_version: TOOL_VERSION.to_owned() };
-    // Where one database is dumped, the classic tool puts it into that database's directory.
+    // If one database is dumped, the classic tool puts the prelude into that database's directory.
     let beside = plan.collections.first().filter(|_| options.database.is_some());
     let directory = match beside {
         Some(planned) => root.join(database_directory(planned)?),
@@ -312,7 +313,7 @@ fn write_small_files(root: &Path, options: &DumpOptions, plan: &Plan) -> Result<
     write_small_file(directory.join(format!("prelude.json{suffix}")), &prelude.to_json(), options.compression)
 }
 
-/// Compressed by gzip or not at all, see [`directory::metadata_file_name`].
+/// Writes a file that is compressed by gzip or not at all, see [`directory::metadata_file_name`].
 fn write_small_file(path: PathBuf, text: &str, compression: Compression) -> Result<(), ToolError> {
     let compression = if compression == Compression::Gzip { compression } else { Compression::None };
     let written = File::create(&path).and_then(|file| {
@@ -332,7 +333,7 @@ fn database_directory(planned: &Planned) -> Result<&str, ToolError> {
 fn data_path(planned: &Planned, compression: Compression) -> Result<PathBuf, ToolError> {
     Ok(match planned.kind {
         Kind::Oplog => PathBuf::from(format!("oplog.bson{}", compression.suffix())),
-        // The classic tool writes these names as they are.
+        // The classic tool writes these names unescaped.
         Kind::Authorisation => {
             let name = format!("{}.bson{}", planned.collection, compression.suffix());
             Path::new(database_directory(planned)?).join(name)

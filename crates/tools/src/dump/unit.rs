@@ -1,36 +1,36 @@
-//! Documents of one namespace on their way to the output: one buffer that is filled once and written as it is.
+//! Documents of one namespace on their way to the output, in one buffer that is filled once and written as it is.
 
 use super::state::RangeState;
 use crate::progress::Counts;
 use bunko_archive::{archive, crc64};
 
-/// From that length on a unit is handed to the output, in bytes: large enough for a compressed frame of its own, small
-/// enough that a unit for each thread and each compressor is little memory.
+/// Length from which a unit is handed to the output, in bytes. It is large enough for a compressed frame of its own,
+/// and small enough that a unit for each thread and each compressor takes little memory.
 pub(super) const UNIT_BYTES: usize = 4 * 1024 * 1024;
 
-/// What an output puts around documents.
+/// Framing of documents in an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// A block's header and terminator, and a checksum at the end.
     Archive,
-    /// Nothing.
+    /// No framing.
     Plain,
 }
 
-/// Documents of one range, and how far they reach in it.
+/// Documents of one range, and the state of the range after them.
 pub(super) struct Unit {
     pub bytes: Vec<u8>,
-    /// Where the documents begin: the header of a block may stand before them.
+    /// Offset of the first document: a block's header may precede it.
     begin: usize,
     pub documents: u64,
     /// The range's position in the plan.
     pub range: usize,
-    /// Where the range stands after this unit.
+    /// State of the range after this unit.
     pub state: RangeState,
 }
 
 impl Unit {
-    /// An empty one in `buffer`.
+    /// An empty unit in `buffer`.
     pub fn begin(mut buffer: Vec<u8>, form: Form, database: &str, collection: &str, range: usize) -> Self {
         buffer.clear();
         if form == Form::Archive {
@@ -44,14 +44,14 @@ impl Unit {
         (self.bytes.len() - self.begin) as u64
     }
 
-    /// Forgets the documents: they will come again.
+    /// Removes the documents, because they will be read again.
     pub fn discard(&mut self, counts: &Counts) {
         counts.take_back(self.documents, self.document_bytes());
         self.bytes.truncate(self.begin);
         self.documents = 0;
     }
 
-    /// Closes the block. A unit without documents becomes nothing at all: an empty block would be a view's.
+    /// Closes the block. A unit without documents becomes empty, because an empty block would mean a view.
     pub fn seal(mut self, form: Form) -> SealedUnit {
         let (documents, document_bytes) = (self.documents, self.document_bytes());
         let mut crc = 0;
@@ -66,12 +66,12 @@ impl Unit {
     }
 }
 
-/// A unit as it goes to the output.
+/// A unit that is ready for the output.
 pub(super) struct SealedUnit {
     pub bytes: Vec<u8>,
     pub documents: u64,
     pub document_bytes: u64,
-    /// Of the documents; 0 where the output has no checksums.
+    /// Checksum of the documents; 0 if the output has no checksums.
     pub crc: u64,
     pub range: usize,
     pub state: RangeState,

@@ -1,8 +1,8 @@
-//! One pattern: pieces that stand for themselves, and wildcards between them.
+//! One pattern: literal pieces, and wildcards between them.
 
 use super::PatternError;
 
-/// What a pattern may hold besides plain characters.
+/// Kinds of wildcards that a pattern may hold.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wildcards {
     /// `--nsInclude`, `--nsExclude`: a dollar sign is a plain character.
@@ -14,11 +14,11 @@ pub(super) enum Wildcards {
 /// A piece of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Stands for itself.
+    /// Matches itself.
     Literal(String),
-    /// `*`: any characters, also none.
+    /// `*`: matches any characters, or none.
     Asterisk,
-    /// `$name$`: any characters, also none.
+    /// `$name$`: matches any characters, or none.
     Variable(String),
 }
 
@@ -82,7 +82,7 @@ impl Parts {
         })
     }
 
-    /// The numbers, among the wildcards, of those that `wanted` takes.
+    /// The numbers of the wildcards that `wanted` accepts, counted among wildcards only.
     pub(super) fn captures_where(&self, wanted: impl Fn(&Part) -> bool) -> impl Iterator<Item = usize> {
         let wildcards = self.parts.iter().filter(|part| !matches!(part, Part::Literal(_)));
         wildcards.enumerate().filter(move |(_, part)| wanted(part)).map(|(number, _)| number)
@@ -92,10 +92,11 @@ impl Parts {
         self.captures(text).is_some()
     }
 
-    /// What each wildcard stands for if the whole text matches; of several ways the one whose first wildcards are
-    /// shortest.
+    /// The text that each wildcard matches, if the whole text matches. If there are several ways, earlier wildcards are
+    /// as short as possible.
     ///
-    /// Time is bounded by the product of both lengths: backtracking would be exponential in the number of wildcards.
+    /// Time is bounded by the product of both lengths: backtracking would take exponential time in the number of
+    /// wildcards.
     pub(super) fn captures<'t>(&self, text: &'t str) -> Option<Vec<&'t str>> {
         let reachable = self.reachable(text);
         if !reachable[0][0] {
@@ -116,8 +117,8 @@ impl Parts {
         Some(captures)
     }
 
-    /// For each number of leading parts and each position: whether the parts from there on match the text from there
-    /// on. Positions inside a character match nothing.
+    /// For each number of leading parts and each position: whether the remaining parts match the remaining text.
+    /// Positions inside a character match nothing.
     fn reachable(&self, text: &str) -> Vec<Vec<bool>> {
         let length = text.len();
         let mut rows = vec![vec![false; length + 1]; self.parts.len() + 1];

@@ -1,4 +1,4 @@
-//! Patterns against what their documentation says, and against a slow model.
+//! Compares patterns with their documentation, and with a slow model.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,14 +1,14 @@
-//! Progress as text and as JSON lines: pure functions of snapshots.
+//! Renders progress as text and as JSON lines: pure functions of snapshots.
 
 use super::{Activity, NamespaceSnapshot, Snapshot};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// Lines of at most that many namespaces at a time: what is being worked on is a handful.
+/// Most namespaces that [`lines`] shows. Few are worked on at a time.
 const NAMESPACES_MAX: usize = 16;
 
-/// One line per namespace that is being worked on, and one for all; pace since `before`.
+/// One line for each namespace in progress, and one for all; pace since `before`.
 pub fn lines(before: &Snapshot, now: &Snapshot) -> String {
     let current: Vec<_> =
         now.namespaces.iter().filter(|namespace| is_current(namespace)).take(NAMESPACES_MAX).collect();
@@ -58,7 +58,7 @@ pub fn note_json(sentence: &str) -> String {
     format!("{}\n", json!({ "event": "note", "text": sentence }))
 }
 
-/// How much was done in which time, how the time was spent, and what set the pace.
+/// The amount of work and its duration, how the time was spent, and the bottleneck.
 pub fn end_report(end: &Snapshot) -> String {
     let start = Snapshot::default();
     let pace = Pace::between(&start, end);
@@ -107,7 +107,7 @@ pub fn end_report_json(end: &Snapshot) -> String {
     format!("{line}\n")
 }
 
-/// What was done per second.
+/// Work done per second.
 struct Pace {
     megabytes: f64,
     documents: f64,
@@ -136,7 +136,7 @@ fn namespace_json(namespace: &NamespaceSnapshot) -> Value {
     })
 }
 
-/// The activities that took time, those that took most of it first.
+/// The activities that took time, in falling order of time.
 fn shares(end: &Snapshot) -> impl Iterator<Item = (Activity, f64)> {
     let total: f64 = end.spent.iter().map(Duration::as_secs_f64).sum();
     let spent = |activity: Activity| end.spent[activity as usize].as_secs_f64();
@@ -155,7 +155,7 @@ fn line(text: &mut String, width: usize, name: &str, fraction: Option<f64>, docu
     let _ = write!(text, "{name:<width$}  {percent:>7}  {documents:>13} documents  {bytes:>9}");
 }
 
-/// A number with its thousands set apart.
+/// A number with separated thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -187,7 +187,7 @@ fn duration(time: Duration) -> String {
     }
 }
 
-/// Three decimals are as exact as any of these figures.
+/// Rounds to three decimals, which is as exact as any of these figures.
 fn rounded(number: f64) -> f64 {
     (number * 1000.0).round() / 1000.0
 }

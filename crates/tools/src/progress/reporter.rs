@@ -1,4 +1,4 @@
-//! The thread that tells how far a run is.
+//! The thread that reports progress.
 
 use super::{Progress, Snapshot, render};
 use parking_lot::{Condvar, Mutex};
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How progress is told.
+/// Form of progress reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Text for somebody who watches: every second.
+    /// Text for a terminal: every second.
     Terminal,
     /// Text for a file: every three seconds.
     Lines,
@@ -27,7 +27,7 @@ impl Style {
         }
     }
 
-    /// What was noted since the last time.
+    /// Text of the notes added since the last call.
     fn notes(self, progress: &Progress) -> String {
         let line = |note: String| match self {
             Self::Terminal | Self::Lines => note + "\n",
@@ -37,7 +37,7 @@ impl Style {
     }
 }
 
-/// Pace and remaining time are measured over that many intervals: one alone jumps about.
+/// Number of intervals over which pace and remaining time are measured: a single interval fluctuates.
 const INTERVALS: usize = 5;
 
 #[derive(Default)]
@@ -46,7 +46,7 @@ struct Stop {
     asked: Condvar,
 }
 
-/// Tells the state of a run at intervals, and at its end how the time was spent.
+/// Reports the state of a run at intervals, and at its end how the time was spent.
 pub struct Reporter {
     progress: Arc<Progress>,
     stop: Arc<Stop>,
@@ -55,7 +55,7 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Begins to write to `out`, whose errors are of no interest.
+    /// Begins to write to `out`; its errors are ignored.
     pub fn start(progress: Arc<Progress>, style: Style, out: Box<dyn Write + Send>) -> Self {
         let stop = Arc::new(Stop::default());
         let thread = std::thread::spawn({
@@ -65,7 +65,7 @@ impl Reporter {
         Self { progress, stop, style, thread: Some(thread) }
     }
 
-    /// Ends with the report of the whole run.
+    /// Stops the thread and writes the report of the whole run.
     pub fn finish(mut self) {
         if let Some(mut out) = self.stop_thread() {
             let end = self.progress.snapshot();
@@ -74,7 +74,7 @@ impl Reporter {
                 Style::Terminal | Style::Lines => render::end_report(&end),
                 Style::JsonLines => render::end_report_json(&end),
             };
-            // Who closed the terminal does not want to know.
+            // Errors are ignored: the terminal may have been closed.
             let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         }
     }
@@ -106,7 +106,7 @@ fn report(progress: &Progress, stop: &Stop, style: Style, mut out: Box<dyn Write
             Style::Terminal | Style::Lines => render::lines(before, &now),
             Style::JsonLines => render::json_line(before, &now),
         };
-        // Who closed the terminal does not want to know.
+        // Errors are ignored: the terminal may have been closed.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         earlier.push_back(now);
         if earlier.len() > INTERVALS {

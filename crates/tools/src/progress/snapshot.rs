@@ -18,9 +18,9 @@ pub struct NamespaceSnapshot {
     pub documents_expected: u64,
     /// Bytes to be done; 0 where that is not known.
     pub bytes_expected: u64,
-    /// Documents among those done that an earlier run did.
+    /// Documents that an earlier run did, included in `documents`.
     pub documents_before: u64,
-    /// Bytes of these.
+    /// Bytes of the documents that an earlier run did.
     pub bytes_before: u64,
     /// Whether nothing more will come.
     pub is_finished: bool,
@@ -31,19 +31,19 @@ pub struct NamespaceSnapshot {
 pub struct Snapshot {
     /// Since the run began.
     pub elapsed: Duration,
-    /// In the order in which they began.
+    /// In the order in which work on them began.
     pub namespaces: Vec<NamespaceSnapshot>,
-    /// Time of all threads together, in the order of [`Activity::ALL`].
+    /// Time of all threads together, by activity in the order of [`Activity::ALL`].
     pub spent: [Duration; Activity::ALL.len()],
-    /// Bytes of the source that were consumed, as they stand in it (compressed).
+    /// Consumed bytes of the source, as stored (compressed).
     pub source_bytes: u64,
-    /// Bytes of the whole source; 0 where that is not known.
+    /// Bytes of the whole source; 0 if that is not known.
     pub source_bytes_expected: u64,
 }
 
 impl NamespaceSnapshot {
-    /// How much of it is done, from 0 to 1; `None` where that is not known. What was expected is an estimate, so only
-    /// a finished namespace is ever called done.
+    /// Part that is done, from 0 to 1; `None` if that is not known. The expected size is an estimate, so only a
+    /// finished namespace gives 1.
     pub fn fraction(&self) -> Option<f64> {
         if self.is_finished { Some(1.0) } else { fraction(self.bytes, self.bytes_expected) }
     }
@@ -72,20 +72,19 @@ impl Snapshot {
         self.namespaces.iter().map(|namespace| namespace.failures).sum()
     }
 
-    /// Bytes that say how far the run is, done and expected: of the source where its length is known, else of
-    /// documents.
+    /// Done and expected bytes: of the source if its length is known, else of documents.
     fn work(&self) -> (u64, u64) {
         if self.source_bytes_expected > 0 {
             return (self.source_bytes, self.source_bytes_expected);
         }
-        // A finished namespace counts as what it turned out to be, not as what it was taken for.
+        // A finished namespace counts with its actual size, not with its expected one.
         let expected = self.namespaces.iter().map(|namespace| {
             if namespace.is_finished { namespace.bytes } else { namespace.bytes_expected.max(namespace.bytes) }
         });
         (self.bytes(), expected.sum())
     }
 
-    /// How much of the run is done, from 0 to 1; `None` where that is not known.
+    /// Part of the run that is done, from 0 to 1; `None` if that is not known.
     pub fn fraction(&self) -> Option<f64> {
         if self.source_bytes_expected == 0 && self.namespaces.iter().any(|namespace| namespace.fraction().is_none()) {
             return None;
@@ -94,7 +93,7 @@ impl Snapshot {
         fraction(done, expected)
     }
 
-    /// How long the rest takes at the pace since `earlier`; `None` where that cannot be said.
+    /// Time that the rest takes at the pace since `earlier`; `None` if that cannot be calculated.
     pub fn remaining_time(&self, earlier: &Self) -> Option<Duration> {
         self.fraction()?;
         let (done, expected) = self.work();
@@ -108,7 +107,7 @@ impl Snapshot {
         Duration::try_from_secs_f64(seconds).ok()
     }
 
-    /// What the threads spent most time on since `earlier`, and its share of all their time.
+    /// The activity on which the threads spent most time since `earlier`, and its share of all their time.
     pub fn bottleneck(&self, earlier: &Self) -> Option<(Activity, f64)> {
         let spent = |activity: Activity| {
             let index = activity as usize;
@@ -120,7 +119,7 @@ impl Snapshot {
     }
 }
 
-/// Never 1 before the end: estimates fall short.
+/// At most 0.999, because an estimate may be too low.
 fn fraction(done: u64, expected: u64) -> Option<f64> {
     (expected > 0).then(|| (done as f64 / expected as f64).min(0.999))
 }

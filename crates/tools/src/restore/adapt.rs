@@ -1,40 +1,40 @@
-//! How many links send at the same time: more as long as more bring more.
+//! Adapts the number of links that send at the same time: it grows as long as more links are faster.
 
 use std::time::Duration;
 
-/// How long a number of workers is watched before it is judged.
+/// How long a number of workers is observed before it is judged.
 pub(super) const INTERVAL: Duration = Duration::from_millis(250);
-/// What one worker more must bring, as a factor, for another one to be tried.
+/// Factor by which one more worker must raise the rate for another one to be tried.
 const GAIN_MIN: f64 = 1.05;
-/// Intervals after which a number that was enough is questioned: the source, the documents or the server may have
+/// Number of intervals after which one more worker is tried again: the source, the documents or the server may have
 /// changed.
 const SETTLED_INTERVALS: u32 = 40;
 
-/// What happened in an interval.
+/// Measurements of one interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Observation {
-    /// Bytes that were acknowledged.
+    /// Acknowledged bytes.
     pub(super) bytes: u64,
-    /// How long it was.
+    /// Length of the interval.
     pub(super) time: Duration,
-    /// Whether anything waited to be sent at its end.
+    /// Whether anything waited to be sent at the interval's end.
     pub(super) backlog: Backlog,
 }
 
 /// Whether anything waits to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Backlog {
-    /// The source is slower than those who send.
+    /// The source is slower than the workers.
     None,
-    /// Those who send are slower.
+    /// The workers are slower than the source.
     Some,
 }
 
-/// Decides how many workers there are.
+/// Decides the number of workers.
 pub(super) struct Controller {
     workers: usize,
     workers_max: usize,
-    /// Bytes per second before the last worker came.
+    /// Bytes per second when the last worker was added.
     rate_before: f64,
     settled_intervals: u32,
 }
@@ -44,7 +44,7 @@ impl Controller {
         Self { workers, workers_max, rate_before: 0.0, settled_intervals: 0 }
     }
 
-    /// How many workers there should be from now on: as many as there are, or one more.
+    /// The number of workers from now on: the present one, or one more.
     pub(super) fn observe(&mut self, observation: Observation) -> usize {
         if observation.backlog == Backlog::None || self.workers >= self.workers_max || observation.bytes == 0 {
             return self.workers;

@@ -1,4 +1,4 @@
-//! Stretches of a part that go to the server in one command.
+//! Stretches of a part that are sent in one command each.
 
 use super::pool::Loan;
 use super::target::Target;
@@ -7,10 +7,10 @@ use bunko_bson::DocumentRef;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How large a batch may be.
+/// Limits of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Bytes of documents, unless a single one is longer.
+    /// Bytes of documents; a single longer document is a batch of its own.
     pub(super) bytes: usize,
     /// Documents.
     pub(super) count: usize,
@@ -21,18 +21,18 @@ pub(super) struct Limits {
 pub(super) enum Doubt {
     /// They were never sent.
     None,
-    /// They were sent, by this run or the one that it continues, and nobody knows what became of them.
+    /// This run or the one that it continues sent them, and the result is unknown.
     MayBeThere,
 }
 
-/// Documents for one command. The bytes stay in the part that they were read into.
+/// Documents for one command. The bytes stay in the part into which they were read.
 #[derive(Clone)]
 pub(super) struct Batch {
     pub(super) target: Arc<Target>,
     pub(super) part: Arc<Loan>,
     pub(super) bytes: Range<usize>,
     pub(super) count: usize,
-    /// Where the documents stand among all of the namespace.
+    /// Position of the documents in the namespace, in bytes.
     pub(super) stretch: Range<u64>,
     pub(super) doubt: Doubt,
 }
@@ -43,7 +43,7 @@ impl Batch {
         &self.part.documents().bytes[self.bytes.clone()]
     }
 
-    /// Whether it may be there already, and holds documents that nobody could look for.
+    /// Whether the server may have these documents already and some of them have no `_id` to look for.
     pub(super) fn may_be_doubled(&self) -> bool {
         let has_no_id = |document| DocumentRef::trusted(document).get("_id").is_none();
         self.doubt == Doubt::MayBeThere && each_document(self.documents()).any(has_no_id)
@@ -55,7 +55,7 @@ impl Batch {
     }
 }
 
-/// Cuts documents into stretches of at most `limits`; gives each one's place and number of documents.
+/// Cuts documents into stretches within `limits`; yields each one's range and number of documents.
 pub(super) fn cut(documents: &[u8], limits: Limits) -> Cuts<'_> {
     Cuts { documents, at: 0, limits }
 }

@@ -1,4 +1,4 @@
-//! Making collections and views as the dump describes them.
+//! Creates collections and views as the dump describes them.
 
 use super::insert::{Journal, concern};
 use super::options::{CollectionOptions, Existing, Uuids};
@@ -12,11 +12,11 @@ use bunko_client::CommandError;
 /// MongoDB's `NamespaceNotFound`.
 const NAMESPACE_NOT_FOUND: i32 = 26;
 
-/// Drops what is there, where that is asked, and creates the collection or view.
+/// Drops the existing collection, if that is asked for, and creates the collection or view.
 /// # Errors
-/// What ends the run; that the server refuses is noted at the target unless the first error ends the run.
+/// An error that ends the run. A refusal by the server is noted at the target unless the first error ends the run.
 pub(super) fn prepare(run: &Run<'_>, link: &mut Box<dyn Link>, target: &Target) -> Result<(), ToolError> {
-    // What is merged into users and roles goes through collections of its own, which may have been left behind.
+    // Users and roles are loaded into temporary collections before they are merged. An earlier run may have left those.
     if target.role.is_temporary() || run.options.existing == Existing::Drop {
         let command = DocumentBuf::new().with("drop", &target.collection);
         match run.command(link, Activity::Server, (&target.database, &target.collection), &command)? {
@@ -25,11 +25,11 @@ pub(super) fn prepare(run: &Run<'_>, link: &mut Box<dyn Link>, target: &Target) 
         }
     }
     let (database, mut command) = creation(target, run.options.collection_options, run.options.uuids)?;
-    // What is recorded as prepared must survive the server.
+    // A collection that is recorded as prepared must survive a crash of the server.
     let journal = if run.resume.is_some() { Journal::Required } else { Journal::AsAsked };
     command.append("writeConcern", &concern(&run.options.write_concern, journal));
     match run.command(link, Activity::Server, (&database, &target.collection), &command)? {
-        // Documents are added to what is there.
+        // Documents are added to an existing collection.
         Err(refusal) if refusal.code != CommandError::NAMESPACE_EXISTS => refused(run, target, "create", refusal),
         _ => Ok(()),
     }
@@ -58,7 +58,7 @@ fn creation(target: &Target, options: CollectionOptions, uuids: Uuids) -> Result
     let Some(uuid) = uuid else { return Ok((target.database.clone(), create)) };
     let bytes = parse_uuid(uuid)
         .ok_or_else(|| ToolError::Failed(format!("{}: '{uuid}' in its metadata is no UUID", target.source)))?;
-    // Only an oplog entry can say which UUID a collection is to have.
+    // Only an oplog entry can set a collection's UUID.
     let entry = DocumentBuf::new()
         .with("op", "c")
         .with("ns", &format!("{}.$cmd", target.database))

@@ -1,4 +1,4 @@
-//! `--verify`: whether the server has what the dump has.
+//! `--verify`: compares the server's data with the dump's.
 
 use super::indexes::wanted;
 use super::options::{IndexVersion, Indexes};
@@ -11,7 +11,7 @@ use bunko_bson::DocumentBuf;
 
 /// Compares every collection of the dump with the server's; lists the differences.
 /// # Errors
-/// What the server says, or what happened to the connection.
+/// The server's error, or the connection's.
 pub(super) fn differences(run: &Run<'_>) -> Result<Vec<String>, ToolError> {
     let mut link: Option<Box<dyn Link>> = None;
     let mut differences = Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn differences(run: &Run<'_>) -> Result<Vec<String>, ToolError> {
 fn found(run: &Run<'_>, link: &mut dyn Link, target: &Target) -> Result<CollectionSum, ToolError> {
     let sum = verify::checksum(link, &target.database, &target.data_collection(), run.progress, run.interrupted)?;
     let indexes = match target.role {
-        // Those of a time series are not those of the collection behind it.
+        // A time series has other indexes than the collection behind it.
         Role::TimeSeries => {
             let collected = |command: &DocumentBuf| collect(link, run.progress, &target.database, command);
             verify::list_indexes(&target.collection, collected)
@@ -45,7 +45,7 @@ fn found(run: &Run<'_>, link: &mut dyn Link, target: &Target) -> Result<Collecti
     Ok(CollectionSum { documents: sum.documents, indexes: as_built(&indexes) })
 }
 
-/// Without those that come with the collection: dumps of old tools do not have them all.
+/// Removes indexes that come with the collection: dumps of old tools do not list all of them.
 fn as_built(indexes: &[DocumentBuf]) -> Vec<DocumentBuf> {
     normalised(&wanted(indexes, IndexVersion::ChosenByServer))
 }

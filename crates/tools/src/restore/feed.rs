@@ -1,4 +1,4 @@
-//! What sources hand their documents to: it checks, sums, skips what is done, and queues the rest.
+//! Takes documents from sources: checks and sums them, skips documents that are done, and queues the rest.
 
 use super::batch::{Batch, Doubt, cut};
 use super::collection;
@@ -13,18 +13,18 @@ use bunko_bson::DocumentRef;
 use std::path::Path;
 use std::sync::Arc;
 
-/// One reader's way into the run.
+/// A reader's access to the run.
 pub(super) struct Feed<'r> {
     pub(super) run: &'r Run<'r>,
-    /// For preparing collections; opened when the first one is.
+    /// For preparing collections; opened for the first one.
     link: Option<Box<dyn Link>>,
 }
 
-/// Where a part was read.
+/// Place from which a part was read.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'p> {
     pub(super) path: &'p Path,
-    /// Behind the part's last document, in bytes before compression.
+    /// Offset after the part's last document, in bytes before compression.
     pub(super) end_bytes: u64,
 }
 
@@ -33,7 +33,7 @@ impl<'r> Feed<'r> {
         Self { run, link: None }
     }
 
-    /// A buffer for the next part; `None` where nothing more is to be read.
+    /// A buffer for the next part; `None` if nothing more is to be read.
     pub(super) fn lend(&self) -> Option<Loan> {
         if self.run.is_read() { None } else { self.run.pool.lend(|| self.run.is_read()) }
     }
@@ -41,7 +41,7 @@ impl<'r> Feed<'r> {
     /// Makes the collection ready for its documents. A refusal by the server is the target's failure, not the run's,
     /// unless the first error ends it.
     pub(super) fn begin(&mut self, target: &Arc<Target>) -> Result<(), ToolError> {
-        // Views come when everything that they may show is there.
+        // Views are made later, when the collections that they show exist.
         let is_later = target.role == Role::View || target.earlier.is_prepared;
         if self.run.options.mode != Mode::Restore || is_later {
             return Ok(());
@@ -87,7 +87,7 @@ impl<'r> Feed<'r> {
         Ok(())
     }
 
-    /// Queues what begins at `from` of a part that stands at `position` among the target's documents.
+    /// Queues the documents from offset `from` of a part on; `position` is their place among the target's documents.
     fn queue(&self, target: &Arc<Target>, part: Loan, from: usize, position: u64) {
         let doubt = self.doubt(target);
         let part = Arc::new(part);
@@ -100,7 +100,8 @@ impl<'r> Feed<'r> {
         self.run.queue.push(batches);
     }
 
-    /// Whatever was not recorded as done may have been sent before the interruption.
+    /// Says whether documents may have been sent before the interruption: all that were not recorded as done may have
+    /// been.
     fn doubt(&self, target: &Target) -> Doubt {
         let before = self.run.resume.as_ref().map_or(Before::Nothing, ResumeLog::before);
         let is_kept = self.run.options.existing == Existing::Keep && !target.role.is_temporary();
@@ -111,7 +112,7 @@ impl<'r> Feed<'r> {
         }
     }
 
-    /// The target has no more documents.
+    /// Marks the end of the target's documents.
     pub(super) fn end(&mut self, target: &Arc<Target>) {
         if self.run.options.mode != Mode::Restore {
             target.finish();
@@ -121,7 +122,7 @@ impl<'r> Feed<'r> {
     }
 }
 
-/// Decodes every document to its leaves.
+/// Checks every document down to its leaves.
 fn check(bytes: &[u8], place: Place<'_>) -> Result<(), ToolError> {
     let mut offset_bytes = place.end_bytes - bytes.len() as u64;
     for document in each_document(bytes) {

@@ -1,4 +1,4 @@
-//! Whether documents that were sent before a connection broke have arrived.
+//! Finds out whether documents that were sent before a connection broke have arrived.
 
 use crate::Link;
 use crate::cursor::Cursor;
@@ -9,14 +9,14 @@ use bunko_client::ClientError;
 use foldhash::HashSet;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Bytes of documents that are asked for at once: the server's have the same length if they are the same.
+/// Bytes of documents in one query: the reply is as long if the server has them all.
 const ASKED_BYTES: usize = 8 * 1024 * 1024;
-/// Documents that are asked for at once: their `_id`s stand in one command.
+/// Documents in one query: their `_id`s are in one command.
 const ASKED_DOCUMENTS: usize = 1000;
 
-/// Finds which of these encoded documents the collection holds, byte for byte; in their order.
+/// Finds which of these encoded documents the collection holds, byte for byte; the results are in their order.
 /// # Errors
-/// What the server says, or what happened to the connection.
+/// The server's error, or the connection's.
 pub(super) fn are_there(
     link: &mut dyn Link,
     progress: &Progress,
@@ -34,7 +34,7 @@ pub(super) fn are_there(
     Ok(found)
 }
 
-/// How many of the first documents are asked for at once: at least one.
+/// Number of leading documents in the next query: at least one.
 fn first_few(documents: &[&[u8]]) -> usize {
     let mut bytes = 0;
     let fitting = documents.iter().take(ASKED_DOCUMENTS).take_while(|document| {
@@ -50,7 +50,7 @@ fn by_ids(collection: &str, documents: &[&[u8]]) -> DocumentBuf {
     DocumentBuf::new().with("find", collection).with("filter", &filter)
 }
 
-/// The hashes of what a query finds: collisions of 128 bits do not happen by chance.
+/// Hashes of the documents that a query finds: 128-bit hashes do not collide by chance.
 fn find(
     link: &mut dyn Link,
     progress: &Progress,

@@ -1,14 +1,14 @@
-//! Whether a server is still the process that it was.
+//! Detects whether a server was restarted.
 //!
-//! A server that was killed, or another one that took over, may not have what was acknowledged without its journal.
+//! A server that was killed, or another one that took over, may lack writes that were acknowledged without journaling.
 
 use crate::Link;
 use bunko_bson::{DocumentBuf, ObjectId, ValueRef};
 use bunko_client::ClientError;
 
-/// What tells one life of a server from the next; `None` where it does not say (MongoDB before 4.4).
+/// Identifies one process of the server; `None` if the server does not tell (MongoDB before 4.4).
 /// # Errors
-/// What happened to the connection.
+/// The error of the connection.
 pub(super) fn of(link: &mut dyn Link) -> Result<Option<ObjectId>, ClientError> {
     match link.run("admin", &DocumentBuf::new().with("hello", 1_i32)) {
         Ok(reply) => {

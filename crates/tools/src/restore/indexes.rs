@@ -1,4 +1,4 @@
-//! Building a collection's indexes once its documents are there.
+//! Builds a collection's indexes once its documents are loaded.
 
 use super::insert::{Journal, concern};
 use super::options::{IndexVersion, Indexes};
@@ -13,7 +13,7 @@ use std::sync::mpsc::Receiver;
 
 /// Builds the indexes of loaded targets, while others still load, until no more come.
 /// # Errors
-/// What ends the run.
+/// An error that ends the run.
 pub(super) fn build_loaded(run: &Run<'_>, loaded: &Receiver<Arc<Target>>) -> Result<(), ToolError> {
     let mut link = None;
     for target in loaded {
@@ -36,9 +36,9 @@ pub(super) fn build_loaded(run: &Run<'_>, loaded: &Receiver<Arc<Target>>) -> Res
     Ok(())
 }
 
-/// The indexes that a target is to have besides those that come with every collection.
+/// The indexes that a target needs besides those that come with every collection.
 pub(super) fn of_target(run: &Run<'_>, target: &Target) -> Vec<DocumentBuf> {
-    // What waits to be merged needs none.
+    // Temporary collections are merged and dropped, so they need no indexes.
     if run.options.indexes == Indexes::Skip || target.role.is_temporary() {
         return Vec::new();
     }
@@ -46,7 +46,7 @@ pub(super) fn of_target(run: &Run<'_>, target: &Target) -> Vec<DocumentBuf> {
     with_collations(wanted, &target.metadata.options)
 }
 
-/// An index of a collection with a collation has that one where nothing is said; in a dump nothing means the simple one.
+/// An index without a collation inherits its collection's when it is built; in a dump, it has the simple one.
 fn with_collations(indexes: Vec<DocumentBuf>, options: &DocumentBuf) -> Vec<DocumentBuf> {
     if options.as_ref().get("collation").is_none() {
         return indexes;
@@ -59,16 +59,16 @@ fn with_collations(indexes: Vec<DocumentBuf>, options: &DocumentBuf) -> Vec<Docu
     indexes.into_iter().map(told).collect()
 }
 
-/// Builds indexes of one collection; those that the server refuses are noted unless the first error ends the run.
+/// Builds indexes of one collection. Indexes that the server refuses are noted unless the first error ends the run.
 /// # Errors
-/// What ends the run.
+/// An error that ends the run.
 pub(super) fn build(
     run: &Run<'_>,
     link: &mut Box<dyn Link>,
     target: &Target,
     indexes: &[DocumentBuf],
 ) -> Result<(), ToolError> {
-    // One command reads the documents once for all of them.
+    // One command builds all of them in one scan of the documents.
     let Err(refusal) = create(run, link, target, indexes)? else {
         target.note_indexes_built(indexes.len() as u64);
         return Ok(());
@@ -92,7 +92,7 @@ fn create(
     indexes: &[DocumentBuf],
 ) -> Result<Result<(), CommandError>, ToolError> {
     let indexes: ArrayBuf = indexes.iter().collect();
-    // What is recorded as indexed must survive the server.
+    // A collection that is recorded as indexed must survive a crash of the server with its indexes.
     let journal = if run.resume.is_some() { Journal::Required } else { Journal::AsAsked };
     let command = DocumentBuf::new()
         .with("createIndexes", &target.collection)
@@ -111,8 +111,8 @@ fn refused(run: &Run<'_>, target: &Target, index: &DocumentBuf, refusal: Command
     Ok(())
 }
 
-/// The definitions to build of those in the dump: not those that every collection has, and without what only the old
-/// server needed.
+/// The definitions to build, of the indexes in the dump: without indexes that every collection has, and without fields
+/// that only the old server needed.
 pub(super) fn wanted(indexes: &[DocumentBuf], version: IndexVersion) -> Vec<DocumentBuf> {
     let wanted = indexes.iter().map(DocumentBuf::as_ref).filter(|index| !comes_with_collection(*index));
     wanted.map(|index| definition(index, version)).collect()
@@ -121,7 +121,7 @@ pub(super) fn wanted(indexes: &[DocumentBuf], version: IndexVersion) -> Vec<Docu
 fn definition(index: DocumentRef<'_>, version: IndexVersion) -> DocumentBuf {
     let mut definition = DocumentBuf::new();
     for field in index {
-        // The collection may be called differently here.
+        // The collection may have another name here.
         let is_dropped = field.name == "ns" || (field.name == "v" && version == IndexVersion::ChosenByServer);
         if !is_dropped {
             definition.append(field.name, field.value);
@@ -130,7 +130,7 @@ fn definition(index: DocumentRef<'_>, version: IndexVersion) -> DocumentBuf {
     definition
 }
 
-/// The index on `_id`, in which an old server may have any number that is not negative, and a clustered collection's.
+/// Recognises the index on `_id`, for which an old server may have any positive number, and a clustered collection's.
 fn comes_with_collection(index: DocumentRef<'_>) -> bool {
     let is_clustered = matches!(index.get("clustered"), Some(ValueRef::Boolean(true)));
     let key = index.get("key").and_then(ValueRef::as_document);

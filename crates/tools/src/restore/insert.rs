@@ -1,4 +1,4 @@
-//! Which command carries documents, and how large its batches are.
+//! Chooses the command that carries documents, and the size of its batches.
 
 use super::batch::Limits;
 use super::options::{Bulk, InsertionOrder, RestoreOptions, Validation};
@@ -10,15 +10,15 @@ use bunko_client::{Acknowledgement, ClientError, CommandError, WriteConcern};
 /// Documents in one command, at most.
 /// Source: MongoDB limits, "Write Command Batch Limit Size".
 const DOCUMENTS_MAX: usize = 100_000;
-/// Documents of one `insert`, in bytes: enough to hide the round trip, little enough that several links share a part
-/// of the memory that the run may have.
+/// Documents of one `insert`, in bytes: enough to hide the round trip, and few enough that several links share the
+/// run's memory.
 const INSERT_BYTES: usize = 4 * 1024 * 1024;
-/// Documents of one bulk insert, in bytes: the server sorts each batch, and larger ones make fewer runs to merge.
+/// Documents of one bulk insert, in bytes: the server sorts each batch, and larger batches make fewer runs to merge.
 const BULK_BYTES: usize = 16 * 1024 * 1024;
-/// The bulk path's command: the fields and the reply of `insert`; the server may bring the documents in without
+/// The bulk path's command, with the fields and the reply of `insert`. The server may store the documents without
 /// writing them to its log.
 const BULK_COMMAND: &str = "bunkoBulkInsert";
-/// MongoDB's `CommandNotFound`, and `Unauthorized` for those who may write and not look around.
+/// MongoDB's `CommandNotFound`, and `Unauthorized` for users who may write but not list commands.
 const NO_LISTING: [i32; 2] = [59, 13];
 
 /// A command that takes documents.
@@ -26,23 +26,23 @@ const NO_LISTING: [i32; 2] = [59, 13];
 pub(super) enum Form {
     /// `insert`, which every server has.
     Insert,
-    /// The bulk path of a server of ours.
+    /// The bulk path of a Bunko server.
     Bulk,
 }
 
-/// Whether a command is to be acknowledged only once it is in the journal.
+/// Whether a command must be journaled before it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Journal {
     /// As the write concern says.
     AsAsked,
-    /// It is, whatever the write concern says.
+    /// Always, even if the write concern does not ask for it.
     Required,
 }
 
 impl Form {
-    /// Asks the server what it has.
+    /// Asks the server which commands it has.
     /// # Errors
-    /// What happened to the connection, or a refusal that says more than that there is no list.
+    /// The error of the connection, or a refusal other than [`NO_LISTING`].
     pub(super) fn choose(link: &mut dyn Link, options: &RestoreOptions) -> Result<Self, ClientError> {
         if options.bulk == Bulk::Never || options.order == InsertionOrder::Maintain {
             return Ok(Self::Insert);
@@ -58,7 +58,7 @@ impl Form {
         }
     }
 
-    /// Bytes of documents that parts are read in and that commands carry, unless one document is longer.
+    /// Bytes of documents in a part and in a command, unless one document is longer.
     pub(super) fn batch_bytes(self) -> usize {
         match self {
             Self::Insert => INSERT_BYTES,
@@ -71,7 +71,7 @@ impl Form {
         Limits { bytes: self.batch_bytes(), count: asked.min(DOCUMENTS_MAX) }
     }
 
-    /// The command without its documents, which are the sequence `documents`.
+    /// The command without its documents, which follow as the sequence `documents`.
     pub(super) fn command(self, target: &Target, options: &RestoreOptions, journal: Journal) -> DocumentBuf {
         let name = match self {
             Self::Insert => "insert",
@@ -94,7 +94,7 @@ pub(super) fn concern(asked: &WriteConcern, journal: Journal) -> DocumentBuf {
     let mut concern = asked.clone();
     if journal == Journal::Required {
         concern.journal = Some(true);
-        // Nobody would be told.
+        // A write concern without a reply would acknowledge nothing.
         if !concern.expects_reply() {
             concern.w = Acknowledgement::Members(1);
         }
@@ -102,7 +102,7 @@ pub(super) fn concern(asked: &WriteConcern, journal: Journal) -> DocumentBuf {
     concern.to_document()
 }
 
-/// Whether what is acknowledged with it survives the server.
+/// Whether writes acknowledged with this concern survive a crash of the server.
 pub(super) fn is_journaled(asked: &WriteConcern) -> bool {
     asked.journal == Some(true) || (asked.w == Acknowledgement::Majority && asked.journal.is_none())
 }

@@ -1,40 +1,40 @@
-//! How far the documents of one namespace have come.
+//! Tracks which documents of one namespace are acknowledged.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Positions in a namespace's documents, in bytes from the first one's beginning, laid one behind the other.
+/// Positions are bytes from the beginning of the namespace's first document, counted over documents laid end to end.
 ///
-/// Batches are acknowledged in any order; what may be recorded as done is only what has no gap before it.
+/// Batches are acknowledged in any order; only the part before the first gap may be recorded as done.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     handed_out: u64,
     /// Everything before this is acknowledged.
     contiguous: u64,
-    /// Acknowledged stretches behind the first gap: from, to.
+    /// Acknowledged stretches after the first gap: start, end.
     ahead: BTreeMap<u64, u64>,
     has_ended: bool,
 }
 
 impl Ledger {
-    /// Goes on where an earlier run had come to.
+    /// Continues at the position that an earlier run reached.
     pub(super) fn resumed_at(position: u64) -> Self {
         Self { contiguous: position, ..Self::default() }
     }
 
-    /// The next documents come out of the source; returns where they stand.
+    /// Assigns the next position to documents from the source.
     pub(super) fn hand_out(&mut self, bytes: usize) -> Range<u64> {
         let from = self.handed_out;
         self.handed_out += bytes as u64;
         from..self.handed_out
     }
 
-    /// The source has no more of them.
+    /// Marks the end of the source.
     pub(super) fn end(&mut self) {
         self.has_ended = true;
     }
 
-    /// The server, or an earlier run, is done with these.
+    /// Notes that the server, or an earlier run, has finished this stretch.
     pub(super) fn acknowledge(&mut self, stretch: Range<u64>) {
         if stretch.end <= self.contiguous {
             return;

@@ -5,11 +5,12 @@
 //!                                  └──▶ loaded ──▶ indexes (while other collections load)
 //! then: oplog ──▶ views ──▶ users and roles ──▶ comparison
 //! ```
-//! One thread reads an archive, several read a directory's files. They cut nothing apart and copy nothing: a part is
-//! read once, stretches of it are sent, and the buffer goes back to the pool when the server has acknowledged all.
+//! One thread reads an archive, several read a directory's files. Documents are not copied: a part is read once,
+//! stretches of it are sent, and the buffer returns to the pool when the server has acknowledged all of them.
 //!
 //! **Invariant:** what the state for `--resume` says is done is on the server, journaled.
-//! **Invariant:** documents that may have been sent before are looked for, byte for byte, before they count as refused.
+//! **Invariant:** documents that may have been sent before are compared, byte for byte, with the server's before they
+//! count as refused.
 
 mod adapt;
 mod batch;
@@ -58,12 +59,12 @@ use std::sync::mpsc;
 use std::time::Instant;
 use target::{Found, Role, Target};
 
-/// How often a restore begins again, from where its state says, because the server was restarted.
+/// Most attempts: a restore is resumed from its state if the server was restarted.
 const ATTEMPTS_MAX: u32 = 5;
 
 /// Restores a dump.
 /// # Errors
-/// What ended it early, with what had been restored until then. Documents and indexes that the server refuses are no
+/// The reason why it ended early, with the summary until then. Documents and indexes that the server refuses are no
 /// such errors unless the options say so: [`RestoreSummary::is_clean`] tells whether there were any.
 pub fn run(
     server: &dyn Server,
@@ -85,18 +86,18 @@ pub fn run(
             Err(cause) => cause,
         };
         match &mut options.resume {
-            // What the server had journaled is in the state; what it may have lost is read once more.
+            // The state records only journaled writes; the next attempt reads the rest once more.
             Some(resume) if has_restarted && attempts < ATTEMPTS_MAX => resume.mode = Resume::Continue,
             _ => return Err(RestoreError { cause, summary: Box::new(summary) }),
         }
     }
 }
 
-/// What one attempt came to.
+/// Result of one attempt.
 #[derive(Default)]
 struct Attempted {
     summary: RestoreSummary,
-    /// The server was restarted meanwhile.
+    /// Whether the server was restarted during the attempt.
     has_restarted: bool,
 }
 
@@ -118,7 +119,7 @@ fn restore(
         Mode::DryRun | Mode::List => Form::Insert,
     };
     let Opened { found, identity, warnings, oplog, input } = source::open(options, form.batch_bytes(), progress)?;
-    // What is asked for and not there is told before anything is restored.
+    // Missing parts of the dump that were asked for are reported before anything is restored.
     oplog::check(options, oplog)?;
     users::check(options, &found)?;
     summary.warnings = warnings;
@@ -135,11 +136,11 @@ fn restore(
         let warning = "the server was restarted meanwhile: it may have lost what it had not journaled; see --verify";
         summary.warnings.push(warning.to_owned());
     }
-    // What the server refused would be refused again: there is nothing to continue.
+    // The server would refuse the same documents again, so there is nothing to resume.
     run.resume.take().map_or(Ok(()), ResumeLog::remove)
 }
 
-/// Begins to note how far the restore is, and tells whoever wanted to go on that there is nothing to go on with.
+/// Opens the state file. If the user asked to resume and there is no state, a note says so.
 fn open_state(file: &ResumeFile, identity: &str, progress: &Progress) -> Result<ResumeLog, ToolError> {
     let log = ResumeLog::open(file, identity)?;
     if log.begun() == Begun::Anew {
@@ -152,7 +153,7 @@ fn open_state(file: &ResumeFile, identity: &str, progress: &Progress) -> Result<
     Ok(log)
 }
 
-/// Tells what can be done about a full disk, the server's or the one that the state is on.
+/// Adds advice to an error that a full disk caused, the server's or the one that holds the state.
 fn with_advice(error: ToolError, state: Option<&ResumeLog>) -> ToolError {
     let is_full = match &error {
         ToolError::Server { cause, .. } => {
@@ -170,7 +171,7 @@ fn with_advice(error: ToolError, state: Option<&ResumeLog>) -> ToolError {
     }
 }
 
-/// What a state for `--resume` belongs to: a dump, a server, and what is done with one for the other.
+/// Identifies the restore that a state for `--resume` belongs to: the dump, the server, and the choice of namespaces.
 fn state_identity(server: &dyn Server, options: &RestoreOptions, dump: &str) -> String {
     let RestoreOptions { filter, renames, users_and_roles, .. } = options;
     let namespaces = xxhash_rust::xxh3::xxh3_64(format!("{filter:?} {renames:?} {users_and_roles:?}").as_bytes());
@@ -187,7 +188,7 @@ fn targets(run: &Run<'_>, found: Vec<Found>) -> Result<Vec<Arc<Target>>, ToolErr
         }
         let counts = run.progress.namespace(&found.name);
         let earlier = match &run.resume {
-            // What waits to be merged is brought in anew: it may have been merged, and dropped.
+            // Temporary collections are always loaded anew: an earlier run may have merged and dropped them.
             Some(resume) if !found.role.is_temporary() => resume.earlier(&found.source),
             _ => resume::Earlier::default(),
         };
@@ -228,7 +229,7 @@ fn load(run: &Run<'_>, input: &mut Input) -> Result<(), ToolError> {
             }
         });
         scope.spawn(move || {
-            // Also where reading panics: workers would wait for ever.
+            // The queue is closed even if reading panics; otherwise workers would wait for ever.
             let _closing = Closing(run);
             if let Err(cause) = input.read(run) {
                 run.stop_reading(cause);
@@ -240,7 +241,7 @@ fn load(run: &Run<'_>, input: &mut Input) -> Result<(), ToolError> {
     run.take_cause().map_or(Ok(()), Err)
 }
 
-/// Closes the queue when it goes.
+/// Closes the queue when dropped.
 struct Closing<'r>(&'r Run<'r>);
 
 impl Drop for Closing<'_> {

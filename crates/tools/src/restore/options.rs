@@ -1,4 +1,4 @@
-//! What a restore is asked to do.
+//! Options of a restore.
 
 use crate::ToolError;
 use crate::namespaces::{Filter, Renames};
@@ -7,7 +7,7 @@ use bunko_client::WriteConcern;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Everything that `bunko restore` can be told. The classic flags' names stand beside the fields.
+/// All options of `bunko restore`. Each field names its flags of the classic tool.
 #[derive(Clone, Debug)]
 pub struct RestoreOptions {
     /// Where the dump is.
@@ -42,19 +42,19 @@ pub struct RestoreOptions {
     pub uuids: Uuids,
     /// `--objcheck`.
     pub object_check: ObjectCheck,
-    /// `--batchSize`: at most so many documents in one command; `None` leaves it to their bytes.
+    /// `--batchSize`: most documents in one command; if `None`, only their bytes limit a batch.
     pub batch_documents: Option<NonZeroUsize>,
     /// `--oplogReplay`, `--oplogLimit`, `--oplogFile`.
     pub oplog: Oplog,
     /// `--restoreDbUsersAndRoles`.
     pub users_and_roles: UsersAndRoles,
-    /// Where the state for `--resume` is kept; `None` keeps none, and what was interrupted begins anew.
+    /// Where the state for `--resume` is kept. `None` keeps no state, and an interrupted restore begins anew.
     pub resume: Option<ResumeFile>,
     /// `--verify`.
     pub verify: Verify,
-    /// Whether a server's bulk path is used where it has one.
+    /// Whether a server's bulk path is used, if it has one.
     pub bulk: Bulk,
-    /// Threads that decompress, and half the number of links at most.
+    /// Number of decompressing threads. Unless `insertion_workers` is set, at most twice as many links insert.
     pub threads: NonZeroUsize,
 }
 
@@ -88,7 +88,7 @@ impl RestoreOptions {
         }
     }
 
-    /// Refuses options that make no sense together.
+    /// Refuses options that contradict each other.
     /// # Errors
     /// `Usage` names the flags.
     pub fn validate(&self) -> Result<(), ToolError> {
@@ -132,14 +132,14 @@ impl RestoreOptions {
 /// Where a dump is.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// A dump directory, one directory for each database in it.
+    /// A dump directory with one directory for each database.
     Directory {
         /// The directory.
         path: PathBuf,
-        /// Where `--db` says it: the files lie in `path` itself and are those of this database.
+        /// With `--db`: the database's name; the files in `path` itself are its collections.
         database: Option<String>,
     },
-    /// One collection's `.bson` file; its `.metadata.json`, where it lies beside it, is read too.
+    /// One collection's `.bson` file, and the `.metadata.json` beside it if there is one.
     File {
         /// The file; `-` is standard input, which has no metadata.
         path: PathBuf,
@@ -150,7 +150,7 @@ pub enum Source {
     },
     /// An archive.
     Archive(ArchiveSource),
-    /// No dump: an oplog in a file of its own ([`Oplog::Replay`]) is replayed alone.
+    /// No dump: only an oplog file ([`Oplog::Replay`]) is replayed.
     Absent,
 }
 
@@ -159,7 +159,7 @@ pub enum Source {
 pub enum ArchiveSource {
     /// In a file.
     File(PathBuf),
-    /// It comes in at standard input.
+    /// Standard input.
     Stdin,
 }
 
@@ -168,25 +168,25 @@ pub enum ArchiveSource {
 pub enum Mode {
     /// The dump is restored.
     Restore,
-    /// The dump is read to its end and checked; nothing is written and no server is asked.
+    /// The dump is read to its end and checked; nothing is written, and the server is not contacted.
     DryRun,
-    /// Only what the dump says of its namespaces is read.
+    /// Only the dump's description of its namespaces is read.
     List,
 }
 
-/// What happens to collections that are there already.
+/// How existing collections are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// Documents are added to them.
     Keep,
-    /// Those that the dump has too are dropped first.
+    /// Collections that the dump has too are dropped first.
     Drop,
 }
 
 /// Whether indexes are built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indexes {
-    /// All of the dump but those on `_id`, which servers build themselves.
+    /// All indexes of the dump except those on `_id`, which servers build themselves.
     Restore,
     /// None.
     Skip,
@@ -210,16 +210,16 @@ pub enum IndexVersion {
     Keep,
 }
 
-/// What an error in one document or index means for the rest.
+/// Effect of an error in one document or index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnError {
-    /// It is counted and told.
+    /// The error is counted and reported.
     GoOn,
     /// It ends the run.
     Stop,
 }
 
-/// Whether documents go in as they come out of the dump.
+/// Whether documents are inserted in the order of the dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertionOrder {
     /// In any order.
@@ -228,7 +228,7 @@ pub enum InsertionOrder {
     Maintain,
 }
 
-/// Whether the server holds documents against a collection's validator.
+/// Whether the server checks documents with a collection's validator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validation {
     /// It does.
@@ -237,12 +237,12 @@ pub enum Validation {
     Bypass,
 }
 
-/// Which UUIDs restored collections have.
+/// UUIDs of restored collections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uuids {
     /// New ones.
     New,
-    /// Those of the dump.
+    /// The UUIDs in the dump.
     Preserve,
 }
 
@@ -264,7 +264,7 @@ pub enum Oplog {
     Replay {
         /// Only entries before this one.
         limit: Option<Timestamp>,
-        /// A file of entries, for a dump that has none, or for no dump at all.
+        /// A file of entries, for a dump without an oplog, or without any dump.
         file: Option<PathBuf>,
     },
 }
@@ -272,14 +272,14 @@ pub enum Oplog {
 /// Which users and roles are restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UsersAndRoles {
-    /// Those of `admin`, if the dump has them and the filter takes them; a server that cannot take them is told of as a
-    /// warning.
+    /// All users and roles of `admin`, if the dump has them and the filter takes them. A server that cannot take them
+    /// causes a warning.
     IfPresent,
     /// None.
     Skip,
-    /// Those of one database; that they are not there or that the server cannot take them is an error.
+    /// Users and roles of one database. It is an error if the dump lacks them or the server cannot take them.
     Of {
-        /// The database as the dump names it.
+        /// The database's name in the dump.
         database: String,
     },
 }
@@ -287,19 +287,19 @@ pub enum UsersAndRoles {
 /// Where the state of an interrupted restore is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResumeFile {
-    /// The file; a restore that was not interrupted removes it.
+    /// The file; a restore that is not interrupted removes it.
     pub path: PathBuf,
-    /// What a state that is there already means.
+    /// How an existing state is used.
     pub mode: Resume,
 }
 
-/// What the state of an earlier restore means.
+/// How the state of an earlier restore is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resume {
-    /// Nothing: it is overwritten.
+    /// It is overwritten.
     Fresh,
-    /// What it says is done is not done again. Without a state everything is done, and what is there already, byte for
-    /// byte, is no failure.
+    /// Work that it records as done is not repeated. Without a state all work is done, and documents that the server
+    /// has already, byte for byte, are no failures.
     Continue,
 }
 
@@ -315,14 +315,15 @@ pub enum Verify {
 /// Whether a server's bulk path is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bulk {
-    /// Where the server has one and the order of documents does not matter.
+    /// If the server has one and the order of documents does not matter.
     Automatic,
-    /// The same, but the first so many bytes of documents go through the server's log: it takes them in faster, and brings
-    /// them to where they stay later. More than that it would have to move meanwhile.
+    /// As `Automatic`, but the first bytes of documents go through the server's log. The log takes them in faster, and
+    /// the server moves them to their final place later. For more bytes than that, it would have to move them
+    /// meanwhile.
     Behind {
-        /// How many bytes.
+        /// Number of bytes.
         log_bytes: u64,
     },
-    /// `insert` is.
+    /// Only `insert` is used.
     Never,
 }

@@ -1,4 +1,4 @@
-//! What a server says of the documents of one command.
+//! The server's results for the documents of one command.
 
 use bunko_bson::{DocumentRef, ValueRef, number};
 use bunko_client::{CommandError, check_reply};
@@ -12,7 +12,7 @@ pub(super) struct Outcome {
     /// Documents that were inserted.
     pub(super) inserted: u64,
     pub(super) write_errors: Vec<WriteError>,
-    /// The documents are there, but not as durable as was asked.
+    /// The documents are written, but less durably than was asked.
     pub(super) concern_error: Option<CommandError>,
 }
 
@@ -22,14 +22,14 @@ pub(super) struct WriteError {
     /// Its number in the batch.
     pub(super) number: usize,
     pub(super) error: CommandError,
-    /// Whether a document with the same `_id` is there.
+    /// Whether a document with the same `_id` exists.
     pub(super) is_known_id: bool,
 }
 
 impl Outcome {
     /// Reads a reply.
     /// # Errors
-    /// The server refuses the whole command.
+    /// The server refused the whole command.
     pub(super) fn read(reply: DocumentRef<'_>) -> Result<Self, CommandError> {
         let is_ok = reply.get("ok").and_then(number::as_f64) == Some(1.0);
         if !is_ok {
@@ -57,7 +57,7 @@ impl WriteError {
     fn read(document: DocumentRef<'_>) -> Self {
         let error = CommandError::read(document);
         let index = document.get("index").and_then(number::truncate_to_i64).unwrap_or(0);
-        // Newer servers name the key, older ones only the index, in the message.
+        // Newer servers name the key; older ones name only the index, in the message.
         let is_id = match document.get("keyPattern").and_then(ValueRef::as_document) {
             Some(key) => key.count() == 1 && key.get("_id").is_some(),
             None => error.message.contains("index: _id_ "),

@@ -1,25 +1,25 @@
-//! What of a dump is restored, and as what.
+//! Chooses the namespaces of a dump that are restored, and their roles and names.
 
 use super::options::{Oplog, RestoreOptions, UsersAndRoles};
 use super::target::{BUCKETS_PREFIX, Found, Role};
 use crate::ToolError;
 use bunko_archive::metadata::Metadata;
 
-/// Where users and roles wait for the server to merge them.
+/// Temporary collections from which the server merges users and roles.
 pub(super) const USERS_WAIT: &str = "tempusers";
 pub(super) const ROLES_WAIT: &str = "temproles";
-/// Before the names under which one database's share of `admin`'s users and roles is dumped.
+/// Prefix of the names under which one database's part of `admin`'s users and roles is dumped.
 const OF_DATABASE: &str = "$admin.";
-/// The database that users and roles are in.
+/// The database of users and roles.
 pub(super) const ADMIN: &str = "admin";
-/// Collections that a server makes by itself from what else is restored, or that are no data.
+/// Collections that a server makes itself from other restored data, or that hold no data.
 const NEVER_RESTORED: [&str; 5] =
     ["system.indexes", "system.namespaces", "system.profile", "system.views", "system.version"];
 
-/// What a dump calls its oplog.
+/// Database and collection of the oplog in a dump.
 pub(super) const OPLOG: (&str, &str) = ("", "oplog");
 
-/// One namespace as a dump has it.
+/// One namespace of a dump.
 pub(super) struct Entry {
     pub(super) database: String,
     pub(super) collection: String,
@@ -27,7 +27,7 @@ pub(super) struct Entry {
     pub(super) size_bytes: u64,
 }
 
-/// Whether documents of this name in a dump are needed at all, as far as the name tells.
+/// Whether documents of this name in a dump are needed, as far as the name tells.
 pub(super) fn is_needed(options: &RestoreOptions, database: &str, collection: &str) -> bool {
     if (database, collection) == OPLOG {
         return matches!(options.oplog, Oplog::Replay { file: None, .. });
@@ -42,15 +42,15 @@ pub(super) fn is_needed(options: &RestoreOptions, database: &str, collection: &s
     }
 }
 
-/// What becomes of a namespace; `None` where nothing does.
+/// The target for a namespace; `None` if it is not restored.
 /// # Errors
-/// `Failed` for the buckets of a time series of which nothing else is there: they would become something else.
+/// `Failed` for the buckets of a time series whose metadata is missing: they would become a plain collection.
 pub(super) fn found(options: &RestoreOptions, entry: Entry) -> Result<Option<Found>, ToolError> {
     let Entry { database, collection, metadata, size_bytes } = entry;
     if (database.as_str(), collection.as_str()) == OPLOG || !is_needed(options, &database, &collection) {
         return Ok(None);
     }
-    // Some tools call a series as the collection behind it is called.
+    // Some tools give a series the name of the collection behind it.
     let collection = match collection.strip_prefix(BUCKETS_PREFIX) {
         Some(series) if role(&metadata) == Role::TimeSeries => series.to_owned(),
         Some(series) => {
@@ -73,7 +73,7 @@ pub(super) fn found(options: &RestoreOptions, entry: Entry) -> Result<Option<Fou
 fn role(metadata: &Metadata) -> Role {
     let options = metadata.options.as_ref();
     if options.get("viewOn").is_some() {
-        // The collection behind a time series is shown through a view in servers that have it so.
+        // Some servers show a time series through a view on the collection behind it.
         Role::View
     } else if options.get("timeseries").is_some() {
         Role::TimeSeries
@@ -82,13 +82,13 @@ fn role(metadata: &Metadata) -> Role {
     }
 }
 
-/// Users or roles.
+/// A collection of users or roles.
 enum Share {
     Wanted(Role),
     Unwanted,
 }
 
-/// `None` for all that is neither users nor roles.
+/// `None` for collections that hold neither users nor roles.
 fn users_or_roles(options: &RestoreOptions, database: &str, collection: &str) -> Option<Share> {
     let (of_database, name) = match collection.strip_prefix(OF_DATABASE) {
         Some(name) => (Some(database), name),
@@ -98,7 +98,7 @@ fn users_or_roles(options: &RestoreOptions, database: &str, collection: &str) ->
     let role = match name {
         "system.users" => Role::Users,
         "system.roles" => Role::Roles,
-        // Says only how the users are kept.
+        // Holds only the version of the users' format.
         "system.version" => return Some(Share::Unwanted),
         _ => return None,
     };
@@ -108,7 +108,7 @@ fn users_or_roles(options: &RestoreOptions, database: &str, collection: &str) ->
             of_database.is_none() && options.filter.takes(&format!("{database}.{collection}"))
         }
         (UsersAndRoles::Of { database }, Some(of_database)) => database == of_database,
-        // A whole dump has the users of all databases; the server is told which are wanted.
+        // A whole dump has the users of all databases; the server is told which ones are wanted.
         (UsersAndRoles::Of { .. }, None) => true,
     };
     Some(if is_wanted { Share::Wanted(role) } else { Share::Unwanted })

@@ -1,21 +1,21 @@
-//! Buffers for documents on their way, and the bound on how many bytes of them there are.
+//! Buffers for documents between source and server, and the limit on their bytes.
 
 use bunko_archive::Documents;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of documents between the source and the server's acknowledgement, at most; one document of 16 MiB for each
-/// reader may come on top.
+/// Most bytes of documents between the source and the server's acknowledgement. Each reader may exceed it by one
+/// document of 16 MiB.
 pub(super) const LENT_BYTES_MAX: usize = 96 * 1024 * 1024;
-/// How often a thread that waits for a buffer looks whether the run is at an end.
+/// How often a thread that waits for a buffer checks whether the run is over.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Lends buffers and takes them back.
 pub(super) struct Pool {
     state: Mutex<State>,
     returned: Condvar,
-    /// What a lent buffer is expected to hold.
+    /// Expected length of a lent buffer's contents.
     buffer_bytes: usize,
 }
 
@@ -30,7 +30,7 @@ impl Pool {
         Arc::new(Self { state: Mutex::default(), returned: Condvar::new(), buffer_bytes })
     }
 
-    /// Waits for a buffer; `None` once `is_over` says that nobody will fill it.
+    /// Waits for a buffer; `None` once `is_over` says that no more buffers are needed.
     pub(super) fn lend(self: &Arc<Self>, is_over: impl Fn() -> bool) -> Option<Loan> {
         let mut state = self.state.lock();
         while state.lent_bytes + self.buffer_bytes > LENT_BYTES_MAX {
@@ -49,7 +49,7 @@ impl Pool {
     }
 }
 
-/// A buffer and what is in it; it goes back where it came from when it is dropped.
+/// A buffer and its documents; it returns to its pool when dropped.
 pub(super) struct Loan {
     documents: Documents,
     charged_bytes: usize,
@@ -83,7 +83,7 @@ impl Drop for Loan {
         let bytes = self.take_buffer();
         let mut state = self.pool.state.lock();
         state.lent_bytes -= self.charged_bytes;
-        // What an oversized document needed is given back to the system.
+        // A buffer that an oversized document enlarged is freed.
         if bytes.capacity() > 0 && bytes.capacity() <= 2 * self.pool.buffer_bytes {
             state.free.push(bytes);
         }

@@ -1,6 +1,6 @@
-//! Batches between those who read the source and those who send.
+//! Batches between the threads that read the source and the workers that send.
 //!
-//! How long it can become is bounded by the [pool](super::pool) that the batches' bytes come from.
+//! The [pool](super::pool) of the batches' buffers limits the queue's length.
 
 use super::batch::Batch;
 use super::target::Lane;
@@ -8,19 +8,19 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How often a thread that waits for a batch looks whether the run is at an end.
+/// How often a thread that waits for a batch checks whether the run is over.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
-/// Whether to wait where there is nothing to take.
+/// Whether to wait if there is no batch to take.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Until there is.
+    /// Until there is one.
     UntilThere,
     /// Not at all.
     Never,
 }
 
-/// A queue of batches that keeps those of a serial target apart in time.
+/// A queue of batches that hands out a serial target's batches one at a time.
 #[derive(Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
@@ -39,18 +39,19 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Nothing more will be pushed.
+    /// Marks the end: nothing more will be pushed.
     pub(super) fn close(&self) {
         self.state.lock().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// Whether those who send have to wait for those who read.
+    /// Whether the workers have to wait for the readers.
     pub(super) fn is_empty(&self) -> bool {
         self.state.lock().batches.is_empty()
     }
 
-    /// The first batch whose lane is free; `None` at the end, once `is_over` says so, or rather than to wait.
+    /// The first batch whose lane is free. `None` at the end, once `is_over` says so, or if the call would wait and
+    /// must not.
     pub(super) fn take(&self, wait: Wait, is_over: impl Fn() -> bool) -> Option<Batch> {
         let mut state = self.state.lock();
         loop {
@@ -68,9 +69,9 @@ impl Queue {
         }
     }
 
-    /// The batch has been dealt with: the next one of its target may go.
+    /// Frees the lane of a finished batch, so that the next one of its target may be sent.
     pub(super) fn release(&self, batch: &Batch) {
-        // Under the lock, so that nobody misses it between looking and waiting.
+        // Under the lock, so that no thread misses the change between its check and its wait.
         let state = self.state.lock();
         batch.target.vacate();
         drop(state);

@@ -1,10 +1,9 @@
-//! What is remembered of a restore in case it is interrupted.
+//! The state of a restore, recorded in case it is interrupted.
 //!
-//! One JSON text per line: first which dump it is, then what was done, in the order in which it was done. A last line
-//! that is torn was not done.
+//! One JSON text per line: first the dump, then the work done, in its order. A torn last line does not count.
 //!
-//! A position is recorded only once a write that was sent after its acknowledgement was journaled: a server that was
-//! killed may have forgotten what it acknowledged without its journal, and a restore that goes on must not.
+//! A position is recorded only once a write that was sent after its acknowledgement was journaled. A server that was
+//! killed may have lost writes that it acknowledged without journaling, and a resumed restore must not skip those.
 
 use super::options::{Resume, ResumeFile};
 use super::target::Target;
@@ -18,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A position is recorded after so much time, or so many bytes, whichever comes first.
+/// A position is recorded after this time, or after [`RECORD_BYTES`], whichever comes first.
 const RECORD_INTERVAL: Duration = Duration::from_secs(1);
 const RECORD_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -26,17 +25,18 @@ const RECORD_BYTES: u64 = 64 * 1024 * 1024;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    /// The first one: which dump goes where, and whether a run whose state is gone may have sent documents before.
+    /// The first line: the dump and its destination, and whether a run whose state is lost may have sent documents
+    /// before.
     Restore {
         dump: String,
         #[serde(default, skip_serializing_if = "Before::is_nothing")]
         before: Before,
     },
-    /// The collection is there, empty, with its options.
+    /// The collection is created, with its options.
     Prepared { namespace: String },
-    /// So many bytes of its documents are there, counted from the first in the dump.
+    /// This many bytes of its documents are written, counted from the first in the dump.
     Done { namespace: String, bytes: u64 },
-    /// Its indexes are there.
+    /// Its indexes are built.
     Indexed { namespace: String },
 }
 
@@ -50,42 +50,42 @@ impl Line {
     }
 }
 
-/// What is known of earlier runs that left no state.
+/// Whether there were earlier runs without a state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Before {
     /// There were none.
     #[default]
     Nothing,
-    /// There may have been one, and any document may be there.
+    /// There may have been one, and the server may have any of the documents.
     Unknown,
 }
 
 impl Before {
-    // serde hands over a reference.
+    // serde passes a reference.
     #[allow(clippy::trivially_copy_pass_by_ref)]
     fn is_nothing(&self) -> bool {
         *self == Self::Nothing
     }
 }
 
-/// What a run is to a state file.
+/// How a run began with respect to its state file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begun {
-    /// It was not asked to go on.
+    /// The user did not ask to resume.
     Fresh,
-    /// It goes on.
+    /// The run resumes an earlier one.
     Continued,
-    /// It was to go on, and there was nothing to go on with.
+    /// The user asked to resume, but there was no state.
     Anew,
 }
 
-/// How far an earlier run came with one namespace.
+/// Progress of earlier runs with one namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Earlier {
-    /// It was dropped, where that was asked, and created: neither is done again.
+    /// It was dropped, if that was asked for, and created: neither is repeated.
     pub(super) is_prepared: bool,
-    /// So many bytes of documents are done.
+    /// Number of bytes of documents that are done.
     pub(super) done_bytes: u64,
     /// Its indexes are built.
     pub(super) is_indexed: bool,
@@ -99,7 +99,7 @@ pub(super) struct ResumeLog {
     state: Mutex<State>,
 }
 
-/// What is known of earlier runs.
+/// State of earlier runs.
 #[derive(Default)]
 struct Known {
     before: Before,
@@ -111,15 +111,15 @@ struct State {
     file: File,
     recorded: Instant,
     bytes: u64,
-    /// What was recorded last, by namespace.
+    /// The last recorded positions, by namespace.
     positions: HashMap<String, u64>,
 }
 
-/// Positions that hold once what is sent next was journaled.
+/// Positions to record once the next batch is journaled.
 pub(super) struct Checkpoint(Vec<(String, u64)>);
 
 impl State {
-    /// Positions that are further than those recorded last.
+    /// Positions beyond the last recorded ones.
     fn checkpoint(&self, targets: &[Arc<Target>]) -> Checkpoint {
         let further = targets.iter().filter_map(|target| {
             let position = target.ledger().contiguous();
@@ -131,9 +131,9 @@ impl State {
 }
 
 impl ResumeLog {
-    /// Reads what an earlier run left, if it is to be continued, and begins to write.
+    /// Reads the state of an earlier run, if it is to be resumed, and opens the file for more lines.
     /// # Errors
-    /// `Failed` where the state is of another dump or target; `File` where the state cannot be read or written.
+    /// `Failed` if the state belongs to another dump or target; `File` if it cannot be read or written.
     pub(super) fn open(options: &ResumeFile, dump: &str) -> Result<Self, ToolError> {
         let failed = |cause| ToolError::File { path: options.path.clone(), cause };
         let earlier = match options.mode {
@@ -155,7 +155,7 @@ impl ResumeLog {
         let state = State { file, recorded: Instant::now(), bytes: 0, positions: HashMap::default() };
         let log = Self { path: options.path.clone(), begun, known, state: Mutex::new(state) };
         if begun == Begun::Continued {
-            // A torn last line ends here.
+            // Ends a torn last line.
             log.state.lock().file.write_all(b"\n").map_err(failed)?;
         } else {
             log.append(&[Line::first(dump, before)])?;
@@ -163,12 +163,12 @@ impl ResumeLog {
         Ok(log)
     }
 
-    /// What this run is to the state file.
+    /// How this run began.
     pub(super) fn begun(&self) -> Begun {
         self.begun
     }
 
-    /// What is known of runs that left no state.
+    /// Whether there were runs without a state.
     pub(super) fn before(&self) -> Before {
         self.known.before
     }
@@ -178,7 +178,7 @@ impl ResumeLog {
         &self.path
     }
 
-    /// How far an earlier run came with what the dump calls `namespace`.
+    /// Progress of earlier runs with `namespace`, by its name in the dump.
     pub(super) fn earlier(&self, namespace: &str) -> Earlier {
         self.known.earlier.get(namespace).copied().unwrap_or_default()
     }
@@ -191,8 +191,8 @@ impl ResumeLog {
         self.append(&[Line::Indexed { namespace: namespace.to_owned() }])
     }
 
-    /// Counts bytes that are about to be sent; where it is time to record, gives what is to be recorded once they are
-    /// acknowledged and journaled.
+    /// Counts bytes that are about to be sent. If it is time to record, returns the positions to record once those
+    /// bytes are acknowledged and journaled.
     pub(super) fn checkpoint(&self, bytes: usize, targets: &[Arc<Target>]) -> Option<Checkpoint> {
         let mut state = self.state.lock();
         state.bytes += bytes as u64;
@@ -205,7 +205,7 @@ impl ResumeLog {
         (!checkpoint.0.is_empty()).then_some(checkpoint)
     }
 
-    /// What is to be recorded once everything until now is journaled.
+    /// The positions to record once all writes until now are journaled.
     pub(super) fn checkpoint_now(&self, targets: &[Arc<Target>]) -> Checkpoint {
         self.state.lock().checkpoint(targets)
     }
@@ -222,7 +222,7 @@ impl ResumeLog {
         self.append(&lines)
     }
 
-    /// The restore is done: there is nothing to continue.
+    /// Removes the file, because the restore is done.
     pub(super) fn remove(self) -> Result<(), ToolError> {
         std::fs::remove_file(&self.path).map_err(|cause| ToolError::File { path: self.path, cause })
     }
@@ -238,7 +238,7 @@ impl ResumeLog {
     }
 }
 
-/// `None` where there is no state, or not even its first line.
+/// Reads the state; `None` if there is none, or it lacks its whole first line.
 fn read(path: &Path, dump: &str) -> Result<Option<Known>, ToolError> {
     let mut text = String::new();
     match File::open(path).and_then(|mut file| file.read_to_string(&mut text)) {
@@ -265,7 +265,7 @@ fn read(path: &Path, dump: &str) -> Result<Option<Known>, ToolError> {
         }
     };
     let mut earlier = HashMap::<String, Earlier>::default();
-    // Torn lines are what was not done.
+    // Torn lines do not count.
     for line in lines.flatten() {
         match line {
             Line::Restore { .. } => {}
@@ -280,8 +280,8 @@ fn read(path: &Path, dump: &str) -> Result<Option<Known>, ToolError> {
     Ok(Some(Known { before, earlier }))
 }
 
-/// Whether that is all that reached the disk of the first line of a restore of this dump: nothing has been sent then. No
-/// other file is taken for that, as the next run overwrites it.
+/// Whether the text is only a beginning of the first line for this dump: nothing has been sent then. Other files do not
+/// count as such, because the next run overwrites the file.
 fn is_torn_first_line(text: &str, dump: &str) -> bool {
     let first_lines = [Before::Nothing, Before::Unknown].map(|before| Line::first(dump, before).to_json());
     first_lines.iter().any(|line| line.len() > text.len() && line.starts_with(text.as_bytes()))

@@ -1,4 +1,4 @@
-//! What all threads of a restore share.
+//! State that all threads of a restore share.
 
 use super::batch::Batch;
 use super::incarnation;
@@ -27,18 +27,18 @@ pub(super) struct Run<'r> {
     pub(super) interrupted: &'r Interrupted,
     pub(super) targets: Vec<Arc<Target>>,
     pub(super) form: Form,
-    /// Bytes of documents that still go through the log, by a form that could pass it by.
+    /// Bytes of documents that still go through the log although the bulk path is available.
     log_bytes: AtomicU64,
     pub(super) queue: Queue,
     pub(super) pool: Arc<Pool>,
     pub(super) resume: Option<ResumeLog>,
-    /// Targets whose documents are all there, for those who build indexes; `None` once no more will come.
+    /// Takes targets whose documents are all loaded, for the index builder; `None` once no more will come.
     loaded: Mutex<Option<Sender<Arc<Target>>>>,
-    /// What ended the run; the first one counts.
+    /// Reason why the run ended; the first one counts.
     cause: Mutex<Option<ToolError>>,
     is_over: AtomicBool,
     is_read: AtomicBool,
-    /// The life of the server that the run began with.
+    /// The server process that the run began with.
     incarnation: OnceLock<Option<ObjectId>>,
     has_restarted: AtomicBool,
 }
@@ -79,13 +79,13 @@ impl<'r> Run<'r> {
         self.is_over.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Ends the run for a reason.
+    /// Ends the run with this error.
     pub(super) fn stop(&self, cause: ToolError) {
         self.cause.lock().get_or_insert(cause);
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Ends reading for a reason; what was read still goes to the server, so that it is known what is there.
+    /// Ends reading with this error. Documents that were read are still sent, so that their result is known.
     pub(super) fn stop_reading(&self, cause: ToolError) {
         self.cause.lock().get_or_insert(cause);
         self.is_read.store(true, Ordering::Relaxed);
@@ -102,9 +102,10 @@ impl<'r> Run<'r> {
         cause.or_else(|| self.interrupted.load(Ordering::Relaxed).then_some(ToolError::Interrupted))
     }
 
-    /// A link, after as many attempts as are made.
+    /// Connects, with retries.
     /// # Errors
-    /// Also where what answers may not have what was acknowledged, and a state says from where to go on.
+    /// The last attempt's error, or `Interrupted`. `Failed` if the server was restarted, may have lost acknowledged
+    /// writes, and there is a state to resume from.
     pub(super) fn connect(&self, namespace: &str) -> Result<Box<dyn Link>, ToolError> {
         let mut backoff = Backoff::default();
         loop {
@@ -127,19 +128,19 @@ impl<'r> Run<'r> {
             return Ok(());
         }
         self.has_restarted.store(true, Ordering::Relaxed);
-        // Without a state there is nothing to go back to: the summary tells.
+        // Without a state the run cannot be resumed; the summary warns instead.
         match &self.resume {
             None => Ok(()),
             Some(_) => Err(ToolError::Failed("the server was restarted, time and again".to_owned())),
         }
     }
 
-    /// Whether the server was another process at a later connection, and may have forgotten what it acknowledged.
+    /// Whether a later connection found another server process, which may have lost acknowledged writes.
     pub(super) fn has_restarted(&self) -> bool {
         self.has_restarted.load(Ordering::Relaxed)
     }
 
-    /// The command that brings these documents in; asked once for each batch.
+    /// The command for these documents. Must be called once for each batch, because it counts their bytes.
     pub(super) fn form_of(&self, batch: &Batch) -> Form {
         if self.form == Form::Insert || batch.target.refuses_bulk.load(Ordering::Relaxed) {
             return Form::Insert;
@@ -150,9 +151,9 @@ impl<'r> Run<'r> {
         if is_for_the_log { Form::Insert } else { self.form }
     }
 
-    /// Runs a command that may be run again, over a new link where the old one broke.
+    /// Runs an idempotent command, over a new link if the old one broke.
     /// # Errors
-    /// The inner one is the server's refusal. That its disk is full is none of the command's fault, and ends the run.
+    /// The inner error is the server's refusal. A full disk of the server is an outer error and ends the run.
     pub(super) fn command(
         &self,
         link: &mut Box<dyn Link>,
@@ -175,12 +176,12 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Where loaded targets go from now on.
+    /// Sets the receiver of loaded targets.
     pub(super) fn send_loaded_to(&self, sender: Option<Sender<Arc<Target>>>) {
         *self.loaded.lock() = sender;
     }
 
-    /// The server has, or refuses for good, the documents of a batch.
+    /// Marks a batch as finished: the server has stored its documents, or refuses them for good.
     pub(super) fn acknowledge(&self, batch: &Batch) {
         let mut ledger = batch.target.ledger();
         ledger.acknowledge(batch.stretch.clone());
@@ -191,7 +192,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// The source has no more documents of a target.
+    /// Marks the end of a target's documents.
     pub(super) fn end(&self, target: &Arc<Target>) {
         let mut ledger = target.ledger();
         ledger.end();
@@ -203,12 +204,12 @@ impl<'r> Run<'r> {
     }
 
     fn loaded(&self, target: &Arc<Target>) {
-        // With an oplog, indexes wait for it: what it brings may be needed for a unique index to hold.
+        // With an oplog, indexes wait for it: a unique index may hold only after the replay.
         if target.has_failed() || self.options.oplog != Oplog::None {
             return;
         }
         if let Some(sender) = &*self.loaded.lock() {
-            // The builder only goes when the run is over.
+            // The builder ends only when the run is over.
             let _ = sender.send(Arc::clone(target));
         }
     }

@@ -1,59 +1,59 @@
-//! What a restore did.
+//! Result of a restore.
 
 use crate::ToolError;
 use serde_json::{Value, json};
 use std::fmt;
 use std::time::Duration;
 
-/// A run's result, or, where an error ended it, what had been done until then.
+/// Result of a run; if an error ended it, the work until then.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RestoreSummary {
     /// In the order of the dump.
     pub namespaces: Vec<NamespaceSummary>,
     /// Oplog entries that were applied.
     pub oplog_entries: u64,
-    /// What the dump has and the server does not, or otherwise, after `--verify`; `None` where that was not asked.
+    /// Differences between dump and server after `--verify`; `None` if it was not asked for.
     pub differences: Option<Vec<String>>,
-    /// What was left out without being an error.
+    /// Notes on omissions that are no errors.
     pub warnings: Vec<String>,
-    /// From the first byte read to the end.
+    /// Time from the first byte read to the end.
     pub elapsed: Duration,
 }
 
-/// How far a namespace has come.
+/// Progress of a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// Not to its end.
+    /// It was not restored to its end.
     #[default]
     Unfinished,
-    /// All that the server accepted is there.
+    /// All documents that the server accepted are stored.
     Restored,
-    /// It was given up.
+    /// It was abandoned.
     Failed,
 }
 
-/// One namespace's share.
+/// Result for one namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamespaceSummary {
-    /// What the dump calls it.
+    /// Name in the dump.
     pub source: String,
-    /// What it is called on the server.
+    /// Name on the server.
     pub target: String,
     /// `collection`, `view`, `timeseries`, `users` or `roles`.
     pub kind: &'static str,
-    /// What the dump says of its size, in bytes: of its documents (archive) or of its file (directory).
+    /// Size according to the dump, in bytes: of its documents (archive) or of its file (directory).
     pub size_bytes: u64,
-    /// How far it has come.
+    /// How far it was restored.
     pub state: State,
-    /// Documents that are on the server; in a dry run, those that were read.
+    /// Documents on the server; in a dry run, documents that were read.
     pub documents: u64,
     /// Their bytes.
     pub bytes: u64,
     /// Documents that the server refused.
     pub failures: u64,
-    /// Indexes that were built, that on `_id` not counted.
+    /// Indexes that were built, without the one on `_id`.
     pub indexes_built: u64,
-    /// Indexes that were not, with the server's reasons.
+    /// Indexes that the server refused, with its reasons.
     pub indexes_refused: Vec<String>,
     /// The first errors.
     pub errors: Vec<String>,
@@ -80,14 +80,14 @@ impl RestoreSummary {
         self.namespaces.iter().map(|namespace| namespace.failures).sum()
     }
 
-    /// What is wrong, in the words of the whole; nothing where nothing is.
+    /// Text on all namespaces with errors and all differences; empty if there are none.
     pub fn troubles(&self) -> String {
         let namespaces = self.namespaces.iter().filter(|namespace| !namespace.is_clean()).map(ToString::to_string);
         let differences = self.differences.iter().flatten().map(|difference| format!("differs: {difference}\n"));
         namespaces.chain(differences).collect()
     }
 
-    /// All of it, as one JSON object.
+    /// The whole summary, as one JSON object.
     pub fn to_json(&self) -> String {
         let line = json!({
             "event": "summary",
@@ -102,7 +102,7 @@ impl RestoreSummary {
         line.to_string()
     }
 
-    /// What `--list` prints: one line per namespace with its kind and size.
+    /// The output of `--list`: one line per namespace with its kind and size.
     pub fn listing(&self) -> String {
         let lines = self.namespaces.iter().map(|namespace| {
             let renamed = if namespace.source == namespace.target { "" } else { " -> " };
@@ -189,12 +189,12 @@ impl fmt::Display for NamespaceSummary {
     }
 }
 
-/// What ended a restore early, and what is on the server nevertheless.
+/// An error that ended a restore early, and the result until then.
 #[derive(Debug)]
 pub struct RestoreError {
-    /// Why.
+    /// The error.
     pub cause: ToolError,
-    /// What had been restored.
+    /// Result until then.
     pub summary: Box<RestoreSummary>,
 }
 

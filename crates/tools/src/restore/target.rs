@@ -10,17 +10,17 @@ use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The collection behind a time series.
+/// Prefix of the collection behind a time series.
 pub(super) const BUCKETS_PREFIX: &str = "system.buckets.";
-/// Errors that are told one by one; the rest is counted.
+/// Most errors that are reported one by one; the others are counted.
 const ERRORS_TOLD_MAX: usize = 5;
 
-/// What a namespace is to a restore.
+/// Role of a namespace in a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Documents.
     Collection,
-    /// A definition, made once everything that it may show is there.
+    /// A definition, made once the collections that it may show exist.
     View,
     /// Documents that are buckets of a time series.
     TimeSeries,
@@ -31,47 +31,47 @@ pub(super) enum Role {
 }
 
 impl Role {
-    /// Whether the server is to have the documents only until it has merged them.
+    /// Whether the documents go to a temporary collection, from which the server merges them.
     pub(super) fn is_temporary(self) -> bool {
         matches!(self, Self::Users | Self::Roles)
     }
 }
 
-/// Whether batches of a target may be on their way at the same time.
+/// Whether another batch of a target may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lane {
-    /// Another one may be sent.
+    /// Another batch may be sent.
     Free,
-    /// One is on its way, and its successor has to wait.
+    /// A batch is in flight, and the next one has to wait.
     Occupied,
 }
 
-/// One namespace.
+/// One namespace that is restored.
 pub(super) struct Target {
-    /// What the dump calls it.
+    /// Name in the dump.
     pub(super) source: String,
-    /// The database that it goes to.
+    /// The database on the server.
     pub(super) database: String,
-    /// The collection that it becomes.
+    /// The collection on the server.
     pub(super) collection: String,
-    /// Both.
+    /// `database.collection` on the server.
     pub(super) name: String,
     pub(super) role: Role,
     pub(super) metadata: Metadata,
-    /// What the dump says of its size; 0 where it does not.
+    /// Size according to the dump; 0 if it gives none.
     pub(super) size_bytes: u64,
     pub(super) counts: Arc<Counts>,
-    /// How far an earlier run came with it.
+    /// Progress of earlier runs.
     pub(super) earlier: Earlier,
-    /// Whether its documents keep their order.
+    /// Whether the order of the documents is kept.
     is_serial: bool,
     is_occupied: AtomicBool,
-    /// The server's bulk path does not take its documents.
+    /// Set once the server's bulk path has refused its documents.
     pub(super) refuses_bulk: AtomicBool,
     has_failed: AtomicBool,
     ledger: Mutex<Ledger>,
     outcome: Mutex<Outcome>,
-    /// What the dump holds, to be compared with what the server has afterwards.
+    /// Checksum of the dump's documents, to be compared with the server's.
     pub(super) sum: Mutex<DocumentSum>,
 }
 
@@ -83,10 +83,10 @@ struct Outcome {
     errors: Vec<String>,
 }
 
-/// What a target is made of.
+/// Description of a target.
 pub(super) struct Found {
     pub(super) source: String,
-    /// Where it goes: `database.collection`.
+    /// Name on the server: `database.collection`.
     pub(super) name: String,
     pub(super) role: Role,
     pub(super) metadata: Metadata,
@@ -94,11 +94,11 @@ pub(super) struct Found {
 }
 
 impl Target {
-    /// `is_serial`: whether the order of documents matters, as in capped collections.
+    /// Makes a target. It is serial if the order of documents matters, as in capped collections.
     pub(super) fn new(found: Found, order: super::InsertionOrder, counts: Arc<Counts>, earlier: Earlier) -> Self {
         let (database, collection) = found.name.split_once('.').unwrap_or((&found.name, ""));
         let is_capped = matches!(found.metadata.options.as_ref().get("capped"), Some(value) if is_true(value));
-        // An earlier attempt may have counted.
+        // Resets the counts of an earlier attempt.
         for count in [&counts.documents, &counts.bytes, &counts.failures] {
             count.store(0, Ordering::Relaxed);
         }
@@ -145,12 +145,12 @@ impl Target {
         self.ledger.lock()
     }
 
-    /// Documents of this target are not wanted any more.
+    /// Whether the target was abandoned.
     pub(super) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// Nothing more of this target is restored, for this reason.
+    /// Abandons the target for this reason.
     pub(super) fn fail(&self, reason: String) {
         self.has_failed.store(true, Ordering::Relaxed);
         let mut outcome = self.outcome.lock();
@@ -159,7 +159,7 @@ impl Target {
         self.counts.finish();
     }
 
-    /// Notes an error that leaves the rest of the target as it is; the first few are told.
+    /// Notes an error that does not end the target; only the first few are kept.
     pub(super) fn note_error(&self, error: impl FnOnce() -> String) {
         let mut outcome = self.outcome.lock();
         if outcome.errors.len() < ERRORS_TOLD_MAX {
@@ -171,12 +171,12 @@ impl Target {
         self.outcome.lock().indexes_built += count;
     }
 
-    /// Notes an index that the server does not take, by its name and why.
+    /// Notes an index that the server refused: its name and the reason.
     pub(super) fn note_index_refused(&self, refusal: String) {
         self.outcome.lock().indexes_refused.push(refusal);
     }
 
-    /// Everything of this target that could be restored is.
+    /// Marks the target as restored, unless it failed.
     pub(super) fn finish(&self) {
         let mut outcome = self.outcome.lock();
         if outcome.state != State::Failed {

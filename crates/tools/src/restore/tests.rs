@@ -3,9 +3,9 @@
 //! ```text
 //! case what it is about
 //! document {"_id": 1}              one document of the dump, a.b
-//! metadata {"indexes": []}         what stands beside it
-//! option stop                      one of those in `option`
-//! > part of a command              the next command, on whatever connection, holds this text
+//! metadata {"indexes": []}         the metadata file beside it
+//! option stop                      an option that `option` knows
+//! > part of a command              the next command, on any connection, holds this text
 //! < {"ok": 1}                      its reply; or `lost`: the connection breaks, or `killed`: the server does
 //! = line of the summary            all but its last line, or of the error before it
 //! ```
@@ -23,7 +23,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-/// One command that is expected, and what comes back.
+/// One expected command, and its reply.
 #[derive(Clone, Debug)]
 struct Exchange {
     command: String,
@@ -32,7 +32,7 @@ struct Exchange {
 
 #[derive(Default)]
 struct Script {
-    /// Which life of the server it is.
+    /// Number of the server process; it grows with each restart.
     life: u32,
     exchanges: VecDeque<Exchange>,
     unexpected: Vec<String>,
@@ -63,7 +63,7 @@ impl Server for Scripted {
 
 impl Link for ScriptedLink {
     fn send(&mut self, command: Command<'_>) -> Result<(), ClientError> {
-        // Every new connection asks; scripts do not repeat it.
+        // Every new connection sends `hello`; scripts leave it out.
         if command.body.get("hello").is_some() {
             let life = self.script.0.lock().life;
             let process = format!("{life:024x}");
@@ -114,7 +114,7 @@ impl Scripted {
         server
     }
 
-    /// Whether everything was sent and nothing else.
+    /// Checks that all expected commands were sent, and no others.
     fn check(&self, title: &str) {
         let script = self.0.lock();
         assert!(script.unexpected.is_empty(), "{title}: {:#?}", script.unexpected);
@@ -176,7 +176,7 @@ fn option(options: &mut RestoreOptions, name: &str, directory: &Path) {
     }
 }
 
-/// The summary without its last line, which has the time.
+/// The summary without its last line, which holds the duration.
 fn run_case(case: &Case) -> String {
     let directory = tempfile::tempdir().expect("directory");
     let path = directory.path().join("b.bson");
@@ -212,7 +212,7 @@ fn scripts_end_as_they_say() {
     }
 }
 
-/// A restore that an error ended leaves a state; the next one begins behind what that says.
+/// A restore that an error ended leaves a state; the next one begins after the recorded position.
 #[test]
 fn a_state_is_continued_and_removed() {
     let directory = tempfile::tempdir().expect("directory");
@@ -238,7 +238,7 @@ fn a_state_is_continued_and_removed() {
     let state = fs::read_to_string(directory.path().join("state")).expect("a state is left");
     assert!(state.contains(r#"{"prepared":{"namespace":"a.b"}}"#), "{state}");
 
-    // As if the first document had been recorded before.
+    // Records the first document as done.
     let done = format!("{state}{{\"done\":{{\"namespace\":\"a.b\",\"bytes\":{}}}}}\n", documents[0].len());
     fs::write(directory.path().join("state"), done).expect("written");
     let ended = restore(

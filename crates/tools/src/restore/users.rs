@@ -1,6 +1,7 @@
-//! Users and roles: the server merges them from collections in which they wait.
+//! Users and roles: the server merges them from temporary collections.
 //!
-//! Source: MongoDB's documentation of `mongorestore`, `--restoreDbUsersAndRoles`; what it sends to servers.
+//! Source: MongoDB's documentation of `mongorestore`, `--restoreDbUsersAndRoles`; the commands that it sends to
+//! servers.
 
 use super::options::{Existing, RestoreOptions, UsersAndRoles};
 use super::plan::{ADMIN, ROLES_WAIT, USERS_WAIT};
@@ -15,9 +16,9 @@ use std::sync::Arc;
 /// MongoDB's `CommandNotFound`.
 const COMMAND_NOT_FOUND: i32 = 59;
 
-/// Whether the dump has the users and roles that are asked for by name.
+/// Checks that the dump has the users and roles that were asked for by database.
 /// # Errors
-/// `Failed` where it has not.
+/// `Failed` if it has none.
 pub(super) fn check(options: &RestoreOptions, found: &[Found]) -> Result<(), ToolError> {
     match &options.users_and_roles {
         UsersAndRoles::Of { database } if !found.iter().any(|found| found.role.is_temporary()) => {
@@ -27,9 +28,10 @@ pub(super) fn check(options: &RestoreOptions, found: &[Found]) -> Result<(), Too
     }
 }
 
-/// Merges what waits, if anything does. Returns a warning where the server cannot and nobody asked for it by name.
+/// Merges users and roles, if there are any. Returns a warning if the server cannot merge them and they were not asked
+/// for by database.
 /// # Errors
-/// That the server cannot, where somebody did; and what happened to the connection.
+/// The server's refusal in all other cases; the error of the connection.
 pub(super) fn merge(run: &Run<'_>) -> Result<Option<String>, ToolError> {
     let waiting = |role| run.targets.iter().find(move |target| target.role == role && !target.has_failed());
     let (users, roles) = (waiting(Role::Users), waiting(Role::Roles));
@@ -41,7 +43,7 @@ pub(super) fn merge(run: &Run<'_>) -> Result<Option<String>, ToolError> {
     let merged = run.command(&mut link, Activity::Server, namespace, &command)?;
     for target in [users, roles].into_iter().flatten() {
         let drop = DocumentBuf::new().with("drop", &target.collection);
-        // What is left behind is dropped by the next restore.
+        // A collection that is left behind is dropped by the next restore.
         let _ = run.command(&mut link, Activity::Server, (ADMIN, &target.collection), &drop)?;
     }
     match merged {

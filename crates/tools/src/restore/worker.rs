@@ -1,4 +1,4 @@
-//! Sending batches: one link with a few of them on their way.
+//! Sends batches: one link with a few of them in flight.
 
 use super::batch::{Batch, Doubt};
 use super::in_doubt;
@@ -19,12 +19,12 @@ use bunko_client::{ClientError, CommandError};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
-/// Requests on their way on one link: while the server works on one, the other one travels.
+/// Requests in flight on one link: while the server works on one, the other travels.
 const IN_FLIGHT_MAX: usize = 2;
 
-/// Sends what the queue has until it is closed and empty, or the run is over.
+/// Sends batches from the queue until it is closed and empty, or the run is over.
 /// # Errors
-/// What ends the run.
+/// An error that ends the run.
 pub(super) fn work(run: &Run<'_>) -> Result<(), ToolError> {
     let link = run.connect("")?;
     let mut worker = Worker {
@@ -42,21 +42,21 @@ struct Worker<'r> {
     run: &'r Run<'r>,
     link: Box<dyn Link>,
     sent: VecDeque<Sent>,
-    /// Batches that have to be sent once more.
+    /// Batches that have to be sent again.
     again: VecDeque<Batch>,
     suspects: VecDeque<Suspects>,
     backoff: Backoff,
 }
 
-/// A batch on its way.
+/// A batch in flight.
 struct Sent {
     batch: Batch,
     form: Form,
-    /// What may be recorded once the batch is acknowledged.
+    /// Positions to record once the batch is acknowledged.
     checkpoint: Option<Checkpoint>,
 }
 
-/// Documents of a batch whose `_id`s are known to the server, which may be because they arrived before.
+/// Documents of a batch whose `_id`s exist on the server, possibly because they arrived before.
 struct Suspects {
     batch: Batch,
     inserted: u64,
@@ -79,9 +79,9 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Sends as much as may be on its way.
+    /// Sends batches up to the limit of those in flight.
     fn fill(&mut self) -> Result<(), ToolError> {
-        // Suspects are looked for over the same link, with nothing else on it.
+        // Suspects are looked up over the same link, while no batch is in flight.
         while self.sent.len() < IN_FLIGHT_MAX && self.suspects.is_empty() {
             let wait = if self.sent.is_empty() { Wait::UntilThere } else { Wait::Never };
             let next = self.again.pop_front().or_else(|| self.run.queue.take(wait, || self.run.is_over()));
@@ -139,7 +139,7 @@ impl Worker<'_> {
         self.settle(sent, outcome)
     }
 
-    /// The link broke, or the server behind it cannot write for now: whatever is on its way may have arrived or not.
+    /// Handles a broken link, or a server that cannot write for now: batches in flight may have arrived or not.
     fn lost(&mut self, error: ClientError) -> Result<(), ToolError> {
         let namespace = self.sent.front().map_or_else(String::new, |sent| sent.batch.target.name.clone());
         for sent in self.sent.drain(..).rev() {
@@ -150,11 +150,11 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// The server refuses the whole command.
+    /// Handles a refusal of the whole command.
     fn refused(&mut self, sent: Sent, refusal: CommandError) -> Result<(), ToolError> {
         let target = &sent.batch.target;
         if sent.form == Form::Bulk {
-            // What the bulk path cannot do with this collection, plain inserts may.
+            // Plain inserts may work for a collection that the bulk path refuses.
             target.refuses_bulk.store(true, Ordering::Relaxed);
             self.again.push_back(sent.batch);
             return Ok(());
@@ -170,7 +170,7 @@ impl Worker<'_> {
 
     fn settle(&mut self, sent: Sent, outcome: Outcome) -> Result<(), ToolError> {
         let Sent { batch, checkpoint, .. } = sent;
-        // No fault of the documents', which are sent again once there is room.
+        // A full disk is no error of the documents; they are sent again once there is room.
         let full = outcome.write_errors.iter().find(|error| error.error.code == OUT_OF_DISK_SPACE);
         if let Some(full) = full {
             return Err(ToolError::server(&batch.target.name, full.error.clone()));
@@ -199,7 +199,7 @@ impl Worker<'_> {
         self.finish(&batch, outcome.inserted, outcome.write_errors)
     }
 
-    /// Looks which of the suspects are what was sent: these have arrived before, and are no failures.
+    /// Compares the suspects with the server's documents. Equal ones arrived before, and are no failures.
     fn resolve(&mut self) -> Result<(), ToolError> {
         let Some(suspects) = self.suspects.front() else { return Ok(()) };
         let batch = &suspects.batch;
@@ -218,7 +218,7 @@ impl Worker<'_> {
         self.finish(&batch, inserted + arrived.len() as u64, errors)
     }
 
-    /// Counts what became of a batch.
+    /// Counts the results of a batch.
     fn finish(&mut self, batch: &Batch, inserted: u64, errors: Vec<WriteError>) -> Result<(), ToolError> {
         let target = &batch.target;
         let mut failed_bytes = 0;
@@ -239,7 +239,7 @@ impl Worker<'_> {
     }
 }
 
-/// The documents with these numbers, which ascend.
+/// The documents with these numbers, which must ascend.
 fn documents<'b>(batch: &'b Batch, numbers: &[usize]) -> Vec<&'b [u8]> {
     let mut wanted = numbers.iter().copied().peekable();
     let numbered = each_document(batch.documents()).enumerate();

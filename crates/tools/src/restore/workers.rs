@@ -1,4 +1,4 @@
-//! As many workers as are worth it.
+//! Adjusts the number of workers.
 
 use super::adapt::{Backlog, Controller, INTERVAL, Observation};
 use super::run::Run;
@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-/// Links that a restore begins with: one is sent to while the other one's documents are read.
+/// Initial number of links: a batch is sent on one while documents for the other are read.
 const WORKERS_FIRST: usize = 2;
-/// Links at most, whatever was asked.
+/// Most links, even if the options ask for more.
 const WORKERS_MAX: usize = 64;
-/// How often it is looked whether all workers have ended.
+/// How often the main thread checks whether all workers have ended.
 const POLL: Duration = Duration::from_millis(5);
 
-/// Runs workers until all have ended: when the queue is closed and empty, or the run is over.
+/// Runs workers until all have ended, because the queue is closed and empty, or the run is over.
 pub(super) fn run_workers<'s, 'r: 's>(scope: &'s Scope<'s, '_>, run: &'r Run<'r>) {
     let (first, most) = how_many(run);
     let spawn = || {

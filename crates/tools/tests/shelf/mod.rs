@@ -1,6 +1,7 @@
-//! Collections behind a [`Server`] without a socket: answers only what a dump asks, and breaks connections on demand.
+//! Collections behind a [`Server`] without a socket. It answers only the commands of a dump, and breaks connections on
+//! demand.
 //!
-//! What real servers answer is tested with the real one; here it is when they do not.
+//! Other tests use the answers of a real server; these test its failures.
 
 use bunko_bson::order::compare;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
@@ -11,26 +12,26 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What goes wrong, and at which of all batches (counted from 1).
+/// The fault, and the batch at which it happens (counted over all links from 1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
     #[default]
     None,
-    /// The connection breaks in place of every so manieth batch.
+    /// The connection breaks in place of every batch whose number is a multiple of this one.
     DisconnectEvery(u64),
     /// The connection breaks in place of that batch.
     DisconnectAt(u64),
-    /// Somebody asks for the end while that batch is on its way.
+    /// The user interrupts the dump while that batch is in flight.
     InterruptAt(u64),
 }
 
 pub struct Collection {
     pub database: &'static str,
-    /// As `listCollections` shows it.
+    /// The entry in `listCollections`.
     pub listed: DocumentBuf,
     pub indexes: Vec<DocumentBuf>,
     pub documents: Vec<DocumentBuf>,
-    /// What `collStats` says, which decides how the collection is cut.
+    /// Size in `collStats`, which decides how the collection is cut.
     pub size_claimed: i64,
 }
 
@@ -38,15 +39,16 @@ pub struct Collection {
 pub struct Shelf {
     pub collections: Arc<Vec<Collection>>,
     pub fault: Fault,
-    /// What it has to be told before it serves a read, as a secondary has; `None` is a server that serves all.
+    /// The read preference without which it refuses reads, as a secondary does; `None` for a server that serves all
+    /// reads.
     pub read_preference: Option<DocumentBuf>,
     pub interrupted: Interrupted,
-    /// Batches handed out by all links.
+    /// Number of batches that all links have returned.
     pub batches: Arc<AtomicU64>,
 }
 
 impl Collection {
-    /// With documents `{_id: 0..count, pad}` of about `pad_bytes`.
+    /// A collection with documents `{_id: 0..count, pad}` of about `pad_bytes`.
     pub fn numbered(database: &'static str, name: &str, count: i32, pad_bytes: usize) -> Self {
         let pad = "x".repeat(pad_bytes);
         let documents: Vec<_> = (0..count).map(|id| DocumentBuf::new().with("_id", id).with("pad", &pad)).collect();
@@ -233,7 +235,7 @@ fn find(documents: &[DocumentBuf], command: DocumentRef<'_>) -> Vec<DocumentBuf>
     let mut found: Vec<_> = documents.iter().filter(|each| matches(filter, each.as_ref())).cloned().collect();
     if let Some(sort) = document(command, "sort").first() {
         let key = |document: &DocumentBuf| document.as_ref().get(sort.name).unwrap_or(ValueRef::Null).to_value();
-        // For $natural all keys are equal, so that the order stays.
+        // For $natural all keys are equal, and the stable sort keeps the order.
         found.sort_by(|left, right| compare(key(left).as_ref(), key(right).as_ref()));
         if compare(sort.value, ValueRef::Int32(0)).is_lt() {
             found.reverse();

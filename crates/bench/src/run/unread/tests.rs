@@ -1,4 +1,5 @@
-//! Every built-in scenario is given every setting of a scenario file: it changes what is run, or it is refused by name.
+//! Gives every built-in scenario every setting of a scenario file. The setting must change the run, or be refused by
+//! name.
 
 use super::super::{Plan, plans, settle_all};
 use crate::operation::Effect;
@@ -8,7 +9,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::fmt::Write;
 use std::hash::{Hash, Hasher};
 
-/// Two values of each setting that a scenario may have once.
+/// Two values of each setting that occurs once in a scenario.
 const OF_SCENARIO: &[(&str, [&str; 2])] = &[
     ("seed", ["11", "12"]),
     ("repetitions", ["4", "5"]),
@@ -28,7 +29,7 @@ const OF_SCENARIO: &[(&str, [&str; 2])] = &[
     ("allocation.methods", ["[\"fallocate\"]", "[\"recycle\"]"]),
     ("allocation.repetitions", ["4", "5"]),
 ];
-/// Of each phase.
+/// Settings of each phase.
 const OF_PHASE: &[(&str, [&str; 2])] = &[
     ("cache", ["as-left", "warm"]),
     ("settle", ["4s", "5s"]),
@@ -36,7 +37,7 @@ const OF_PHASE: &[(&str, [&str; 2])] = &[
     ("expect-count", ["4", "5"]),
     ("limits.resident", ["4GB", "5GB"]),
 ];
-/// Of the scenario's load, and of each phase's.
+/// Settings of the scenario's load, and of each phase's.
 const OF_LOAD: &[(&str, [&str; 2])] = &[
     ("connections", ["3", "5"]),
     ("in-flight", ["3", "5"]),
@@ -52,10 +53,10 @@ const OF_LOAD: &[(&str, [&str; 2])] = &[
     ("stall-timeout", ["30s", "50s"]),
 ];
 
-/// With more variants a scenario is asked about its last one alone: all of a matrix would take minutes.
+/// With more variants, only a scenario's last variant is checked: a whole matrix would take minutes.
 const VARIANTS_MAX: usize = 2;
 
-/// Everything that a run of these variants is made from.
+/// All inputs of a run of these variants.
 fn told(plans: &[Plan]) -> String {
     let mut told = format!("{} variants\n", plans.len());
     for plan in plans {
@@ -95,7 +96,7 @@ fn told(plans: &[Plan]) -> String {
     told
 }
 
-/// What became of one setting with two values: whether it was accepted and whether that changed what is run.
+/// Checks one setting with two values: it must be accepted if it changes the run, and refused if not.
 fn check(scenario: &str, key: &str, values: [&str; 2]) {
     let sources = values.map(|value| {
         let mut source = ScenarioSource::builtin(scenario).unwrap();
@@ -106,11 +107,11 @@ fn check(scenario: &str, key: &str, values: [&str; 2]) {
         source.set(&change).map(|()| source)
     });
     let [Ok(one), Ok(other)] = sources else {
-        // The scenario has no such table, as `allocation`.
+        // The scenario has no such table, for example `allocation`.
         return;
     };
     let (Ok(plans_of_one), Ok(plans_of_other)) = (settle_all(&one), settle_all(&other)) else {
-        // It contradicts the scenario, which says so.
+        // The setting contradicts the scenario, and is refused with that reason.
         return;
     };
     let differ = told(&plans_of_one) != told(&plans_of_other);
@@ -118,7 +119,7 @@ fn check(scenario: &str, key: &str, values: [&str; 2]) {
         Ok(_) => assert!(differ, "{scenario} takes {key}, and it changes nothing"),
         Err(error) => {
             let error = error.to_string();
-            // With it the sweep's own setting would do nothing: each variant would be the same.
+            // With this setting, the sweep's own setting would have no effect: all variants would be equal.
             if error.contains(": sweep, ") {
                 return;
             }
@@ -146,14 +147,14 @@ fn every_setting_of_every_scenario_is_read_or_refused_by_name() {
     }
 }
 
-/// The keys of a table, as a file with a wrong one in it is answered.
+/// The keys of a table, from the error for a wrong key.
 fn keys(with_wrong_key: &str) -> BTreeSet<String> {
     let error = ScenarioSource::parse("file", with_wrong_key).expect_err("it has a wrong key");
     let (_, expected) = error.message.split_once("expected").unwrap_or_else(|| panic!("{error}"));
     expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// A new setting cannot be forgotten above.
+/// Checks that the tables above have every setting.
 #[test]
 fn the_tables_have_every_setting() {
     let of = |table: &[(&str, [&str; 2])], prefix: &str| -> BTreeSet<String> {

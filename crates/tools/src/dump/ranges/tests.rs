@@ -50,7 +50,7 @@ fn id() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever the boundaries, every `_id` is in exactly one range, and also when one is read on from any place.
+    /// For any boundaries, every `_id` is in exactly one range, also if one of the ranges is resumed from any place.
     #[test]
     fn every_id_is_in_exactly_one_range(boundaries in prop::collection::vec(id(), 1..5), ids in prop::collection::vec(id(), 1..40), last in id()) {
         let mut boundaries = boundaries;

@@ -1,4 +1,4 @@
-//! Sending operations: many in one `applyOps`.
+//! Sends operations: many in one `applyOps`.
 
 use super::super::run::Run;
 use crate::progress::Activity;
@@ -8,15 +8,15 @@ use bunko_client::CommandError;
 
 /// Operations in one command, at most.
 const OPERATIONS_MAX: usize = 1000;
-/// Bytes of operations in one command, unless a single one is longer: they stand in one document.
+/// Bytes of operations in one command, unless a single one is longer: they are in one document.
 const OPERATIONS_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// MongoDB's `NamespaceNotFound`, `IndexNotFound` and `NamespaceExists`: the dump was made while this happened, and has its
-/// result already.
+/// MongoDB's `NamespaceNotFound`, `IndexNotFound` and `NamespaceExists`: the operation happened while the dump was
+/// made, and the dump has its result already.
 const OVERTAKEN: [i32; 3] = [26, 27, CommandError::NAMESPACE_EXISTS];
-/// MongoDB's `UnknownError`, with which it refuses, among other things, the update of a document that is not there.
+/// MongoDB's `UnknownError`. A server returns it, among other cases, for the update of a document that does not exist.
 const UNKNOWN_ERROR: i32 = 8;
 
-/// Whether later operations, which the dump has seen, explain that this one is refused.
+/// Whether the operation may be refused because the dump already contains the result of later operations.
 fn is_overtaken(operation: ValueRef<'_>, refusal: &CommandError) -> bool {
     let kind = operation.as_document().and_then(|operation| operation.get("op")).and_then(ValueRef::as_str);
     OVERTAKEN.contains(&refusal.code) || refusal.code == UNKNOWN_ERROR && kind == Some("u")
@@ -48,7 +48,7 @@ impl<'r> Applier<'r> {
         self.applied
     }
 
-    /// Adds one operation behind the others.
+    /// Adds one operation after the others.
     /// # Errors
     /// As [`Self::flush`].
     pub(super) fn add(&mut self, at: Timestamp, operation: &DocumentBuf) -> Result<(), ToolError> {
@@ -65,9 +65,9 @@ impl<'r> Applier<'r> {
         Ok(())
     }
 
-    /// Applies what was gathered.
+    /// Applies the gathered operations.
     /// # Errors
-    /// What the server refuses, with the time of the operations; what happened to the connection.
+    /// The server's refusal, with the time of the operations; the error of the connection.
     pub(super) fn flush(&mut self) -> Result<(), ToolError> {
         let count = self.operations.count();
         if count == 0 {
@@ -76,7 +76,7 @@ impl<'r> Applier<'r> {
         let operations = std::mem::take(&mut self.operations);
         match self.send(&operations)? {
             Err(refusal) if operations.as_ref().iter().any(|operation| is_overtaken(operation, &refusal)) => {
-                // Of a single one there is nothing else to apply.
+                // A single operation has no others that would still have to be applied.
                 if count > 1 {
                     self.apply_each(&operations)?;
                 }
@@ -89,8 +89,8 @@ impl<'r> Applier<'r> {
         Ok(())
     }
 
-    /// Applies one operation after the other, and passes over those that later ones have overtaken. What was applied
-    /// already changes nothing once more.
+    /// Applies operations one by one, and skips those that later ones have overtaken. Applying an operation again
+    /// changes nothing.
     fn apply_each(&mut self, operations: &ArrayBuf) -> Result<(), ToolError> {
         for operation in operations.as_ref().iter() {
             let one: ArrayBuf = [operation].into_iter().collect();
@@ -107,7 +107,7 @@ impl<'r> Applier<'r> {
     fn send(&mut self, operations: &ArrayBuf) -> Result<Result<DocumentBuf, CommandError>, ToolError> {
         let concern = self.run.options.write_concern.to_document();
         let command = DocumentBuf::new().with("applyOps", operations).with("writeConcern", &concern);
-        // Over a new link the same operations are applied once more, which changes nothing.
+        // If the link breaks, the same operations are applied once more over a new one, which changes nothing.
         self.run.command(&mut self.link, Activity::Server, ("admin", "$cmd"), &command)
     }
 

@@ -1,4 +1,4 @@
-//! One entry of an oplog, and what is sent of it.
+//! One entry of an oplog, and the operation that is sent for it.
 
 use super::super::options::{RestoreOptions, Uuids};
 use super::super::target::BUCKETS_PREFIX;
@@ -6,10 +6,10 @@ use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use foldhash::HashSet;
 use std::borrow::Cow;
 
-/// A server's own bookkeeping: of sessions, transactions, chunks.
+/// Databases of the server's own bookkeeping: sessions, transactions, chunks.
 const INTERNAL_DATABASES: [&str; 2] = ["config", "local"];
 
-/// The fields that matter.
+/// The fields of an entry that a replay needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<'e> {
     pub(super) document: DocumentRef<'e>,
@@ -19,11 +19,11 @@ pub(super) struct Entry<'e> {
     pub(super) op: &'e str,
     /// `database.collection`, or `database.$cmd`.
     pub(super) namespace: &'e str,
-    /// What to insert, how to update, which to delete, or the command.
+    /// The inserted document, the update, the deleted document's key, or the command.
     pub(super) object: DocumentRef<'e>,
 }
 
-/// What an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It changes nothing, or nothing that is restored.
@@ -35,9 +35,9 @@ pub(super) enum Kind {
 }
 
 impl<'e> Entry<'e> {
-    /// Reads an entry of the oplog, whose bytes were not checked before.
+    /// Reads an entry of the oplog, and checks its bytes first.
     /// # Errors
-    /// Says what is wrong with it.
+    /// A description of the defect.
     pub(super) fn parse(document: DocumentRef<'e>) -> Result<Self, String> {
         DocumentRef::parse(document.as_bytes()).map_err(|error| format!("an oplog entry is damaged: {error}"))?;
         let Some(ValueRef::Timestamp(at)) = document.get("ts") else {
@@ -46,15 +46,15 @@ impl<'e> Entry<'e> {
         Self::parse_inner(document, at)
     }
 
-    /// Reads an operation inside another one, which has no time of its own.
+    /// Reads an operation inside another one; it has no time of its own.
     /// # Errors
-    /// Says what is wrong with it.
+    /// A description of the defect.
     pub(super) fn parse_inner(document: DocumentRef<'e>, at: Timestamp) -> Result<Self, String> {
         let text = |name| document.get(name).and_then(ValueRef::as_str);
         let object = document.get("o").and_then(ValueRef::as_document);
         match (text("op"), text("ns"), object) {
             (Some(op), Some(namespace), Some(object)) => Ok(Self { document, at, op, namespace, object }),
-            // A no-op may say nothing of itself.
+            // A no-op may lack namespace and object.
             (Some(op @ "n"), _, _) => Ok(Self { document, at, op, namespace: "", object: DocumentRef::EMPTY }),
             _ => Err(format!("an oplog entry without 'op', 'ns' or 'o': {}", shown(document))),
         }
@@ -80,21 +80,21 @@ fn shown(document: DocumentRef<'_>) -> String {
     format!("{document:?}").chars().take(200).collect()
 }
 
-/// A command of the oplog as it is sent.
+/// A command of the oplog, ready to be sent.
 pub(super) struct Command {
-    /// For `applyOps`.
+    /// The operation for `applyOps`.
     pub(super) operation: DocumentBuf,
     pub(super) database: String,
-    /// `create`, `drop`, ...
+    /// The command's name: `create`, `drop`, ...
     pub(super) name: String,
     /// The command itself.
     pub(super) object: DocumentBuf,
 }
 
-/// Leaves out what is not restored, and gives the rest its new names.
+/// Drops operations on namespaces that are not restored, and renames the others.
 pub(super) struct Rewriter<'r> {
     options: &'r RestoreOptions,
-    /// Namespaces that the server did not take, by their new names.
+    /// New names of namespaces that the server did not take.
     given_up: HashSet<String>,
 }
 
@@ -103,12 +103,12 @@ impl<'r> Rewriter<'r> {
         Self { options, given_up }
     }
 
-    /// What `applyOps` gets for a change of one document; `None` where its collection is not restored.
+    /// The operation for `applyOps` that changes one document; `None` if its collection is not restored.
     pub(super) fn document(&self, entry: &Entry<'_>) -> Option<DocumentBuf> {
         self.taken(entry.namespace).map(|namespace| self.operation(entry, &namespace, entry.object))
     }
 
-    /// What a namespace is called here; `None` where it is not restored. The buckets of a time series go with it.
+    /// New name of a namespace; `None` if it is not restored. The buckets of a time series follow the series.
     fn taken(&self, namespace: &str) -> Option<String> {
         let (database, collection) = namespace.split_once('.').unwrap_or((namespace, ""));
         let series = collection.strip_prefix(BUCKETS_PREFIX);
@@ -123,11 +123,12 @@ impl<'r> Rewriter<'r> {
         }
     }
 
-    /// What `applyOps` gets for a command; `None` where none of its collections is restored.
+    /// The command for `applyOps`; `None` if none of its collections is restored.
     pub(super) fn command(&self, entry: &Entry<'_>) -> Option<Command> {
         let first = entry.object.first()?;
         let (database, object) = match first.name {
-            // The whole database: only where nothing of it is left out or goes elsewhere.
+            // The whole database is dropped if the filter takes the name `DATABASE.*`. Patterns that include only some
+            // of its collections do not match that name.
             "dropDatabase" => {
                 let any = format!("{}.*", entry.database());
                 let renamed = self.options.renames.apply(&any);
@@ -152,7 +153,7 @@ impl<'r> Rewriter<'r> {
         Some(Command { operation, database, name: first.name.to_owned(), object })
     }
 
-    /// Both names of a renamed collection.
+    /// Rewrites both names of a renamed collection.
     fn rename(&self, object: DocumentRef<'_>) -> Option<DocumentBuf> {
         let mut renamed = DocumentBuf::new();
         for field in object {
@@ -174,7 +175,7 @@ impl<'r> Rewriter<'r> {
         taken.split_once('.').map(|(database, collection)| (database.to_owned(), collection.to_owned()))
     }
 
-    /// The fields that say what to do; those that say when and on whose behalf belong to the old server.
+    /// Copies the fields that say what to do; the others, on time and session, belong to the old server.
     fn operation(&self, entry: &Entry<'_>, namespace: &str, object: DocumentRef<'_>) -> DocumentBuf {
         let mut operation = DocumentBuf::new().with("op", entry.op).with("ns", namespace);
         if self.options.uuids == Uuids::Preserve

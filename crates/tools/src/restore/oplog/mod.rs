@@ -1,7 +1,8 @@
-//! Replaying an oplog: what happened while the dump was made, in its order.
+//! Replays an oplog: the operations that happened while the dump was made, in their order.
 //!
 //! Entries are idempotent when they are applied in order, so a replay that was interrupted begins anew. Indexes are
-//! built behind it: the dump is of no one moment, and a unique index need not hold before the oplog has made it one.
+//! built after it: the dump's documents are from different moments, and a unique index need not hold before the oplog
+//! has brought them to one.
 //! Source: MongoDB's documentation of `mongorestore`, `--oplogReplay`, and of `applyOps`.
 
 mod apply;
@@ -29,9 +30,9 @@ use transactions::{Step, Transactions};
 /// Bytes of entries that are read at once.
 const PART_BYTES: usize = 4 * 1024 * 1024;
 
-/// Whether there is an oplog to replay, before anything is restored that needs it.
+/// Checks that there is an oplog to replay, before anything is restored.
 /// # Errors
-/// `Failed` where there is none or where there are two, `File` where its file cannot be opened.
+/// `Failed` if there is none or if there are two, `File` if its file cannot be opened.
 pub(super) fn check(options: &RestoreOptions, of_dump: OplogOfDump) -> Result<(), ToolError> {
     match (&options.oplog, of_dump) {
         (Oplog::Replay { file: None, .. }, OplogOfDump::Missing) => {
@@ -53,7 +54,7 @@ pub(super) fn check(options: &RestoreOptions, of_dump: OplogOfDump) -> Result<()
 
 /// Reads the oplog to its end, without a server.
 /// # Errors
-/// The first entry that is none.
+/// The first entry that is not valid.
 pub(super) fn rehearse(run: &Run<'_>, input: Input) -> Result<(), ToolError> {
     let Some(mut stream) = open(run, input)? else { return Ok(()) };
     let mut transactions = Transactions::default();
@@ -66,7 +67,7 @@ pub(super) fn rehearse(run: &Run<'_>, input: Input) -> Result<(), ToolError> {
     })
 }
 
-/// The entries; `None` where there are none, or none are wanted.
+/// Opens the oplog; `None` if there is none, or it is not to be replayed.
 fn open(run: &Run<'_>, input: Input) -> Result<Option<Stream>, ToolError> {
     match &run.options.oplog {
         Oplog::None => Ok(None),
@@ -75,10 +76,10 @@ fn open(run: &Run<'_>, input: Input) -> Result<Option<Stream>, ToolError> {
     }
 }
 
-/// Applies the oplog, then builds the indexes that collections have behind it. What collections it made that the dump
-/// does not have is added to the summary.
+/// Applies the oplog, then builds the collections' indexes. Collections that the oplog made and the dump lacks are
+/// added to the summary.
 /// # Errors
-/// The first entry that the server refuses ends the replay: later ones may need it.
+/// The first entry that the server refuses ends the replay: later entries may need it.
 pub(super) fn replay(run: &Run<'_>, input: Input, summary: &mut RestoreSummary) -> Result<(), ToolError> {
     let Oplog::Replay { limit, .. } = &run.options.oplog else { return Ok(()) };
     let stream = open(run, input)?;
@@ -101,17 +102,17 @@ pub(super) fn replay(run: &Run<'_>, input: Input, summary: &mut RestoreSummary) 
     build(run, pending, summary)
 }
 
-/// What the server did not take: with what the oplog brings it would be there by half, or as something else.
+/// Collections that the server did not take. The oplog's operations would restore them by half, or as something else.
 fn given_up(run: &Run<'_>) -> HashSet<String> {
     run.targets.iter().filter(|target| target.has_failed()).map(|target| target.name.clone()).collect()
 }
 
-/// Records that all documents are there: those that the oplog changes would not be found again as they were.
+/// Records that all documents are loaded. A resumed restore could not find documents again that the oplog has changed.
 fn record_documents(run: &Run<'_>) -> Result<(), ToolError> {
     let Some(resume) = &run.resume else { return Ok(()) };
     let checkpoint = resume.checkpoint_now(&run.targets);
     let fsync = DocumentBuf::new().with("fsync", 1_i32);
-    // Who may not ask for that resumes with more to look at.
+    // Without the privilege for `fsync`, nothing is recorded, and a resumed restore has more documents to compare.
     match run.command(&mut run.connect("")?, Activity::Server, ("admin", "$cmd"), &fsync)? {
         Ok(_) => resume.record(checkpoint),
         Err(_) => Ok(()),
@@ -165,7 +166,7 @@ impl Replay<'_> {
         }
     }
 
-    /// One operation that is no transaction.
+    /// Applies one operation outside transactions.
     fn operation(&mut self, entry: &Entry<'_>) -> Result<(), ToolError> {
         match entry.kind() {
             Kind::Nothing => Ok(()),
@@ -178,7 +179,8 @@ impl Replay<'_> {
                 if self.pending.takes(&command) {
                     return Ok(());
                 }
-                // A command changes what operations around it mean.
+                // Operations before and after a command are sent separately, because the command changes what they
+                // mean.
                 self.applier.flush()?;
                 self.applier.add(entry.at, &command.operation)?;
                 self.applier.flush()
@@ -187,11 +189,11 @@ impl Replay<'_> {
     }
 }
 
-/// Builds what is pending behind the last entry.
+/// Builds the pending indexes after the last entry.
 fn build(run: &Run<'_>, pending: PendingIndexes, summary: &mut RestoreSummary) -> Result<(), ToolError> {
     let mut link: Option<Box<dyn Link>> = None;
     for (namespace, indexes) in pending.into_namespaces() {
-        // Those that the oplog brings are as unwanted as those of the dump.
+        // `Indexes::Skip` applies to the oplog's indexes as to the dump's.
         if indexes.is_empty() || run.options.indexes == Indexes::Skip {
             continue;
         }

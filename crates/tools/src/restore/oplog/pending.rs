@@ -1,4 +1,4 @@
-//! Indexes that wait for the oplog's end, while its commands change which they are.
+//! Indexes that wait for the oplog's end. Commands of the oplog change them meanwhile.
 
 use super::entry::Command;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
@@ -19,7 +19,8 @@ impl PendingIndexes {
         self.namespaces
     }
 
-    /// Follows a command. Whether that is all there is to it: what concerns only indexes is not sent.
+    /// Follows a command. Returns whether it is dealt with here: commands that concern only pending indexes are not
+    /// sent.
     pub(super) fn takes(&mut self, command: &Command) -> bool {
         let object = command.object.as_ref();
         let first = object.first().and_then(|first| first.value.as_str()).unwrap_or_default();
@@ -32,7 +33,7 @@ impl PendingIndexes {
                     self.add(&namespace, definition(index));
                 }
             }
-            // They are built once it is committed.
+            // The indexes are built once the build is committed.
             "startIndexBuild" | "abortIndexBuild" => {}
             "dropIndexes" | "deleteIndexes" | "dropIndex" | "deleteIndex" => {
                 self.remove(&namespace, object.get("index"));
@@ -73,7 +74,7 @@ impl PendingIndexes {
         }
     }
 
-    /// Changes options of an index that is not there yet. Whether the command is about such a one.
+    /// Changes options of a pending index. Returns whether the command is about a pending index.
     fn modify(&mut self, namespace: &str, command: DocumentRef<'_>) -> bool {
         let Some(change) = command.get("index").and_then(ValueRef::as_document) else { return false };
         let key = change.get("keyPattern").and_then(ValueRef::as_document).map(DocumentRef::as_bytes);
@@ -97,7 +98,7 @@ impl PendingIndexes {
     }
 }
 
-/// An index as `createIndexes` takes it: in an oplog entry the command's own fields stand beside its definition.
+/// An index as `createIndexes` takes it: in an oplog entry, the command's own fields stand beside the definition.
 fn definition(fields: DocumentRef<'_>) -> DocumentBuf {
     let mut definition = DocumentBuf::new();
     for field in fields.iter().filter(|field| !matches!(field.name, "createIndexes" | "ns" | "v")) {
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
     use bunko_bson::extended_json::{parse_document, to_relaxed};
 
-    /// Follows commands on database `a` and shows which were not sent, and what is pending in the end.
+    /// Follows commands on database `a`; shows which were not sent, and the indexes that are pending in the end.
     fn follow(commands: &[&str]) -> (Vec<bool>, String) {
         let mut pending = PendingIndexes::default();
         let taken = commands.iter().map(|json| {

@@ -1,14 +1,14 @@
-//! Transactions in an oplog: operations inside `applyOps` entries, of which a large transaction has several.
+//! Transactions in an oplog: operations inside `applyOps` entries. A large transaction has several entries.
 //!
-//! Entries of one transaction have the same session and number; all but the last say `partialTxn`. A prepared one takes
-//! effect with its `commitTransaction`, or never.
+//! Entries of one transaction have the same session and number; all but the last have `partialTxn`. A prepared
+//! transaction takes effect with its `commitTransaction`, or never.
 
 use super::entry::Entry;
 use bunko_bson::{DocumentBuf, ValueRef};
 use foldhash::HashMap;
 
-/// Operations of transactions that have not ended, in bytes. A server's transactions stay below it in 60 seconds, which
-/// is all the time it gives them by default; they are kept in memory.
+/// Operations of transactions that have not ended, in bytes; they are kept in memory. A server's transactions stay
+/// below this limit in 60 seconds, the default limit of their life.
 const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Holds the operations of transactions until they end.
@@ -18,20 +18,20 @@ pub(super) struct Transactions {
     held_bytes: usize,
 }
 
-/// What an entry means for the replay.
+/// Effect of an entry on the replay.
 pub(super) enum Step {
     /// It is no part of a transaction.
     Alone,
-    /// Nothing before the transaction's end.
+    /// It has no effect before the transaction's end.
     Held,
-    /// These, in order.
+    /// These operations are applied, in order.
     Operations(Vec<DocumentBuf>),
 }
 
 impl Transactions {
     /// Takes the next entry.
     /// # Errors
-    /// Where transactions that have not ended are larger than [`HELD_BYTES_MAX`], or nested.
+    /// Transactions that have not ended are larger than [`HELD_BYTES_MAX`], or an entry is not valid.
     pub(super) fn step(&mut self, entry: &Entry<'_>) -> Result<Step, String> {
         if entry.op != "c" {
             return Ok(Step::Alone);
@@ -70,7 +70,7 @@ impl Transactions {
     }
 }
 
-/// Which transaction an entry belongs to.
+/// Identifies the transaction of an entry.
 fn key(entry: &Entry<'_>) -> Vec<u8> {
     let mut key = DocumentBuf::new();
     for name in ["lsid", "txnNumber"] {
@@ -81,7 +81,7 @@ fn key(entry: &Entry<'_>) -> Vec<u8> {
     key.into_bytes()
 }
 
-/// The operations of an `applyOps`, those of such inside it in their place.
+/// The operations of an `applyOps`; nested ones are replaced by their operations.
 fn flatten(entry: &Entry<'_>) -> Result<Vec<DocumentBuf>, String> {
     let operations = entry.object.get("applyOps").and_then(ValueRef::as_array);
     let operations = operations.ok_or("an oplog entry's 'applyOps' is no array")?;
@@ -89,7 +89,7 @@ fn flatten(entry: &Entry<'_>) -> Result<Vec<DocumentBuf>, String> {
     for operation in operations.iter().filter_map(ValueRef::as_document) {
         let inner = Entry::parse_inner(operation, entry.at)?;
         if inner.op == "c" && inner.object.get("applyOps").is_some() {
-            // Depth is bounded: the entry was parsed, and documents nest only so deep.
+            // The depth is bounded: the entry was parsed, and the nesting of documents is limited.
             flat.extend(flatten(&inner)?);
         } else {
             flat.push(operation.to_owned());

@@ -24,11 +24,11 @@ use xxhash_rust::xxh3::xxh3_128;
 pub(in super::super) struct Input {
     path: PathBuf,
     reader: Reader<compression::Reader>,
-    /// Which target a namespace is, by its name in blocks.
+    /// Index of a namespace's target, by its name in blocks.
     numbers: HashMap<String, usize>,
-    /// Targets whose collections were made ready.
+    /// Whether the target's collection was prepared.
     begun: Vec<bool>,
-    /// The first entries of the oplog, once they came.
+    /// The first entries of the oplog, once they have been read.
     oplog: Option<Documents>,
     wants_oplog: bool,
 }
@@ -37,7 +37,7 @@ pub(in super::super) struct Input {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
     Whole,
-    /// The units of those namespaces that are needed.
+    /// The units of the namespaces that are needed.
     Selection,
 }
 
@@ -51,11 +51,11 @@ pub(super) fn open_file(
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
-    // A pipe with a name has no end to look for an index at.
+    // A named pipe cannot be searched for an index at its end.
     let index = if options.filter.takes_everything() || !metadata.is_file() {
         None
     } else {
-        // Without a sound index everything is read, and judged by its own marks.
+        // Without a valid index everything is read, and checked by its own checksums.
         index::read(&file).unwrap_or(None)
     };
     let (input, extent, length): (Box<dyn io::Read + Send>, _, _) = match index {
@@ -113,7 +113,7 @@ fn open(
     Ok(Opened { found, identity, warnings: Vec::new(), oplog, input: AnyInput::Archive(Box::new(input)) })
 }
 
-/// What of the prelude's namespaces is restored, and which of them a block belongs to.
+/// The targets of the prelude's namespaces, and the index of each name in blocks.
 fn plan_prelude(
     path: &Path,
     prelude: Prelude,
@@ -127,7 +127,7 @@ fn plan_prelude(
             offset_bytes: 0,
             found: format!("{name}: {error}"),
         })?;
-        // A time series' documents are those of the collection behind it, and some tools put that name into blocks.
+        // A time series' documents are those of the collection behind it, and some tools use that name in blocks.
         let buckets = format!("{}.{BUCKETS_PREFIX}{}", namespace.database, namespace.collection);
         let entry = Entry {
             database: namespace.database,
@@ -187,8 +187,8 @@ impl Input {
         Ok(())
     }
 
-    /// Behind the collections. The reader has checked that those that began have ended; of a selection those without a
-    /// block are empty.
+    /// Ends the namespaces. The reader has checked that every namespace that began has ended. In a selection,
+    /// namespaces without a block are empty.
     fn end(&mut self, feed: &mut Feed<'_>) -> Result<(), ToolError> {
         for number in 0..self.begun.len() {
             if !self.begun[number] {
@@ -212,7 +212,7 @@ impl Input {
     }
 }
 
-/// The oplog of an archive, which stands behind all collections.
+/// The oplog of an archive, which follows all collections.
 pub(in super::super) struct OplogPart {
     input: Input,
     first: Option<Documents>,

@@ -1,4 +1,4 @@
-//! A dump directory, or one file of it: several streams at a time.
+//! A dump directory, or one file of it; several files are read at a time.
 
 use super::super::feed::{Feed, Place};
 use super::super::options::{Oplog, RestoreOptions};
@@ -21,13 +21,13 @@ use std::sync::atomic::Ordering;
 use std::time::UNIX_EPOCH;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Longest metadata file that is read, in bytes: it is kept in memory.
+/// Longest metadata file that is read, in bytes; it is kept in memory.
 const METADATA_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const METADATA_SUFFIX: &str = ".metadata.json";
 
 /// The documents of a directory.
 pub(in super::super) struct Input {
-    /// One for each target; views and collections without documents have none.
+    /// A file for each target; `None` for views and collections without documents.
     files: Vec<Option<DumpFile>>,
     oplog: Option<DumpFile>,
 }
@@ -44,7 +44,7 @@ pub(super) fn open_directory(
         Some(_) => directory::list_database(path),
     }
     .map_err(failed)?;
-    // An oplog of its own may be all that there is to replay.
+    // With an oplog file, the directory need not hold collections.
     if !matches!(options.oplog, Oplog::Replay { file: Some(_), .. }) {
         refuse_what_is_no_dump(path, database, &listing)?;
     }
@@ -63,14 +63,14 @@ pub(super) fn open_directory(
     Ok(Opened { found, identity, warnings, oplog, input })
 }
 
-/// Takes the documents of `local.oplog.rs` out of a listing: they are what a replay is for where there is no `oplog.bson`.
+/// Takes the documents of `local.oplog.rs` out of a listing: without an `oplog.bson`, they are replayed.
 fn take_oplog_collection(databases: &mut [directory::Database]) -> Option<DumpFile> {
     let local = databases.iter_mut().find(|database| database.name == "local")?;
     let place = local.collections.iter().position(|collection| collection.name.as_deref() == Some("oplog.rs"))?;
     local.collections.remove(place).data
 }
 
-/// Restoring nothing out of a folder that was meant to be another is no success.
+/// Refuses a directory that is not a dump: restoring nothing from it would look like a success.
 fn refuse_what_is_no_dump(path: &Path, database: Option<&str>, listing: &Listing) -> Result<(), ToolError> {
     let has_collections = listing.databases.iter().any(|database| !database.collections.is_empty());
     let is_document = |path: &PathBuf| path.to_string_lossy().contains(".bson");
@@ -111,7 +111,7 @@ pub(super) fn open_file(
     let metadata = metadata_beside(path).map(|path| read_metadata(&path, options.threads)).transpose()?;
     let file = DumpFile { path: path.to_owned(), size_bytes };
     let identity = stamp(&file);
-    // What the file is called says what its documents are, whatever collection they are for.
+    // The file's name shows that it holds buckets, whatever collection they are restored into.
     let buckets = if is_of_series(path) && !collection.starts_with(BUCKETS_PREFIX) { BUCKETS_PREFIX } else { "" };
     let entry = Entry {
         database: database.to_owned(),
@@ -142,15 +142,15 @@ fn expect(progress: &Progress, files: &[Option<DumpFile>]) {
     progress.source_bytes_expected.store(bytes, Ordering::Relaxed);
 }
 
-/// Whether a file has the buckets of a time series.
+/// Whether a file holds the buckets of a time series.
 fn is_of_series(path: &Path) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(BUCKETS_PREFIX))
 }
 
-/// The metadata of `x.bson`, compressed or not, in whatever way.
+/// The metadata file for `x.bson`; either may be compressed, by different methods.
 fn metadata_beside(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
-    // A time series has its documents under its buckets' name and its metadata under its own.
+    // A time series' documents are stored under its buckets' name, and its metadata under its own.
     let name = name.strip_prefix(BUCKETS_PREFIX).unwrap_or(name);
     let stem = &name[..name.rfind(".bson")?];
     let candidates =
@@ -171,7 +171,7 @@ fn read_metadata(path: &Path, threads: NonZeroUsize) -> Result<Metadata, ToolErr
     Metadata::parse(&text).map_err(|error| damaged(error.to_string()))
 }
 
-/// What of a listing is restored, with the file of each.
+/// The targets of a listing, with each one's file.
 fn plan_listing(
     databases: Vec<directory::Database>,
     options: &RestoreOptions,
@@ -184,7 +184,7 @@ fn plan_listing(
             continue;
         }
         for collection in database.collections {
-            // Metadata of what is left out are not read, unless only they know the name.
+            // Metadata of collections that are left out is not read, unless only it has the name.
             if collection.name.as_deref().is_some_and(|name| !plan::is_needed(options, &database.name, name)) {
                 continue;
             }
@@ -210,7 +210,7 @@ fn entry(
     };
     let name = match &collection.name {
         Some(name) => name.clone(),
-        // The file's name was cut; the metadata have it whole.
+        // The file's name was shortened; the metadata has the whole name.
         None if directory::file_stem(&metadata.collection_name) == collection.stem => metadata.collection_name.clone(),
         None => {
             warnings
@@ -222,7 +222,7 @@ fn entry(
     Ok(Some(Entry { database: database.to_owned(), collection: name, metadata, size_bytes }))
 }
 
-/// All files with their lengths and times.
+/// Hash of all files' names, lengths and times.
 fn identity(listing: &Listing) -> String {
     let collections = listing.databases.iter().flat_map(|database| &database.collections);
     let files = collections.flat_map(|collection| collection.data.iter().chain(&collection.metadata));
@@ -241,10 +241,10 @@ fn stamp(file: &DumpFile) -> String {
 }
 
 impl Input {
-    /// Reads all files; what is wrong with one of them ends the reading of all.
+    /// Reads all files; an error in one of them ends the reading of all.
     pub(super) fn read(&self, run: &Run<'_>) {
         let mut order: Vec<usize> = (0..self.files.len()).collect();
-        // The largest first: the last one to end should be a small one.
+        // Largest first, so that the last one to end is small.
         order.sort_by_key(|&number| std::cmp::Reverse(self.files[number].as_ref().map_or(0, |file| file.size_bytes)));
         let waiting = Mutex::new(VecDeque::from(order));
         let readers = run.options.parallel_collections.get().min(self.files.len()).max(1);
@@ -271,7 +271,7 @@ impl Input {
             if let Some(file) = &self.files[number] {
                 let mut file = File::open(&file.path, run.options, run.form.batch_bytes())?;
                 if file.is_compressed() {
-                    // Its length says nothing of the documents'.
+                    // A compressed file's length says nothing about the documents' length.
                     target.counts.bytes_expected.store(0, Ordering::Relaxed);
                 }
                 while let Some(mut loan) = feed.lend() {

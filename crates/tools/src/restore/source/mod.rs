@@ -1,4 +1,4 @@
-//! Where documents come from.
+//! Sources of documents.
 
 mod archive;
 mod files;
@@ -16,23 +16,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What messages call standard input.
+/// Name of standard input in messages.
 const STDIN: &str = "-";
 
 /// A dump that was opened.
 pub(super) struct Opened {
-    /// What of it is restored.
+    /// Its namespaces that are restored.
     pub(super) found: Vec<Found>,
-    /// What tells it from other dumps.
+    /// Distinguishes it from other dumps.
     pub(super) identity: String,
-    /// What was passed over.
+    /// Notes on skipped files.
     pub(super) warnings: Vec<String>,
     pub(super) oplog: OplogOfDump,
-    /// What has the documents.
+    /// Source of the documents.
     pub(super) input: Input,
 }
 
-/// Whether a dump was made with its oplog.
+/// Whether a dump has an oplog.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum OplogOfDump {
     Included,
@@ -45,8 +45,8 @@ pub(super) enum Input {
     Files(files::Input),
 }
 
-/// Opens the dump and reads what it says of its namespaces. Parts will be as long as batches, so that each goes to the
-/// server as it is.
+/// Opens the dump and reads its description of namespaces. Parts are as long as batches, so that each can be sent as it
+/// is.
 /// # Errors
 /// `File`, `Damaged`, `Usage`, `Failed` for a dump that is not finished.
 pub(super) fn open(options: &RestoreOptions, part_bytes: usize, progress: &Progress) -> Result<Opened, ToolError> {
@@ -63,7 +63,8 @@ pub(super) fn open(options: &RestoreOptions, part_bytes: usize, progress: &Progr
     }
 }
 
-/// An archive that is cut is found out at its end, when the rest is restored; files that are cut may never be.
+/// Refuses an unfinished dump. A truncated archive is noticed only at its end, when the rest is restored; truncated
+/// files may never be noticed.
 fn refuse_unfinished(source: &Source) -> Result<(), ToolError> {
     match source {
         Source::Archive(ArchiveSource::File(path)) => unfinished::refuse(path, [unfinished::state_beside(path)]),
@@ -76,7 +77,7 @@ fn refuse_unfinished(source: &Source) -> Result<(), ToolError> {
     }
 }
 
-/// Refuses one file of a dump that is not finished: of a database, or beside them.
+/// Refuses a file of an unfinished dump: in a database's directory, or beside those.
 /// # Errors
 /// `Failed`.
 pub(super) fn refuse_unfinished_file(path: &Path) -> Result<(), ToolError> {
@@ -85,9 +86,9 @@ pub(super) fn refuse_unfinished_file(path: &Path) -> Result<(), ToolError> {
 }
 
 impl Input {
-    /// Reads everything but the oplog. The targets are those of [`Opened::found`], in its order.
+    /// Reads everything but the oplog. The targets are in the order of [`Opened::found`].
     /// # Errors
-    /// `File`, `Damaged`, and what preparing collections gives.
+    /// `File`, `Damaged`, and errors of preparing collections.
     pub(super) fn read(&mut self, run: &Run<'_>) -> Result<(), ToolError> {
         match self {
             Self::Archive(archive) => archive.read(run),
@@ -98,7 +99,7 @@ impl Input {
         }
     }
 
-    /// The oplog of the dump, to be read after everything else; `None` where it has none.
+    /// The oplog of the dump, to be read after everything else; `None` if the dump has none.
     /// # Errors
     /// `File`.
     pub(super) fn oplog(self, run: &Run<'_>) -> Result<Option<Stream>, ToolError> {
@@ -111,9 +112,9 @@ impl Input {
 
 /// Documents of one namespace, or entries of an oplog.
 pub(super) enum Stream {
-    /// Of an archive, behind all collections.
+    /// Entries of an archive, after all collections.
     Archive(Box<archive::OplogPart>),
-    /// Of a file of their own.
+    /// Documents of a separate file.
     File(File),
 }
 
@@ -129,11 +130,11 @@ impl Stream {
     }
 }
 
-/// A file of documents one behind the other.
+/// A file of documents, one after another.
 pub(super) struct File {
     path: PathBuf,
     reader: bunko_archive::bson_file::Reader<compression::Reader>,
-    /// Compressed bytes that were counted already.
+    /// Compressed bytes that are already counted in the progress.
     counted_bytes: u64,
 }
 
@@ -186,7 +187,7 @@ fn damaged_file(path: &Path, error: BsonFileError) -> ToolError {
     }
 }
 
-/// An error while reading: of the system, or of a decoder that finds no sense in what it reads.
+/// Maps a read error: invalid or truncated data is damage, everything else an error of the file.
 fn broken_input(path: &Path, offset_bytes: u64, cause: io::Error) -> ToolError {
     let path = path.to_owned();
     match cause.kind() {
@@ -197,7 +198,7 @@ fn broken_input(path: &Path, offset_bytes: u64, cause: io::Error) -> ToolError {
     }
 }
 
-/// Finds a target by its place among [`Opened::found`].
+/// A target by its index in [`Opened::found`].
 fn target<'r>(run: &'r Run<'_>, number: usize) -> &'r Arc<Target> {
     &run.targets[number]
 }

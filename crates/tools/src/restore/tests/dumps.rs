@@ -1,4 +1,4 @@
-//! Archives and directories, made here: what is read of them, and what comes after their documents.
+//! Archives and directories that the tests make, and the commands after their documents.
 
 use super::*;
 use bunko_archive::archive::{Header, NamespaceEntry, Prelude, begin_block, end_block, end_of_namespace};
@@ -7,7 +7,7 @@ use bunko_archive::{crc64, index};
 use bunko_bson::{Timestamp, ValueRef};
 use std::sync::atomic::Ordering;
 
-/// An archive of namespaces one behind the other, a unit for each block.
+/// An archive of namespaces one after another, with a unit for each block.
 fn archive(namespaces: &[(&str, &str, Vec<u8>)], compression: Compression) -> Vec<u8> {
     let entries = namespaces.iter().map(|(database, collection, _)| NamespaceEntry {
         database: (*database).to_owned(),
@@ -33,7 +33,7 @@ fn encoded(json: &[&str]) -> Vec<u8> {
     json.iter().flat_map(|json| parse_document(json).expect("JSON").into_bytes()).collect()
 }
 
-/// Documents that no compressor makes much shorter.
+/// Documents that hardly compress.
 fn noise(count: u64) -> Vec<u8> {
     let document = |id: u64| {
         let bytes: Vec<u8> =
@@ -56,7 +56,7 @@ fn of_a_seekable_archive_only_what_is_needed_is_read() {
     for compression in [Compression::Zstd { level: 1 }, Compression::Lz4, Compression::Gzip] {
         let mut bytes = archive(&namespaces, compression);
         let whole = bytes.len() as u64;
-        // Damage that is not looked at is not found.
+        // Damage in units that are not read is not noticed.
         bytes[whole as usize / 3] ^= 0x55;
         let mut options = of_archive(&directory, &bytes);
         options.mode = Mode::DryRun;
@@ -196,7 +196,7 @@ fn what_the_server_did_not_take_gets_nothing_from_the_oplog() {
     assert_eq!((summary.oplog_entries, summary.is_clean()), (0, false));
 }
 
-/// A time series as the classic tool dumps it: its own name in the prelude, that of its buckets in blocks.
+/// A time series as the classic tool dumps it: its own name in the prelude, its buckets' name in blocks.
 #[test]
 fn a_time_series_bears_its_own_name_whatever_the_dump_calls_it() {
     let directory = tempfile::tempdir().expect("directory");
