@@ -388,7 +388,8 @@ impl<'a> Invocation<'a> {
         }
     }
 
-    /// Values that expressions of this command see: the time, the user and the variables. Strings are compared by their bytes.
+    /// Values that expressions of this command see: the time, the user and the variables. Strings are compared by
+    /// their bytes.
     pub fn scope(&self) -> Arc<QueryScope> {
         Arc::new(self.new_scope())
     }

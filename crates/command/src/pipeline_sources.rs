@@ -60,7 +60,7 @@ pub(crate) struct Resolved {
 #[derive(Clone)]
 pub(crate) enum Below {
     Collection(Noted),
-    /// Documents that are made while they are read, without a planner.
+    /// Documents that are generated while they are read, without a planner.
     Unstored(Unstored),
     Absent,
 }

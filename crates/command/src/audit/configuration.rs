@@ -74,7 +74,7 @@ impl Audit {
         }
     }
 
-    /// What is written now, as the fields of the cluster parameter; `None` where no audit is kept.
+    /// The present choice of events, as the fields of the cluster parameter; `None` without an audit log.
     pub fn configuration(&self) -> Option<DocumentBuf> {
         let choice = self.sink.as_ref()?.choice.read();
         let filter = choice.filter.as_ref().map_or(DocumentRef::EMPTY, |(filter, _)| filter.as_ref());

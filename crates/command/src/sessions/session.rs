@@ -27,7 +27,7 @@ pub(crate) struct Session {
 struct Belongings {
     /// `None` while a command works under the session's number, and when the session is over.
     held: Option<Held>,
-    /// The transaction is to be aborted once the command that works with it has ended.
+    /// Whether to abort the transaction once the command that works with it has ended.
     is_to_abort: bool,
     last_write: Option<LastWrite>,
 }
