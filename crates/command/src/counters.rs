@@ -37,9 +37,9 @@ impl Latency {
 /// Runs of one command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandRuns {
-    /// All of them.
+    /// All runs.
     pub total: u64,
-    /// Those that failed.
+    /// Runs that failed.
     pub failed: u64,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// The owner of a cursor that a command opens; `None` if privileges are not checked or nobody has logged in.
+    /// The owner of a cursor that a command opens; `None` if privileges are not checked or no user is logged in.
     pub(crate) fn of(invocation: &Invocation<'_>) -> Option<Self> {
         let user = invocation.connection.user.as_ref().filter(|_| invocation.service.access.is_enforced())?;
         Some(Self::of_user(user, invocation.connection.peer.ip()))

@@ -3,8 +3,8 @@
 //!
 //! This server runs all stages of `$changeStream` as one (`Reading`), so they all show the same number of returned
 //! events.
-//! Source: MongoDB 8.2, `src/mongo/db/pipeline/README.md` of change streams for the stages of a replica set; the names that
-//! `explain` has for them.
+//! Source: MongoDB 8.2, `src/mongo/db/pipeline/README.md` of change streams for the stages of a replica set; the
+//! names that `explain` has for them.
 
 use super::options::{Beginning, Image};
 use super::source::{Asked, Stream};

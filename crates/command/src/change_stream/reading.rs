@@ -222,7 +222,7 @@ impl Reading {
             if let Some(own) = token_of(events[place].document.as_ref()) {
                 self.token = own.to_owned();
             }
-            // An invalidation that follows must still be returned, and so must the other fragments of an event.
+            // A following invalidation and the other fragments of the event must still be returned.
             if !token.is_invalidate {
                 self.ahead.extend(events.into_iter().skip(place + usize::from(token.fragment.is_none())));
             }
@@ -277,7 +277,7 @@ impl Reading {
         };
         let told = Told::Shared(Arc::clone(chunk), *index);
         *index += 1;
-        // `seen` is not used as long as another event follows.
+        // The value of `seen` does not matter while an event follows this position.
         self.place = Some(Place { lsn, seen: self.token_at, is_before_last: true });
         self.is_over = is_last;
         Some(told)
