@@ -415,7 +415,7 @@ impl<'a> Invocation<'a> {
         Ok(Arc::new(QueryScope { strings, ..self.new_scope() }))
     }
 
-    /// As [`Self::scope_without_settings`], for a command that reads no collection.
+    /// As `scope_without_settings`, for a command that reads no collection.
     /// # Errors
     /// Errors of the collation.
     pub fn scope_without_collection(&self, fields: &Fields<'_>) -> Result<Arc<QueryScope>> {

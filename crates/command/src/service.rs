@@ -149,7 +149,7 @@ impl LogLines {
         lines.push_back(line);
     }
 
-    /// Keeps a startup warning, unless [`Self::STARTUP_WARNINGS_MAX`] are kept already.
+    /// Keeps a startup warning, unless `STARTUP_WARNINGS_MAX` are kept already.
     pub fn push_startup_warning(&self, line: String) {
         let mut warnings = self.startup_warnings.lock();
         if warnings.len() < Self::STARTUP_WARNINGS_MAX {
