@@ -1,5 +1,4 @@
-//! `autoCompact`: looks from time to time whether collections hold much space that nobody uses, and then gives it back,
-//! on a thread of its own.
+//! `autoCompact`: a thread that checks at intervals whether collections hold much free space, and then gives it back.
 
 use crate::collection_statistics::CollectionStatistics;
 use bunko_catalog::Catalog;
@@ -9,25 +8,25 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long it rests between two looks.
+/// Time between two checks.
 const INTERVAL: Duration = Duration::from_mins(1);
 
-/// What is wanted.
+/// The options of `autoCompact`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// Bytes that a collection has free before it is worth the work.
+    /// Free bytes of a collection that make compaction worthwhile.
     pub free_bytes_min: u64,
     pub rounds: Rounds,
 }
 
-/// How often it looks.
+/// How often the thread checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounds {
     Once,
     Always,
 }
 
-/// The thread, where there is one.
+/// The thread, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct AutoCompaction {
     running: Mutex<Option<Running>>,
@@ -47,9 +46,9 @@ struct Control {
 }
 
 impl AutoCompaction {
-    /// Begins, unless it has begun with the same settings.
+    /// Starts the thread, unless it runs with these settings already.
     /// # Errors
-    /// `AlreadyInitialized` where it has begun with others, `ObjectIsBusy` where it has been told to end and has not yet.
+    /// `AlreadyInitialized` if it runs with other settings, `ObjectIsBusy` if it was told to end and still runs.
     pub fn start(&self, catalog: &Arc<Catalog>, settings: Settings) -> Result<()> {
         let mut running = self.running.lock();
         if let Some(before) = running.as_ref().filter(|running| !running.thread.is_finished()) {
@@ -76,14 +75,14 @@ impl AutoCompaction {
         Ok(())
     }
 
-    /// Ends after the step at hand.
+    /// Tells the thread to end after its current step.
     pub fn stop(&self) {
         if let Some(running) = self.running.lock().as_ref() {
             running.control.end();
         }
     }
 
-    /// The same, and waits for it.
+    /// Tells the thread to end, and waits for it.
     pub fn stop_and_wait(&self) {
         self.stop();
         let running = self.running.lock().take();
@@ -118,7 +117,7 @@ impl Control {
     }
 }
 
-/// Whether a collection has that much space that nobody uses.
+/// Whether any collection has at least `free_bytes_min` bytes of free space.
 fn is_worth_it(catalog: &Catalog, free_bytes_min: u64) -> bool {
     let databases = catalog.databases();
     let mut collections = databases.iter().flat_map(|database| catalog.collections(database));

@@ -1,8 +1,8 @@
-//! A command that has nothing to say yet, and waits without a thread.
+//! A command that has no reply yet and waits without a thread.
 //!
 //! A `getMore` that finds no document ends with [`crate::Halt::Awaits`]: its operation and its cursor stay with the
-//! connection, and whoever runs the connection listens to the bells. Then it runs the same frame again, as the same
-//! operation.
+//! connection, and the thread that serves the connection listens to the bells. When one rings, it runs the frame again,
+//! as the same operation.
 
 use crate::cursor_store::OpenCursor;
 use crate::operations::RunningOperation;
@@ -12,20 +12,21 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::time::Instant;
 
-/// What ends the wait of a command.
+/// The conditions that end the wait of a command.
 #[derive(Debug)]
 pub struct Await {
-    /// Something happened that it waits for.
+    /// Rings when the awaited thing may have happened.
     pub news: Listening,
-    /// It has to stop: it was killed, or its cursor, or the server ends.
+    /// Rings when the command must stop: it or its cursor was killed, or the server is shutting down.
     pub stop: Listening,
-    /// Then it answers that there is nothing.
+    /// When the wait ends without news, and the command replies without results.
     pub until: Instant,
-    /// Its place among those who wait for the same, given up with this.
+    /// The command's turn among those that wait for the same transaction. Dropping it gives the turn up.
     pub turn: Option<Turn>,
 }
 
-/// How far a monitor's `hello` is, which is run before its wait and after it, and again for each reply that follows unasked:
+/// Progress of a monitor's `hello`, which runs before and after its wait, and again for each reply that follows
+/// unasked:
 ///
 /// ```text
 ///   New ──────────► waits ──► Waited: replies ──► Follows ──► waits, ...
@@ -33,24 +34,24 @@ pub struct Await {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Heartbeat {
-    /// Its request has come.
+    /// The request has arrived.
     #[default]
     New,
-    /// The reply before it has told the topology.
+    /// The reply before it has reported the topology.
     Follows,
-    /// It has met the failpoints and waited.
+    /// The request has passed the failpoints and waited.
     Waited,
 }
 
-/// What a connection keeps of a command that waits.
+/// The state of a waiting command that its connection keeps.
 pub(crate) struct Parked {
-    /// The operation, which `currentOp` shows and `killOp` ends.
+    /// The operation: `currentOp` shows it and `killOp` ends it.
     pub operation: RunningOperation,
-    /// Nobody locks it: a cursor may go from thread to thread, but not be looked at by two, as a connection may.
+    /// Never locked: the mutex makes the type `Sync`, as a connection must be, although a cursor is only `Send`.
     pub cursor: Mutex<ParkedCursor>,
 }
 
-/// The cursor of a `getMore` that waits; to others it is in use.
+/// The cursor of a waiting `getMore`. Other commands find it in use.
 pub(crate) struct ParkedCursor {
     pub id: i64,
     pub cursor: Box<OpenCursor>,

@@ -1,4 +1,4 @@
-//! The options of `create` and `collMod` that say what a capped collection holds.
+//! The options of `create` and `collMod` with the limits of a capped collection.
 
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
@@ -7,7 +7,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Largest size of a capped collection, in bytes. Source: MongoDB manual, "create", `size`.
 pub(crate) const BYTES_MAX: i64 = 1 << 50;
-/// What no limit on documents is as one.
+/// The document limit that stands for no limit.
 pub(crate) const DOCUMENTS_MAX: i64 = i32::MAX as i64;
 
 /// Whether a collection is capped.
@@ -15,10 +15,9 @@ pub(crate) fn is_capped(collection: &Collection) -> bool {
     matches!((*collection.options()).as_ref().get("capped"), Some(ValueRef::Boolean(true)))
 }
 
-/// A size in bytes as it was asked for, from 1 to 2^50; doubles are cut off, decimals rounded to the nearest, to the even
-/// one of two.
+/// A requested size in bytes, from 1 to 2^50. Doubles are truncated, decimals are rounded half to even.
 /// # Errors
-/// `TypeMismatch`; `BadValue` beyond the range.
+/// `TypeMismatch`; `BadValue` outside the range.
 pub(crate) fn size(invocation: &Invocation<'_>, name: &str) -> Result<Option<i64>> {
     let Some(value) = invocation.field(name) else { return Ok(None) };
     let size = whole(invocation, name, value)?;
@@ -28,9 +27,9 @@ pub(crate) fn size(invocation: &Invocation<'_>, name: &str) -> Result<Option<i64
     Err(Failure::bad_value(format!("BSON field '{name}' value must be >= 1 and <= {BYTES_MAX}, actual value '{size}'")))
 }
 
-/// The same for the commands that make a capped collection of another.
+/// As [`size`], for commands that create a capped collection from another one.
 /// # Errors
-/// `InvalidOptions` for what is no number, or below 1; `BadValue` beyond the range.
+/// `InvalidOptions` if it is not a number or below 1; `BadValue` above the range.
 pub(crate) fn size_of_copy(invocation: &Invocation<'_>) -> Result<i64> {
     let size = invocation.field("size").and_then(cut_off).unwrap_or(0);
     if size < 1 {
@@ -45,7 +44,7 @@ pub(crate) fn size_of_copy(invocation: &Invocation<'_>) -> Result<i64> {
     Ok(size)
 }
 
-/// The options of a capped copy of a collection; how many documents it may have is not among them.
+/// The options of a capped copy of a collection. The limit on documents is not copied.
 pub(crate) fn of_copy(source: DocumentRef<'_>, size: i64) -> DocumentBuf {
     let mut kept = DocumentBuf::new();
     let has_no_meaning = |name: &str| matches!(name, "max" | "clusteredIndex" | "expireAfterSeconds");
@@ -55,7 +54,7 @@ pub(crate) fn of_copy(source: DocumentRef<'_>, size: i64) -> DocumentBuf {
     put_into(kept.as_ref(), Some(size), None)
 }
 
-/// A number of documents; 0 and less stand for no limit.
+/// A limit on documents; 0 and less mean no limit.
 /// # Errors
 /// `TypeMismatch`; `BadValue` from 2^31 on.
 pub(crate) fn documents(invocation: &Invocation<'_>, name: &str) -> Result<Option<i64>> {
@@ -76,7 +75,7 @@ fn whole(invocation: &Invocation<'_>, name: &str, value: ValueRef<'_>) -> Result
     Ok(cut_off(value).unwrap_or(0))
 }
 
-/// A number as a whole one; doubles are cut off, decimals rounded to the nearest, to the even one of two.
+/// Converts a number to an integer. Doubles are truncated, decimals are rounded half to even.
 pub(crate) fn cut_off(value: ValueRef<'_>) -> Option<i64> {
     match value {
         ValueRef::Decimal128(decimal) => number::clamp_to_i64(ValueRef::Decimal128(decimal.round_to_integral())),
@@ -84,7 +83,7 @@ pub(crate) fn cut_off(value: ValueRef<'_>) -> Option<i64> {
     }
 }
 
-/// A collection's options with these limits, in the place of those that it had. A size is kept as it was asked for.
+/// A collection's options with new limits in place of the old. A size is kept as requested.
 pub(crate) fn put_into(options: DocumentRef<'_>, size: Option<i64>, documents: Option<i64>) -> DocumentBuf {
     let before = |name: &str| options.get(name).and_then(number::as_i64_exact);
     let mut changed = DocumentBuf::new().with("capped", true);

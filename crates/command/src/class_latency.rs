@@ -1,10 +1,10 @@
-//! How long the operations of one class took: their sum, and how many took about how long.
+//! Latencies of the operations of one class: their sum, and a histogram.
 
 use crate::counters::Latency;
 use bunko_bson::Writer;
 
-/// Each bucket of the histogram begins at so many microseconds and ends where the next begins. From 2,048 microseconds to two
-/// seconds there are two for each doubling.
+/// Lower bounds of the histogram's buckets, in microseconds. Each bucket ends where the next begins. From 2,048
+/// microseconds to two seconds there are two buckets for each doubling.
 /// Source: MongoDB manual 8.2, "$collStats", `latencyStats`.
 const BUCKETS: [u64; 51] = buckets();
 
@@ -27,7 +27,8 @@ const fn buckets() -> [u64; 51] {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClassLatency {
     sum: Latency,
-    /// The buckets that were met, and how often. Most collections meet few, and there may be many collections.
+    /// The buckets that have operations, with their counts. Most collections need few buckets, and there may be many
+    /// collections.
     met: Vec<(u8, u64)>,
 }
 
@@ -35,23 +36,23 @@ impl ClassLatency {
     /// Counts one operation.
     pub(crate) fn note(&mut self, latency: Latency) {
         self.sum.add(latency);
-        // The first begins at nothing.
+        // The first bucket begins at 0.
         let bucket = BUCKETS.partition_point(|&begin| begin <= latency.micros) - 1;
         self.count(bucket as u8, latency.operations);
     }
 
-    /// Adds those of another.
+    /// Adds the latencies of another instance.
     pub(crate) fn add(&mut self, other: &Self) {
         self.sum.add(other.sum);
         other.met.iter().for_each(|&(bucket, operations)| self.count(bucket, operations));
     }
 
-    /// Time and operations.
+    /// Total time and number of operations.
     pub(crate) fn sum(&self) -> Latency {
         self.sum
     }
 
-    /// Appends what is known, with the buckets that were met if they are asked for.
+    /// Appends the sums, and the histogram if requested.
     pub(crate) fn write(&self, out: &mut Writer<'_>, histograms: bool) {
         if histograms {
             let mut met = self.met.clone();

@@ -1,4 +1,4 @@
-//! What a client says of itself in its first `hello`.
+//! The client metadata that a client sends in its first `hello`.
 
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -9,7 +9,7 @@ const DOCUMENT_BYTES_MAX: usize = 512;
 /// Longest `application.name`, in bytes.
 const APPLICATION_NAME_BYTES_MAX: usize = 128;
 
-/// Judges the document.
+/// Checks the document.
 /// # Errors
 /// `ClientMetadataDocumentTooLarge`, `ClientMetadataAppNameTooLarge`, `ClientMetadataMissingField`, `TypeMismatch`.
 pub(crate) fn check(client: DocumentRef<'_>) -> Result<()> {

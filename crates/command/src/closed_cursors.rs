@@ -1,21 +1,21 @@
-//! Cursors that the server closed to make room, to tell their clients why.
+//! Cursors that the server closed to make room, kept to tell their clients why.
 
 use bunko_errors::{ErrorCode, Failure};
 use std::collections::VecDeque;
 
-/// Most cursors that are remembered.
+/// Most closed cursors that are kept.
 const CLOSED_REMEMBERED_MAX: usize = 1_000;
 
 /// The reason why a cursor was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
-    /// Engines kept too much for its snapshot and others.
+    /// Engines retained too much for the snapshots of idle cursors.
     Snapshots,
-    /// It and others held too much memory.
+    /// Idle cursors held too much memory.
     Memory,
 }
 
-/// The last cursors that were closed, the oldest first.
+/// The cursors closed last, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct ClosedCursors(VecDeque<(i64, Room)>);
 
@@ -28,7 +28,7 @@ impl ClosedCursors {
         self.0.push_back((id, room));
     }
 
-    /// The failure of a command that names a cursor which is not there, with the reason where it is known.
+    /// The error for a cursor that does not exist, with the reason if it is known.
     pub fn is_gone(&self, id: i64) -> Failure {
         match self.0.iter().rev().find(|(closed, _)| *closed == id) {
             None => not_found(id),

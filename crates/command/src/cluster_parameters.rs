@@ -1,4 +1,4 @@
-//! The parameters of `setClusterParameter`: what may be set, and what each is until then. They are kept in
+//! The parameters of `setClusterParameter`, with their defaults. Values that were set are kept in
 //! `config.clusterParameters`, as in MongoDB.
 
 use crate::access_control::shown_text;
@@ -8,20 +8,20 @@ use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
 use bunko_matcher::Filter;
 
-/// The database and the collection that keep them.
+/// The database and the collection that keep the values.
 pub(crate) const DATABASE: &str = "config";
 pub(crate) const COLLECTION: &str = "clusterParameters";
 
-/// The one that limits how long reads take.
+/// The parameter that limits the time of reads.
 pub(crate) const DEFAULT_MAX_TIME: &str = "defaultMaxTimeMS";
 
-/// The one that limits how long documents before a change are shown.
+/// The parameter that limits how long documents before a change are shown.
 pub(crate) const CHANGE_STREAM_OPTIONS: &str = "changeStreamOptions";
 
-/// The one that says which events the audit log has. It is there where an audit log is kept.
+/// The parameter that chooses the events of the audit log. It exists only with an audit log.
 pub(crate) const AUDIT_CONFIG: &str = "auditConfig";
 
-/// One parameter: a document with fields of its own.
+/// A parameter: a document with fixed fields.
 pub(crate) struct ClusterParameter {
     pub name: &'static str,
     fields: &'static [Field],
@@ -32,12 +32,12 @@ struct Field {
     kind: Kind,
 }
 
-/// What a field may be; a null asks for the default.
+/// The allowed values of a field. A null stands for the default.
 enum Kind {
     Boolean {
         default: bool,
     },
-    /// Any number, kept as a whole one.
+    /// Any number, stored as an integer.
     Integer {
         default: i64,
         least: i64,
@@ -47,13 +47,13 @@ enum Kind {
         least: f64,
         most: f64,
     },
-    /// A query over events; an empty one asks for all.
+    /// A query over events; an empty one matches all.
     Query,
     /// `{expireAfterSeconds: "off"}` or a positive number.
     PreAndPostImages,
 }
 
-/// All of them, by name.
+/// All parameters, by name.
 /// Source: MongoDB manual 8.2, "Cluster Parameters".
 static PARAMETERS: &[ClusterParameter] = &[
     ClusterParameter {
@@ -98,12 +98,12 @@ static PARAMETERS: &[ClusterParameter] = &[
     },
 ];
 
-/// All of them.
+/// All parameters.
 pub(crate) fn all() -> impl Iterator<Item = &'static ClusterParameter> {
     PARAMETERS.iter()
 }
 
-/// Has a parameter take effect, where it has any.
+/// Applies the value of a parameter, if the parameter has an effect.
 pub(crate) fn apply(parameters: &Parameters, name: &str, value: DocumentRef<'_>) {
     match name {
         CHANGE_STREAM_OPTIONS => parameters.set_image_expiry(value),
@@ -112,20 +112,20 @@ pub(crate) fn apply(parameters: &Parameters, name: &str, value: DocumentRef<'_>)
     }
 }
 
-/// The one of that name.
+/// The parameter of that name.
 pub(crate) fn find(name: &str) -> Option<&'static ClusterParameter> {
     PARAMETERS.iter().find(|parameter| parameter.name == name)
 }
 
 impl ClusterParameter {
-    /// The parameter with the fields that `value` gives, and the defaults for others.
+    /// The parameter's document, with the fields of `value` and defaults for the others.
     /// # Errors
-    /// `BadValue` or `TypeMismatch` for what no field may be, `IDLUnknownField`.
+    /// `BadValue` or `TypeMismatch` for values that a field does not allow, `IDLUnknownField`.
     pub fn parse(&self, value: DocumentRef<'_>) -> Result<DocumentBuf> {
         if let Some(unknown) = value.iter().find(|element| !self.fields.iter().any(|field| field.name == element.name))
         {
             let message = format!("BSON field '{}.{}' is an unknown field.", self.name, unknown.name);
-            // A parameter that is a choice of documents matches none of them.
+            // With an unknown field, the value of a choice parameter matches none of its documents.
             return Err(if self.is_choice() { Failure::bad_value(message) } else { unknown_field(message) });
         }
         let mut parsed = DocumentBuf::new();
@@ -137,12 +137,12 @@ impl ClusterParameter {
         Ok(parsed)
     }
 
-    /// Whether MongoDB reads it as one of several documents, none of which may be empty.
+    /// Whether MongoDB parses it as one of several documents, none of which may be empty.
     pub fn is_choice(&self) -> bool {
         matches!(self.fields, [Field { kind: Kind::PreAndPostImages, .. }])
     }
 
-    /// What it is while nobody has set it.
+    /// The parameter's document before it was set.
     pub fn default_value(&self) -> DocumentBuf {
         let mut defaults = DocumentBuf::new();
         for field in self.fields {

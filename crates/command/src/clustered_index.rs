@@ -1,4 +1,4 @@
-//! `clusteredIndex` of `create`: a collection whose natural order is that of `_id`.
+//! `clusteredIndex` of `create`: a collection whose natural order is the order of `_id`.
 
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
@@ -13,11 +13,11 @@ const NAME: &str = "clusteredIndex";
 pub(crate) const TYPES: &[Type] =
     &[Type::Boolean, Type::Int64, Type::Int32, Type::Decimal128, Type::Double, Type::Document];
 
-/// What the collection is to keep of the option, as `listCollections` shows it; `None` where it asks for nothing.
+/// The stored form of the option, as `listCollections` shows it; `None` if no clustered collection is requested.
 /// # Errors
-/// `TypeMismatch`, 40414 and `IDLUnknownField` for what is malformed; 5979703 for `true` in place of a document, 5979700
-/// where it is not unique, 5979704 for another version than 2, `InvalidIndexSpecificationOption` for another key than
-/// `{_id: 1}`; 6049200, 6049204, 6127800 and `InvalidOptions` beside options that do not go with it.
+/// `TypeMismatch`, 40414 and `IDLUnknownField` for malformed options; 5979703 for `true` instead of a document, 5979700
+/// if it is not unique, 5979704 for a version other than 2, `InvalidIndexSpecificationOption` for a key other than
+/// `{_id: 1}`; 6049200, 6049204, 6127800 and `InvalidOptions` for options that contradict it.
 pub(crate) fn parse(invocation: &Invocation<'_>) -> Result<Option<DocumentBuf>> {
     let Some(value) = invocation.request.body.get(NAME) else { return Ok(None) };
     if !value.is_nullish() {
@@ -42,7 +42,7 @@ pub(crate) fn parse(invocation: &Invocation<'_>) -> Result<Option<DocumentBuf>> 
 }
 
 /// # Errors
-/// 6049200, 6049204 and 6127800 beside the options of capped collections.
+/// 6049200, 6049204 and 6127800 for the options of capped collections.
 fn check_not_capped(invocation: &Invocation<'_>) -> Result<()> {
     let refused = |code, option: &str| {
         let message = format!("The '{option}' option cannot be used with a clustered collection");

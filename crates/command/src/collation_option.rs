@@ -1,4 +1,4 @@
-//! The option `collation` of commands: which order of strings one has.
+//! The option `collation` of commands, which chooses a string order.
 
 use crate::fields::Fields;
 use crate::time_series;
@@ -6,7 +6,7 @@ use bunko_bson::StringOrder;
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The collation of a collection to be made.
+/// The collation of a collection that is created.
 /// # Errors
 /// `BadValue` for an empty document; as [`bunko_collation::parse`].
 pub(crate) fn of_collection(fields: &Fields<'_>) -> Result<StringOrder> {
@@ -17,10 +17,10 @@ pub(crate) fn of_collection(fields: &Fields<'_>) -> Result<StringOrder> {
     }
 }
 
-/// The order for a command on a collection or view: what is asked for, else what it has by default. A time series has
-/// measurements of its own, so any order may be asked for.
+/// The string order of a command on a collection or view: as requested, or else the default. A time series is not bound
+/// to its view's order, so any order may be requested.
 /// # Errors
-/// `OptionNotSupportedOnView` for another order than the view's; those of the storage.
+/// `OptionNotSupportedOnView` for an order other than the view's; errors of the storage.
 pub(crate) fn of_command(catalog: &Catalog, asked: Option<StringOrder>, namespace: &Namespace) -> Result<StringOrder> {
     let Some(asked) = asked else { return catalog.default_strings(namespace) };
     match catalog.view_strings(namespace)? {
@@ -29,13 +29,13 @@ pub(crate) fn of_command(catalog: &Catalog, asked: Option<StringOrder>, namespac
     }
 }
 
-/// The refusal of another collation than a view's.
+/// The error for a collation other than the view's.
 pub(crate) fn overrides_view(view: &Namespace) -> Failure {
     let message = format!("Cannot override a view's default collation: {view}");
     Failure::new(ErrorCode::OPTION_NOT_SUPPORTED_ON_VIEW, message)
 }
 
-/// The order that is asked for; `None` leaves it to the collection. An empty document asks for nothing.
+/// The requested order; `None` leaves it to the collection. An empty document requests nothing.
 /// # Errors
 /// As [`bunko_collation::parse`].
 pub(crate) fn asked(fields: &Fields<'_>) -> Result<Option<StringOrder>> {

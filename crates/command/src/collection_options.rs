@@ -1,13 +1,13 @@
-//! Options that `create` and `collMod` read alike.
+//! Options that `create` and `collMod` parse in one way.
 
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// `changeStreamPreAndPostImages`: whether they are to be kept, if anything is said.
+/// `changeStreamPreAndPostImages`: whether images are to be kept, if the option is given.
 /// # Errors
-/// `TypeMismatch`; `IDLUnknownField`; `IDLFailedToParse` where it does not say.
+/// `TypeMismatch`; `IDLUnknownField`; `IDLFailedToParse` without `enabled`.
 pub(crate) fn pre_and_post_images(invocation: &Invocation<'_>) -> Result<Option<bool>> {
     const NAME: &str = "changeStreamPreAndPostImages";
     let Some(images) = invocation.document(NAME)? else { return Ok(None) };
@@ -33,7 +33,7 @@ pub(crate) fn pre_and_post_images(invocation: &Invocation<'_>) -> Result<Option<
     }
 }
 
-/// A string that must be one of a few.
+/// A string option with a fixed list of values.
 pub(crate) fn choice<'a>(invocation: &Invocation<'a>, option: &str, choices: &[&str]) -> Result<Option<&'a str>> {
     let chosen = invocation.string(option)?;
     match chosen {

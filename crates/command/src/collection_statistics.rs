@@ -1,8 +1,8 @@
 //! Sizes and counts of one collection, for `collStats`, `$collStats`, `dbStats` and `listDatabases`.
 //!
-//! Counts, and the bytes of documents and index keys, are exact at every moment: they change in the same step as what
-//! they count, and are there again after a crash. What is stored takes what the engine that holds it says: `storageSize`
-//! and `indexSizes` are what is alive as it is stored, compressed where it is, and what is free for reuse.
+//! Counts, and the bytes of documents and index keys, are always exact: they change together with the documents, and a
+//! crash does not lose them. Stored sizes come from the storage engine: `storageSize` and `indexSizes` are the live
+//! data as stored (compressed, if it is) plus the space that is free for reuse.
 
 use crate::capped_options::is_capped;
 use crate::storage_engine_option::MMAP;
@@ -11,49 +11,49 @@ use bunko_catalog::{Collection, Index, IndexState};
 use bunko_store::{KeyspaceStatistics, Space, Store};
 use std::sync::Arc;
 
-/// What a collection holds; sizes in bytes.
+/// Statistics of a collection; sizes in bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct CollectionStatistics {
     /// Documents.
     pub count: u64,
     /// Bytes of the documents.
     pub data_bytes: u64,
-    /// What the documents take where they are stored.
+    /// Space that the documents take in storage.
     pub storage: Space,
-    /// Of a capped collection what it may hold: documents, 0 where nothing is said, and bytes.
+    /// Limits of a capped collection: documents (0 if there is no such limit) and bytes.
     pub cap: Option<(i64, i64)>,
-    /// The indexes, that on `_id` first.
+    /// The indexes, starting with the one on `_id`.
     pub indexes: Vec<IndexStatistics>,
     /// The engine's name.
     pub engine: &'static str,
-    /// What the engine was told when the collection was made.
+    /// The engine's settings from when the collection was created.
     pub settings: DocumentBuf,
 }
 
-/// What an index holds.
+/// Statistics of an index.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexStatistics {
     pub name: String,
     pub state: IndexState,
     pub keys: KeyspaceStatistics,
-    /// What it takes where it is stored.
+    /// Space that the index takes in storage.
     pub storage: Space,
 }
 
-/// Bytes that are somebody's, whether they hold something or not.
+/// Bytes in use and bytes free for reuse together.
 fn total(space: Space) -> u64 {
     space.used_bytes + space.free_bytes
 }
 
 impl CollectionStatistics {
-    /// What a collection holds now.
+    /// The collection's statistics now.
     pub(crate) fn of(collection: &Collection) -> Self {
         let indexes = collection.indexes();
         let spaces = collection.store().space(&collection.keyspaces(&indexes));
         Self::new(collection, &indexes, &mut spaces.into_iter())
     }
 
-    /// What each of some collections holds now.
+    /// The statistics of several collections now, in their order.
     pub(crate) fn of_all(store: &Store, collections: &[Arc<Collection>]) -> Vec<Self> {
         let indexes: Vec<_> = collections.iter().map(|collection| collection.indexes()).collect();
         let with_indexes = || collections.iter().zip(&indexes);
@@ -63,7 +63,7 @@ impl CollectionStatistics {
         with_indexes().map(|(collection, indexes)| Self::new(collection, indexes, &mut spaces)).collect()
     }
 
-    /// Takes from `spaces` what it asked for with its keyspaces.
+    /// Takes the spaces of its keyspaces from `spaces`.
     fn new(collection: &Collection, indexes: &[Arc<Index>], spaces: &mut impl Iterator<Item = Space>) -> Self {
         let storage = spaces.next().unwrap_or_default();
         Self {
@@ -86,12 +86,12 @@ impl CollectionStatistics {
         }
     }
 
-    /// Bytes that the documents take, those included that are free for reuse.
+    /// Bytes that the documents take in storage, including space that is free for reuse.
     pub(crate) fn storage_bytes(&self) -> u64 {
         total(self.storage)
     }
 
-    /// The same of all indexes.
+    /// Bytes that all indexes take in storage, including space that is free for reuse.
     pub(crate) fn index_bytes(&self) -> u64 {
         self.indexes.iter().map(|index| total(index.storage)).sum()
     }
@@ -111,12 +111,12 @@ impl CollectionStatistics {
         self.storage.free_bytes + self.index_free_bytes()
     }
 
-    /// Whether it is in the engine whose file all databases share.
+    /// Whether the collection is in the storage engine that keeps all databases in one file.
     pub(crate) fn is_in_shared_file(&self) -> bool {
         self.engine == MMAP
     }
 
-    /// Appends the fields from `size` to `scaleFactor`; sizes are divided by `scale` and lose their fractions.
+    /// Appends the fields from `size` to `scaleFactor`. Sizes are divided by `scale` and rounded down.
     pub(crate) fn write(&self, reply: &mut Writer<'_>, scale: u64) {
         reply.append("size", smallest_integer(self.data_bytes / scale)).append("count", smallest_integer(self.count));
         if let Some(average) = self.data_bytes.checked_div(self.count) {
@@ -131,7 +131,7 @@ impl CollectionStatistics {
             reply.append("max", smallest_integer(documents.unsigned_abs()));
             reply.append("maxSize", smallest_integer(bytes.unsigned_abs() / scale));
         }
-        // Where MongoDB shows `wiredTiger`, what is known of the engine that holds the collection.
+        // MongoDB shows `wiredTiger` here; this server shows the engine that holds the collection.
         reply.begin_document(self.engine).append("settings", &self.settings).end();
         reply.append("nindexes", self.indexes.len() as i32).begin_document("indexDetails");
         for index in &self.indexes {
@@ -153,7 +153,7 @@ impl CollectionStatistics {
         reply.end().append("scaleFactor", smallest_integer(scale));
     }
 
-    /// The same without the index of that name.
+    /// The statistics without the index of that name.
     pub fn without_index(mut self, name: &str) -> Self {
         self.indexes.retain(|index| index.name != name);
         self
@@ -161,7 +161,7 @@ impl CollectionStatistics {
 }
 
 impl IndexStatistics {
-    /// Appends what `indexDetails` shows.
+    /// Appends the index's entry in `indexDetails`.
     fn write(&self, reply: &mut Writer<'_>, scale: u64) {
         reply
             .begin_document(&self.name)
@@ -183,7 +183,7 @@ pub(crate) fn write_missing(reply: &mut Writer<'_>, scale: u64) {
     reply.append("scaleFactor", smallest_integer(scale));
 }
 
-/// An int where the number fits, else a long, as the server's statistics have it.
+/// An int if the number fits, else a long, as in the server's statistics.
 pub(crate) fn smallest_integer(number: u64) -> ValueRef<'static> {
     match i32::try_from(number) {
         Ok(number) => ValueRef::Int32(number),
@@ -191,7 +191,7 @@ pub(crate) fn smallest_integer(number: u64) -> ValueRef<'static> {
     }
 }
 
-/// What a capped collection may hold.
+/// The limits of a capped collection: documents and bytes. `None` for other collections.
 fn cap(collection: &Collection) -> Option<(i64, i64)> {
     let options = collection.options();
     let options = (*options).as_ref();

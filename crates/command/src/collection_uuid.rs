@@ -1,4 +1,4 @@
-//! `collectionUUID`: the collection that a client thinks a name has.
+//! `collectionUUID`: the UUID that a client expects a collection to have.
 
 use crate::fields::Fields;
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef};
@@ -7,24 +7,24 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(crate) const NAME: &str = "collectionUUID";
 
-/// What the field says, if it is there.
+/// The value of the field, if it is present.
 /// # Errors
-/// `TypeMismatch`; `InvalidUUID` for one of another length.
+/// `TypeMismatch`; `InvalidUUID` for a UUID of another length.
 pub(crate) fn parse(fields: &Fields<'_>) -> Result<Option<[u8; 16]>> {
     let Some(value) = fields.field(NAME) else { return Ok(None) };
     required(fields, NAME, value).map(Some)
 }
 
-/// The identity that the value of a field must be.
+/// The UUID in the value of a field that must be one.
 /// # Errors
 /// As [`parse`].
 pub(crate) fn required(fields: &Fields<'_>, name: &str, value: ValueRef<'_>) -> Result<[u8; 16]> {
     of_value(value)?.ok_or_else(|| fields.mismatch(name, value, "type 'UUID'"))
 }
 
-/// The identity that a value is, if it is one.
+/// The UUID in a value, if it is one.
 /// # Errors
-/// `InvalidUUID` for one of another length.
+/// `InvalidUUID` for a UUID of another length.
 pub(crate) fn of_value(value: ValueRef<'_>) -> Result<Option<[u8; 16]>> {
     let ValueRef::Binary { subtype: BinarySubtype::UUID, bytes } = value else { return Ok(None) };
     bytes.try_into().map(Some).map_err(|_| {
@@ -36,14 +36,14 @@ pub(crate) fn of_value(value: ValueRef<'_>) -> Result<Option<[u8; 16]>> {
     })
 }
 
-/// Reads the field, and refuses a name that another collection has.
+/// Parses the field, and checks that the collection has that UUID.
 /// # Errors
 /// As [`parse`] and [`check`].
 pub(crate) fn check_field(catalog: &Catalog, fields: &Fields<'_>, namespace: &Namespace) -> Result<()> {
     check(catalog, namespace, parse(fields)?)
 }
 
-/// Refuses a name that another collection has, where it is said which is meant.
+/// Checks that a collection has the expected UUID, if there is one.
 /// # Errors
 /// `CollectionUUIDMismatch`.
 pub(crate) fn check(catalog: &Catalog, namespace: &Namespace, uuid: Option<[u8; 16]>) -> Result<()> {

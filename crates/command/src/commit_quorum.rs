@@ -1,20 +1,20 @@
-//! `commitQuorum` of an index build: how many members have to be ready before the index counts. Where there is one member,
-//! it is ready when its own build is, so whatever can be met at all is met then.
+//! `commitQuorum` of an index build: how many members must be ready before the index is committed. With one member,
+//! that is when its own build is ready, so any quorum that can be met is met then.
 //! Source: MongoDB manual 8.2, "createIndexes", field `commitQuorum`.
 
 use crate::replica_set::Deployment;
 use bunko_bson::{ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Members that a set may have. Source: MongoDB manual, "Limits and Thresholds".
+/// Most members of a set. Source: MongoDB manual, "Limits and Thresholds".
 const MEMBERS_MAX: i64 = 50;
-/// Those that there are.
+/// Members of this set.
 const MEMBERS: i64 = 1;
 
-/// Judges what a command gives as its quorum.
+/// Checks the quorum of a command.
 /// # Errors
-/// `BadValue` on a server that is no member of a set; `TypeMismatch`; `FailedToParse` for what is no quorum;
-/// `UnknownReplWriteConcern` for a mode that the set does not have; `UnsatisfiableCommitQuorum` where the set has fewer
+/// `BadValue` on a server that is not a member of a set; `TypeMismatch`; `FailedToParse` for an invalid quorum;
+/// `UnknownReplWriteConcern` for a mode that the set does not have; `UnsatisfiableCommitQuorum` if the set has fewer
 /// members.
 pub(crate) fn check(deployment: Deployment, quorum: ValueRef<'_>) -> Result<()> {
     if deployment == Deployment::Standalone {
@@ -45,7 +45,7 @@ pub(crate) fn check(deployment: Deployment, quorum: ValueRef<'_>) -> Result<()> 
 }
 
 /// # Errors
-/// `TypeMismatch` for what is neither a number nor a mode's name.
+/// `TypeMismatch` if it is neither a number nor the name of a mode.
 pub(crate) fn check_type(quorum: ValueRef<'_>) -> Result<()> {
     if matches!(quorum, ValueRef::String(_)) || quorum.is_number() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What the server remembers about one client.
+//! The server's state for one client connection.
 
 use crate::access_control::{LoggedIn, Login};
 use crate::authorization::cursors::Owner;
@@ -17,12 +17,12 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
-/// Who is at the other end.
+/// The client's end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// A client with an address.
     Tcp(SocketAddr),
-    /// A client on a Unix domain socket: its end has no name.
+    /// A client on a Unix domain socket, which has no address.
     Unix,
 }
 
@@ -35,7 +35,7 @@ pub enum LocalEnd {
     Unix(String),
 }
 
-/// Bits of an address of IPv6 that its holder can choose, as a rule.
+/// Bits of an IPv6 address that its holder can usually choose.
 const IPV6_HOST_BITS: u32 = 64;
 
 impl Peer {
@@ -47,8 +47,8 @@ impl Peer {
         }
     }
 
-    /// What counts as one address where something is limited by address: of IPv6 a network of 64 bits. `None` for all who
-    /// come by a Unix domain socket.
+    /// The unit for limits by address: an IPv4 address, or an IPv6 network of 64 bits. `None` for clients on a Unix
+    /// domain socket.
     pub fn network(self) -> Option<IpAddr> {
         Some(match self.ip()?.to_canonical() {
             IpAddr::V6(address) => {
@@ -74,44 +74,44 @@ impl fmt::Display for Peer {
 pub struct ClientConnection {
     /// Counted from 1.
     pub id: i32,
-    /// Who is at the other end.
+    /// The client's end.
     pub peer: Peer,
-    /// Whom the certificate names that it showed, verified, in its TLS handshake.
+    /// Subject of the verified certificate that the client showed in its TLS handshake.
     pub certificate_subject: Option<String>,
-    /// The server's end, where events are audited.
+    /// The server's end, if events are audited.
     pub local: Option<LocalEnd>,
-    /// The `client` document of the handshake; may be given once.
+    /// The `client` document of the handshake. A client may send it once.
     pub metadata: Option<DocumentBuf>,
-    /// Compressors agreed on in the handshake, most wanted first.
+    /// Compressors agreed on in the handshake, most preferred first.
     pub compressors: Vec<Compressor>,
-    /// Who is logged in.
+    /// The user who is logged in.
     pub(crate) user: Option<LoggedIn>,
     /// A login that has begun.
     pub(crate) login: Option<Login>,
     /// The session that its last command named.
     pub(crate) session: Option<Arc<Session>>,
-    /// Its entry for `currentOp`, from the first command on.
+    /// The connection's entry for `currentOp`, from its first command on.
     registration: Option<Registration>,
-    /// Made when it is first asked for.
+    /// Generated when it is first needed.
     uuid: OnceLock<[u8; 16]>,
-    /// The command that waits, if one does.
+    /// The command that waits, if there is one.
     parked: Option<Parked>,
-    /// The turn of the first statement of a transaction that waits for others, and is run again then.
+    /// The turn of a transaction's first statement that waits for another operation and then runs again.
     pub(crate) turn: Option<Turn>,
-    /// What the last reply waits for.
+    /// The wait that must end before the last reply is sent.
     pub(crate) hold: Option<Await>,
-    /// Whether its requests are served before those of others.
+    /// Whether requests of this connection are served before those of others.
     pub(crate) haste: Arc<Haste>,
-    /// How far the heartbeat is whose request is run next.
+    /// Progress of the heartbeat whose request runs next.
     pub(crate) heartbeat: Heartbeat,
-    /// Bytes of the server's memory that were drawn for the next command, beside its message.
+    /// Bytes of the server's memory that were drawn for the next command, in addition to its message.
     pub prepaid_bytes: u64,
-    /// The draw for replies that have not been sent.
+    /// The memory draw for replies that have not been sent.
     reply_draw: Option<Draw>,
 }
 
 impl ClientConnection {
-    /// A connection that has not said hello.
+    /// A connection that has not sent `hello`.
     pub fn new(id: i32, peer: Peer) -> Self {
         Self {
             id,
@@ -135,7 +135,7 @@ impl ClientConnection {
         }
     }
 
-    /// Keeps the draw for a reply until the reply is sent.
+    /// Keeps the memory draw for a reply until the reply is sent.
     pub fn keep_reply_draw(&mut self, draw: Draw) {
         match &mut self.reply_draw {
             Some(kept) => kept.join(draw),
@@ -143,34 +143,35 @@ impl ClientConnection {
         }
     }
 
-    /// The draw for the replies that are to be sent.
+    /// Takes the memory draw for the replies that are about to be sent.
     pub fn take_reply_draw(&mut self) -> Option<Draw> {
         self.reply_draw.take()
     }
 
-    /// What a reply waits for before it is sent ([`crate::Answer::is_held`]).
+    /// Takes the wait that must end before the reply is sent ([`crate::Answer::is_held`]).
     pub fn take_hold(&mut self) -> Option<Await> {
         self.hold.take()
     }
 
-    /// Whether its requests are to be served before those of others.
+    /// Whether requests of this connection are served before those of others.
     pub fn haste(&self) -> &Arc<Haste> {
         &self.haste
     }
 
-    /// Notes that the last request is run again, for the reply that follows unasked ([`crate::Answer::follow_up`]).
+    /// Notes that the last request runs again, for a reply that the client did not ask for
+    /// ([`crate::Answer::follow_up`]).
     pub fn note_follow_up(&mut self) {
         self.heartbeat = Heartbeat::Follows;
     }
 
-    /// What `connectionStatus` calls the connection.
+    /// The connection's UUID in `connectionStatus`.
     pub(crate) fn uuid(&self, random: &dyn Fn() -> u64) -> [u8; 16] {
         *self.uuid.get_or_init(|| random_uuid(random))
     }
 
-    /// Reads anew what the user may do, where users or roles may have changed. A user who is gone is logged out.
+    /// Reads the user's privileges again if users or roles may have changed. A user who no longer exists is logged out.
     /// # Errors
-    /// Where it cannot be read; then nobody is logged in.
+    /// If the user cannot be read; the connection is logged out then.
     pub(crate) fn renew_user(&mut self, service: &Service) -> Result<()> {
         if self.user.as_ref().is_some_and(|user| !user.is_current(service)) {
             let source = self.peer.ip();
@@ -186,7 +187,7 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// Logs somebody in, or whoever is logged in out.
+    /// Sets the user who is logged in; `None` logs out.
     pub(crate) fn set_user(&mut self, user: Option<LoggedIn>) {
         if let Some(registration) = &self.registration {
             registration.note_user(user.as_ref().map(|user| Owner::of_user(user, self.peer.ip())));
@@ -194,18 +195,18 @@ impl ClientConnection {
         self.user = user;
     }
 
-    /// Whether a login has begun that has not come to its end.
+    /// Whether a login has begun and not ended.
     pub fn is_logging_in(&self) -> bool {
         self.login.is_some()
     }
 
-    /// What the client calls itself in its handshake.
+    /// The application name from the client's handshake.
     pub(crate) fn application(&self) -> Option<&str> {
         let application = self.metadata.as_ref()?.as_ref().get("application")?.as_document()?;
         application.get("name")?.as_str()
     }
 
-    /// Where to note that the client has gone away; `None` before its first command.
+    /// A handle for noting that the client has disconnected; `None` before its first command.
     pub fn absence(&self) -> Option<Absence> {
         self.registration.as_ref().map(Registration::absence)
     }
@@ -217,12 +218,12 @@ impl ClientConnection {
         registration.begin(beginning, self.metadata.as_ref())
     }
 
-    /// Notes that the command has failed: if it was to begin again on another thread, it did not.
+    /// Notes that the command has failed. If it was about to move to another thread, it does not.
     pub(crate) fn end_move(&self) {
         self.registration.as_ref().into_iter().for_each(Registration::end_move);
     }
 
-    /// The command that waited, if one did.
+    /// Takes the command that waited, if there is one.
     pub(crate) fn unpark(&mut self) -> Option<(RunningOperation, ParkedCursor)> {
         let Parked { mut operation, cursor } = self.parked.take()?;
         operation.note_end_of_wait();

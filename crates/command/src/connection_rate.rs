@@ -1,4 +1,4 @@
-//! How fast connections are taken, by the parameters `ingressConnectionEstablishment*`, and what came of it.
+//! The rate limit for new connections (parameters `ingressConnectionEstablishment*`), and its counters.
 //! Source: MongoDB manual 8.2, "Server Parameters".
 
 use crate::fields::truth;
@@ -12,38 +12,38 @@ use parking_lot::Mutex;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// How fast connections are taken.
+/// The rate at which new connections are accepted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConnectionRate {
-    /// As a rule.
+    /// Sustained rate.
     pub per_second: f64,
-    /// How many seconds' worth may come at once after a pause.
+    /// Connections that may come at once after a pause, in seconds of the sustained rate.
     pub burst_seconds: f64,
-    /// How many may wait for their turn.
+    /// Most connections that wait for their turn.
     pub queue_max: u64,
 }
 
-/// Ranges of addresses, and the document that they were set by.
+/// Address ranges, and the document that set them.
 #[derive(Debug, Default)]
 struct Bypass {
     shown: DocumentBuf,
     ranges: Vec<AddressRange>,
 }
 
-/// The limit, where there is one, and what it did.
+/// The limit, if it is enabled, and its counters.
 #[derive(Debug)]
 pub struct ConnectionPace {
     is_limited: AtomicBool,
     rate: Mutex<ConnectionRate>,
-    /// From where they may come as fast as they like.
+    /// Addresses that the limit does not apply to.
     bypass: Mutex<Bypass>,
-    /// Connections that were closed because there were too many, or because they came too fast.
+    /// Connections closed because there were too many or because they came too fast.
     pub rejected: AtomicU64,
-    /// Those of them that came too fast.
+    /// Connections closed because they came too fast.
     pub rejected_by_rate: AtomicU64,
-    /// Connections that were let in though they came too fast.
+    /// Connections accepted without limit because of their address.
     pub exempted: AtomicU64,
-    /// Connections that wait for their turn.
+    /// Connections that wait for their turn now.
     pub queued: AtomicU64,
 }
 
@@ -63,12 +63,12 @@ impl Default for ConnectionPace {
 }
 
 impl ConnectionPace {
-    /// The limit; `None` where there is none.
+    /// The limit; `None` if it is not enabled.
     pub fn rate(&self) -> Option<ConnectionRate> {
         self.is_limited.load(Ordering::Relaxed).then(|| *self.rate.lock())
     }
 
-    /// Whether somebody may connect as fast as they like, by `ingressConnectionEstablishmentRateLimiterBypass`.
+    /// Whether `ingressConnectionEstablishmentRateLimiterBypass` exempts this address.
     pub fn is_bypassed(&self, address: IpAddr) -> bool {
         self.bypass.lock().ranges.iter().any(|range| range.has(address))
     }
@@ -78,7 +78,7 @@ const RATE: &str = "ingressConnectionEstablishmentRatePerSec";
 const BURST: &str = "ingressConnectionEstablishmentBurstCapacitySecs";
 const QUEUE: &str = "ingressConnectionEstablishmentMaxQueueDepth";
 const BYPASS: &str = "ingressConnectionEstablishmentRateLimiterBypass";
-/// Most ranges that are exempt: each connection is compared with all.
+/// Most exempt ranges: each connection is compared with all of them.
 const RANGES_MAX: usize = 1024;
 
 pub(crate) const BURST_CAPACITY: Parameter = Parameter::settable(
@@ -125,7 +125,7 @@ pub(crate) const RATE_PER_SECOND: Parameter = Parameter::settable(
     },
 );
 
-/// Reads `{ranges: [<address or CIDR range>, ...]}`, also as text, as it comes from a flag.
+/// Parses `{ranges: [<address or CIDR range>, ...]}`, or its text from a command-line flag.
 fn read_bypass(value: ValueRef<'_>) -> std::result::Result<Bypass, String> {
     let shown = match value {
         ValueRef::Document(document) => document.to_owned(),
@@ -150,14 +150,14 @@ fn read_bypass(value: ValueRef<'_>) -> std::result::Result<Bypass, String> {
     Ok(Bypass { shown, ranges })
 }
 
-/// A whole number of 32 bits, not below `least`.
+/// A 32-bit integer, at least `least`.
 fn whole(name: &str, value: ValueRef<'_>, least: i32) -> Result<u64> {
     let number = i32::try_from(whole_number(name, value)?).ok().filter(|number| *number >= least);
     let number = number.ok_or_else(|| invalid(name, value, &format!("is not within {least} to {}", i32::MAX)))?;
     Ok(u64::from(number.unsigned_abs()))
 }
 
-/// What `serverStatus` says below `connections`.
+/// Appends the fields that `serverStatus` shows under `connections`.
 pub(crate) fn write(service: &Service, out: &mut Writer<'_>) {
     let read = |count: &AtomicU64| count.load(Ordering::Relaxed) as i64;
     let pace = &service.pace;

@@ -1,8 +1,8 @@
-//! What `serverStatus` and `top` count.
+//! Counters for `serverStatus` and `top`.
 //!
-//! **Invariant:** counting never waits for another thread in the usual case: each thread has a shard of its own
-//! while there are no more threads than shards, and only a report visits all of them. One counter for all, even a
-//! relaxed atomic, would send its cache line from core to core with every operation.
+//! **Invariant:** counting usually never waits for another thread. Each thread has its own shard while there are no
+//! more threads than shards, and only a report visits all of them. A single counter, even a relaxed atomic, would move
+//! its cache line from core to core with every operation.
 
 use crate::class_latency::ClassLatency;
 use crate::invocation::Examined;
@@ -15,15 +15,15 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// More than any machine here has worker threads; a shard is a few hundred bytes.
+/// More than the worker threads of the machines measured. A shard takes a few hundred bytes.
 const SHARDS: usize = 32;
 
 /// Time spent and operations run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Latency {
-    /// Sum, in microseconds.
+    /// Total time, in microseconds.
     pub micros: u64,
-    /// How many.
+    /// Number of operations.
     pub operations: u64,
 }
 
@@ -37,13 +37,13 @@ impl Latency {
 /// Runs of one command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommandRuns {
-    /// All of them.
+    /// All runs.
     pub total: u64,
-    /// Those that failed.
+    /// Runs that failed.
     pub failed: u64,
 }
 
-/// `opcounters`. Writes count per statement, as in MongoDB, whether they came alone or in a batch.
+/// `opcounters`. Writes count per statement, as in MongoDB, whether sent alone or in a batch.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
 pub(crate) struct OperationCounts {
@@ -59,7 +59,7 @@ pub(crate) struct OperationCounts {
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
 pub(crate) struct DocumentCounts {
-    /// Index keys and documents that were looked at.
+    /// Index keys and documents that were examined.
     pub keys_examined: u64,
     pub examined: u64,
     pub inserted: u64,
@@ -85,13 +85,13 @@ pub(crate) struct ConnectionCounts {
     pub total_created: u64,
 }
 
-/// One shard, and the sum of all of them.
+/// The counts of one shard, or the sum over all.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub operations: OperationCounts,
     pub documents: DocumentCounts,
     pub network: NetworkCounts,
-    /// By class, as [`OperationClass::index`] has it.
+    /// By class, as numbered by [`OperationClass::index`].
     pub latencies: [ClassLatency; OperationClass::COUNT],
     pub commands: FxHashMap<&'static str, CommandRuns>,
     pub unknown_commands: u64,
@@ -103,7 +103,7 @@ pub(crate) struct Tally {
 #[repr(align(128))]
 struct Shard(Mutex<Tally>);
 
-/// The versions of TLS that there are.
+/// The supported TLS versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsVersion {
     /// TLS 1.2.
@@ -134,7 +134,7 @@ impl Default for Counters {
     }
 }
 
-/// Which shard the running thread counts in.
+/// The number of the running thread's shard.
 fn own_shard() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -148,33 +148,33 @@ impl Counters {
         self.shards[own_shard()].0.lock()
     }
 
-    /// An insert of that many documents ran, or tried to.
+    /// Counts an insert of `operations` documents, of which `inserted` succeeded.
     pub fn note_inserts(&self, operations: u64, inserted: u64) {
         let mut tally = self.own();
         tally.operations.inserts += operations;
         tally.documents.inserted += inserted;
     }
 
-    /// Update statements ran; that many documents changed.
+    /// Counts update statements, and the documents that they changed.
     pub fn note_updates(&self, operations: u64, updated: u64) {
         let mut tally = self.own();
         tally.operations.updates += operations;
         tally.documents.updated += updated;
     }
 
-    /// Delete statements ran; that many documents are gone.
+    /// Counts delete statements, and the documents that they deleted.
     pub fn note_deletes(&self, operations: u64, deleted: u64) {
         let mut tally = self.own();
         tally.operations.deletes += operations;
         tally.documents.deleted += deleted;
     }
 
-    /// A batch went to a client.
+    /// Counts the documents of a batch sent to a client.
     pub fn note_returned(&self, documents: u64) {
         self.own().documents.returned += documents;
     }
 
-    /// Messages were read and written; sizes in bytes, headers included.
+    /// Counts messages read and written; sizes in bytes, headers included.
     pub fn note_network(&self, in_bytes: u64, out_bytes: u64, requests: u64) {
         let network = &mut self.own().network;
         network.bytes_in += in_bytes;
@@ -182,23 +182,23 @@ impl Counters {
         network.requests += requests;
     }
 
-    /// A client connected.
+    /// Counts a new connection.
     pub fn connection_opened(&self) {
         self.connections_current.fetch_add(1, Ordering::Relaxed);
         self.connections_created.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A client is gone.
+    /// Counts the end of a connection.
     pub fn connection_closed(&self) {
         self.connections_current.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// A client has spoken that version of TLS.
+    /// Counts a connection with that TLS version.
     pub fn note_tls(&self, version: TlsVersion) {
         self.tls(version).fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Connections that spoke that version of TLS since the start.
+    /// Number of connections with that TLS version since the start.
     pub(crate) fn tls(&self, version: TlsVersion) -> &AtomicU64 {
         match version {
             TlsVersion::V1_2 => &self.tls_1_2,
@@ -206,7 +206,7 @@ impl Counters {
         }
     }
 
-    /// A command ended, well or not.
+    /// Counts a command that ended, successfully or not.
     pub(crate) fn note_command(
         &self,
         name: &'static str,
@@ -221,7 +221,7 @@ impl Counters {
         match name {
             "find" | "aggregate" => tally.operations.queries += 1,
             "getMore" => tally.operations.get_mores += 1,
-            // These count their statements themselves.
+            // These commands count their statements themselves.
             "insert" | "update" | "delete" | "bulkWrite" => {}
             _ => tally.operations.commands += 1,
         }
@@ -237,12 +237,12 @@ impl Counters {
         }
     }
 
-    /// A collection is gone, or a database with all of its own.
+    /// Drops the counts of a collection, or of a whole database.
     pub(crate) fn forget_namespace(&self, database: &str, collection: Option<&str>) {
         self.shards.iter().for_each(|shard| shard.0.lock().namespaces.forget(database, collection));
     }
 
-    /// A command was refused before it ran.
+    /// Counts a command that was refused before it ran.
     pub(crate) fn note_refused(&self, name: Option<&'static str>) {
         let mut tally = self.own();
         tally.user_asserts += 1;
@@ -273,7 +273,7 @@ impl Counters {
         sum
     }
 
-    /// What `top` shows, by namespace.
+    /// The usage of each namespace, for `top`.
     pub(crate) fn namespaces(&self) -> BTreeMap<String, Usage> {
         let mut sum = BTreeMap::new();
         for shard in &self.shards {

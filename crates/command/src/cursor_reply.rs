@@ -1,4 +1,4 @@
-//! Filling a batch and keeping the rest for `getMore`.
+//! Fills a batch and keeps the rest for `getMore`.
 
 use crate::authorization::cursors::Owner;
 use crate::awaiting::{Await, ParkedCursor};
@@ -15,15 +15,15 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Documents of a first batch whose size nobody named.
+/// Documents of a first batch whose size the command does not set.
 /// Source: MongoDB manual, "Cursor Batches".
 pub const FIRST_BATCH_DOCUMENTS: u64 = 101;
-/// A batch that took longer is followed by one on a thread of its own.
+/// After a batch that took longer than this, the next one runs on a thread of its own.
 const LONG_BATCH: Duration = Duration::from_millis(1);
-/// A batch ends with the document that would take it past that.
+/// A batch ends before the document that would exceed this many bytes.
 const BATCH_BYTES_MAX: usize = MAX_USER_DOCUMENT_BYTES;
 
-/// How a cursor answers first.
+/// How the first batch is made.
 pub struct FirstBatch {
     /// Most documents in it.
     pub documents: u64,
@@ -31,22 +31,22 @@ pub struct FirstBatch {
     pub is_only: bool,
     /// Whether later batches may take long to fill.
     pub is_long: bool,
-    /// Whether the idle timeout spares the cursor.
+    /// Whether the cursor is exempt from the idle timeout.
     pub has_no_timeout: bool,
 }
 
-/// Whether a source may have more.
+/// Whether a source may have more documents.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Reached,
     NotYet,
 }
 
-/// How long a `getMore` waits for documents where it does not say.
+/// How long a `getMore` waits for documents if it sets no time.
 /// Source: MongoDB manual, "Tailable Cursors", `awaitData`.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// Writes `cursor: {firstBatch, id, ns}` and keeps the cursor where there may be more.
+/// Writes `cursor: {firstBatch, id, ns}` and keeps the cursor if there may be more documents.
 pub fn write_first_batch(
     invocation: &mut Invocation<'_>,
     reply: &mut Writer<'_>,
@@ -74,7 +74,7 @@ pub fn write_first_batch(
     let id = if batch.is_only || is_exhausted {
         0
     } else {
-        // Of a cursor that awaits data the limit is that of its first batch alone: the others say how long they wait.
+        // For a cursor that awaits data, the limit applies to the first batch only: each `getMore` has its own.
         let deadline = invocation.deadline().filter(|_| source.bell().is_none());
         let time_left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let origin = CursorOrigin {
@@ -112,7 +112,8 @@ pub fn write_first_batch(
     Ok(())
 }
 
-/// The same of a source that computes: a failure says that the command was running, and over which collection.
+/// As [`write_first_batch`], for a source that computes. A failure names the command that was running and its
+/// collection.
 pub fn write_running(
     invocation: &mut Invocation<'_>,
     reply: &mut Writer<'_>,
@@ -125,21 +126,21 @@ pub fn write_running(
         .map_err(|failure| while_running(failure, command, namespace))
 }
 
-/// A failure of a command that had begun to run, as MongoDB words it. `command` is what it calls the command.
+/// A failure of a command that had begun to run, in MongoDB's words. `command` is MongoDB's name for the command.
 pub fn while_running(failure: Failure, command: &str, namespace: &Namespace) -> Failure {
     failure.with_prefix(&format!("Executor error during {command}: {namespace} :: caused by :: "))
 }
 
-/// Bytes that are kept of a larger command, about.
+/// Approximate size limit for the copy of a larger command, in bytes.
 const ORIGINATING_COMMAND_BYTES_MAX: usize = 4096;
 
 fn originating_command(invocation: &Invocation<'_>) -> DocumentBuf {
     shortened(invocation.shown().as_ref(), ORIGINATING_COMMAND_BYTES_MAX)
 }
 
-/// Writes `cursor: {nextBatch, id, ns}`. A cursor that awaits data waits for `wait` where there is none.
+/// Writes `cursor: {nextBatch, id, ns}`. If a cursor that awaits data finds none, it waits for `wait`.
 /// # Errors
-/// [`Halt::Awaits`] while it waits; `BadValue` for a `wait` of a cursor that awaits nothing.
+/// [`Halt::Awaits`] while it waits; `BadValue` for a `wait` on a cursor that does not await data.
 pub fn write_next_batch(
     invocation: &mut Invocation<'_>,
     reply: &mut Writer<'_>,
@@ -164,14 +165,14 @@ pub fn write_next_batch(
         let met = invocation.service.fail_points.meet_get_more(invocation, cursor.time_left.is_some());
         met.map_err(|halt| failed(cursor.source.as_ref(), halt)).inspect_err(|_| cursors.finish(id))?;
     }
-    // Before it is looked for documents, and for reasons to stop.
+    // Counted before the search for documents and the check for interruption, so that no ring is missed.
     let heard = cursor.source.bell().map(|bell| (Arc::clone(bell), bell.rings()));
     let stop = Arc::clone(invocation.stop_bell());
     let stop_heard = stop.rings();
     cursor.source.resume().inspect_err(|_| cursors.finish(id))?;
     let began = Instant::now();
     if let Err(failure) = invocation.take_over(&cursor.context, cursor.time_left) {
-        // Nothing of it has been read: it can be asked again once there is memory.
+        // Nothing of the cursor has been read: the client can ask again once there is memory.
         if failure.code() == ErrorCode::EXCEEDED_MEMORY_LIMIT && cursors.put_back(id, cursor, Instant::now()) {
             invocation.cursor_left = Some(id);
         } else {
@@ -224,7 +225,7 @@ pub fn write_next_batch(
     Ok(())
 }
 
-/// What a client of a change stream hears, that it may resume it.
+/// Labels the failure of a change stream, so that the client may resume it.
 fn failed(source: &dyn CursorSource, halt: Halt) -> Halt {
     match halt {
         Halt::Failed(failure) if source.resume_token().is_some() && source.bell().is_some() => {
@@ -240,7 +241,7 @@ fn write_resume_token(reply: &mut Writer<'_>, token: Option<DocumentBuf>) {
     }
 }
 
-/// Notes what a source looked at since it said `before`.
+/// Notes the keys and documents that a source examined since its count was `before`.
 fn note_examined(invocation: &mut Invocation<'_>, source: &dyn CursorSource, before: Option<Examined>) {
     let before = before.unwrap_or_default();
     if let Some(Examined { keys, documents }) = source.examined() {
@@ -249,15 +250,15 @@ fn note_examined(invocation: &mut Invocation<'_>, source: &dyn CursorSource, bef
     }
 }
 
-/// What became of a batch.
+/// Outcome of filling a batch.
 struct Filled {
     end: End,
     documents: u64,
-    /// Where a client goes on behind the batch.
+    /// The token after which a client resumes behind the batch.
     resume_token: Option<DocumentBuf>,
 }
 
-/// Fills a batch of a cursor that has had some.
+/// Fills a later batch of a cursor.
 fn fill_next(
     invocation: &mut Invocation<'_>,
     reply: &mut Writer<'_>,
@@ -265,7 +266,7 @@ fn fill_next(
     documents: u64,
 ) -> Result<Filled> {
     let mut room = ReplyRoom::new(invocation, false);
-    // Most batches are about as long as the one before; a buffer that grew under them would be copied several times.
+    // Most batches are about as long as the one before. A buffer that grew step by step would be copied several times.
     let likely_bytes = cursor.batch_bytes + cursor.batch_bytes / 16;
     if room.grow(likely_bytes, documents).is_ok_and(|is_free| is_free) {
         reply.reserve(likely_bytes);
@@ -291,10 +292,10 @@ fn fill(
     let before = reply.len_bytes();
     let mut index = 0;
     let source_is_resumable = source.resume_token().is_some();
-    // Kept in one place: most batches never need it.
+    // One buffer for all documents: most batches never need it.
     let mut last_id = Vec::new();
     if pending.is_none() {
-        // Only streams have whole batches at hand.
+        // Only change streams have whole batches ready.
         let is_short = source_is_resumable && room.is_short();
         let limits = BatchLimits { documents, bytes: if is_short { room.bytes() } else { BATCH_BYTES_MAX } };
         if let Some((batch, count)) = source.next_batch(limits)? {
@@ -336,7 +337,7 @@ fn fill(
         index += 1;
     };
     room.note_returned(index);
-    // What did not fit any more has been read already.
+    // The pending document has been read from the source already, so its token is too late for this batch.
     let resume_token = match pending {
         Some(_) => {
             let of_documents = || (!last_id.is_empty()).then(|| DocumentBuf::from_trusted(last_id));

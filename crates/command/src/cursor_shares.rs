@@ -1,4 +1,4 @@
-//! How many of the cursors that wait each client has, so that some are left for others.
+//! Counts the cursors of each client, so that no client takes all of them.
 
 use crate::cursor_store::CURSORS_MAX;
 use crate::sessions::id::Digest;
@@ -9,27 +9,27 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Most cursors that one user opened from one address, so that others can open some whatever they do. From all addresses a
-/// user may have as many as are left for all.
+/// Most cursors that one user opens from one address, so that others can always open some. From all addresses together,
+/// a user may have no more cursors than are still free.
 const CLIENT_CURSORS_MAX: usize = 25_000;
 
-/// A user, [`NOBODY`] where there are none, and a [`network`](crate::connection::Peer::network); `None` is who comes by a
-/// Unix domain socket.
+/// A user ([`NOBODY`] if there are no users) and a [`network`](crate::connection::Peer::network), which is `None` for
+/// clients on a Unix domain socket.
 type Client = (Digest, Option<IpAddr>);
 
-/// A cursor counted for who opened it: so many live as the client has cursors, and one more.
+/// A counted cursor of a client. The reference count is the number of the client's cursors plus one.
 pub(crate) type Share = Arc<()>;
 
-/// The shares of all clients that have cursors, or had some at the last look.
+/// The shares of all clients that have cursors, or had some at the last cleanup.
 #[derive(Default)]
 pub(crate) struct CursorShares {
     clients: Mutex<BTreeMap<Client, Share>>,
 }
 
 impl CursorShares {
-    /// One cursor more for a client, of those that are `free`.
+    /// Takes a share for one more cursor of a client, while `free` cursors are left in total.
     /// # Errors
-    /// `OperationFailed` where the client, or its user, has as many as they may.
+    /// `OperationFailed` if the client, or its user, may have no more.
     pub fn take(&self, client: Client, free: usize) -> Result<Share> {
         let mut clients = self.clients.lock();
         let refused = |count: usize, whose: &str| {
@@ -37,7 +37,7 @@ impl CursorShares {
             Err(Failure::new(ErrorCode::OPERATION_FAILED, message))
         };
         let (user, _) = client;
-        // While half of all are free nobody has more than that.
+        // While more than half of all cursors are free, no user can have more cursors than are free.
         if user != NOBODY && free <= CURSORS_MAX / 2 {
             let of_user = clients.range((user, None)..).take_while(|((other, _), _)| *other == user);
             let own = of_user.map(|(_, share)| Arc::strong_count(share) - 1).sum::<usize>();
@@ -52,7 +52,7 @@ impl CursorShares {
         Ok(Arc::clone(share))
     }
 
-    /// Forgets those that have no cursors any more.
+    /// Drops clients that have no cursors any more.
     pub fn forget_unused(&self) {
         self.clients.lock().retain(|_, share| Arc::strong_count(share) > 1);
     }
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!([take_all(1), take_all(2), take_all(3)], [50_000, 25_000, 12_500]);
         let refused = shares.take(of([1; 32], "10.0.0.9"), 12_500).expect_err("too many of one user");
         assert!(refused.to_string().contains("50000 cursors of this user are open already"), "{refused}");
-        // From the same address as well.
+        // The address of the first user has room for another user.
         shares.take(of([4; 32], "10.0.0.1"), 12_500).expect("the first of another user");
     }
 }

@@ -1,4 +1,4 @@
-//! Cursors that wait for their next `getMore`.
+//! Cursors between two `getMore` commands.
 
 use crate::authorization::cursors::Owner;
 use crate::closed_cursors::{ClosedCursors, Room, not_found};
@@ -25,34 +25,34 @@ pub const CURSOR_TIMEOUT: Duration = Duration::from_mins(10);
 /// Most cursors that wait at once; each keeps a snapshot.
 pub(crate) const CURSORS_MAX: usize = 100_000;
 
-/// Most that a batch may have.
+/// Limits of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchLimits {
     /// Documents.
     pub documents: u64,
-    /// Bytes of all of them.
+    /// Total bytes of the documents.
     pub bytes: usize,
 }
 
-/// Where a cursor's documents come from; one is lent until the next call.
+/// Source of a cursor's documents. Each document is lent until the next call.
 pub trait CursorSource: Send {
     /// The next document, or `None` at the end.
     fn next(&mut self) -> Result<Option<DocumentRef<'_>>>;
 
-    /// Documents that are at hand as a whole batch, `limits` at most, and how many they are: told with this. `None` where there
-    /// is no such batch; then documents are asked for one by one.
+    /// The next documents as a whole batch within `limits`, and their number. `None` if no batch is ready; the caller
+    /// then asks for single documents.
     /// # Errors
     /// As [`Self::next`].
     fn next_batch(&mut self, _limits: BatchLimits) -> Result<Option<(ArrayRef<'_>, u64)>> {
         Ok(None)
     }
 
-    /// Whether it is known, without looking for one, that there is no other document.
+    /// Whether the source knows, without a search, that no document is left.
     fn is_over(&self) -> bool {
         false
     }
 
-    /// Keys and documents examined so far, where the source counts them; pipelines count for their operation.
+    /// Keys and documents examined so far, if the source counts them. Pipelines count in their operation instead.
     fn examined(&self) -> Option<Examined> {
         None
     }
@@ -62,50 +62,50 @@ pub trait CursorSource: Send {
         None
     }
 
-    /// Asked before each batch but the first.
+    /// Called before each batch except the first.
     /// # Errors
-    /// `QueryPlanKilled` where what it reads is no more.
+    /// `QueryPlanKilled` if its collection no longer exists.
     fn resume(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// The state that it reads, where engines keep that for it.
+    /// The snapshot that it reads, if storage engines retain one for it.
     fn snapshot(&self) -> Option<Lsn> {
         None
     }
 
-    /// The collection, name and indexes that must still exist for documents that were read to be shown after a pause.
+    /// The collection, name and indexes that must still exist before documents read earlier are returned after a pause.
     fn standing(&self) -> Option<Standing> {
         None
     }
 
-    /// Whether its documents may be read before they are asked for, where nothing else about it says no.
+    /// Whether its documents may be read ahead of the client, unless another check forbids it.
     fn may_be_read_ahead(&self) -> bool {
         true
     }
 
-    /// Whether its end is only that of what there is now.
+    /// Whether more documents may come after its end, as for tailable cursors.
     fn stays_open(&self) -> bool {
         false
     }
 
-    /// Where a client goes on behind the document that came last, for a source that can be resumed.
+    /// The token after which a client resumes, behind the last document, if the source can be resumed.
     fn resume_token(&self) -> Option<DocumentBuf> {
         None
     }
 
-    /// The same behind the document before that one, where documents do not tell it.
+    /// The resume token behind the document before the last, if documents do not carry it themselves.
     fn resume_token_before(&self) -> Option<DocumentBuf> {
         None
     }
 
-    /// What tells of more, where a `getMore` that finds nothing is to wait for it.
+    /// Rings when there may be more documents, if a `getMore` that finds none should wait.
     fn bell(&self) -> Option<&Arc<Bell>> {
         None
     }
 }
 
-/// A source without documents: a collection that does not exist.
+/// A source without documents, for a collection that does not exist.
 pub struct NoDocuments;
 
 impl CursorSource for NoDocuments {
@@ -122,13 +122,13 @@ impl CursorSource for NoDocuments {
     }
 }
 
-/// A cursor and what `getMore` must know of it.
+/// A cursor with everything that `getMore` needs.
 pub struct OpenCursor {
-    /// What it reads.
+    /// The namespace that it reads.
     pub namespace: Namespace,
-    /// Where its documents come from.
+    /// The source of its documents.
     pub source: Box<dyn CursorSource>,
-    /// A document that did not fit into the batch before.
+    /// A document that did not fit into the last batch.
     pub pending: Option<DocumentBuf>,
     /// The session that opened it.
     pub session: Option<SessionId>,
@@ -138,17 +138,17 @@ pub struct OpenCursor {
     pub peer: Peer,
     /// Whether the next batch may take long to fill.
     pub is_long: bool,
-    /// Whether the idle timeout spares it.
+    /// Whether it is exempt from the idle timeout.
     pub has_no_timeout: bool,
-    /// What is left of the time that the command that opened it may take. The time between batches does not count.
+    /// Time left of the opening command's `maxTimeMS`. Time between batches does not count.
     pub time_left: Option<Duration>,
-    /// How long the last `nextBatch` was.
+    /// Length of the last `nextBatch`, in bytes.
     pub batch_bytes: usize,
     /// Documents and batches that it has returned.
     pub progress: CursorProgress,
-    /// When it was used last.
+    /// When it was last used.
     pub last_use: Instant,
-    /// What its source counts its work at, for the command that reads it.
+    /// The operation in which its source counts its work, for the command that reads it.
     pub(crate) context: Context,
     /// How it was opened.
     pub origin: Arc<CursorOrigin>,
@@ -162,13 +162,13 @@ struct Slot {
 
 enum State {
     Waiting(Box<OpenCursor>),
-    /// A `getMore` has it; true when it was killed meanwhile.
+    /// A `getMore` works with it. `is_killed` is set if the cursor was killed meanwhile.
     Working {
         is_killed: bool,
         namespace: Namespace,
-        /// What the `getMore` counts its work at.
+        /// The context of the cursor, for interrupting the `getMore`.
         context: Context,
-        /// The cursor's facts meanwhile, for `currentOp`.
+        /// The cursor's facts, shown by `currentOp` meanwhile.
         origin: Arc<CursorOrigin>,
         progress: CursorProgress,
         last_use: Instant,
@@ -176,7 +176,7 @@ enum State {
 }
 
 impl State {
-    /// The state of a cursor that waited and that is now taken out.
+    /// The state of a cursor that is being taken out.
     fn working(cursor: &OpenCursor) -> Self {
         Self::Working {
             is_killed: false,
@@ -193,17 +193,17 @@ impl State {
 #[derive(Default)]
 pub struct CursorStore {
     slots: Mutex<FxHashMap<i64, Slot>>,
-    /// Taken under `slots`.
+    /// Locked while `slots` is locked.
     shares: CursorShares,
     timed_out: AtomicU64,
     closed_for_room: AtomicU64,
-    /// The last ones of those, to tell their clients why. Taken under `slots`.
+    /// The cursors closed last for room or memory, to tell their clients why. Locked while `slots` is locked.
     closed: Mutex<ClosedCursors>,
     ended_for_memory: AtomicU64,
     read_ahead: AtomicU64,
 }
 
-/// A cursor that waits, and what it holds in memory.
+/// A waiting cursor and the memory that it holds.
 pub(crate) struct Held {
     pub id: i64,
     pub bytes: u64,
@@ -220,12 +220,12 @@ pub(crate) struct IdleCursor {
     pub plan_summary: Option<String>,
 }
 
-/// What became of a cursor that was to be killed.
+/// Outcome of killing a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Killed {
-    /// It is gone.
+    /// It is closed.
     Closed,
-    /// There was none.
+    /// There was no such cursor.
     NotFound,
 }
 
@@ -248,9 +248,9 @@ fn other_transaction(id: i64, opened_by: Option<i64>, asks: Option<i64>) -> Fail
 }
 
 impl CursorStore {
-    /// Keeps a cursor under a new id made from `random`.
+    /// Keeps a cursor under a new id from `random`.
     /// # Errors
-    /// Where too many are open, all together or of its client.
+    /// If too many cursors are open, in total or for its client.
     pub(crate) fn insert(&self, cursor: OpenCursor, owner: Option<Owner>, random: &dyn Fn() -> u64) -> Result<i64> {
         let mut slots = self.slots.lock();
         if slots.len() >= CURSORS_MAX {
@@ -270,10 +270,10 @@ impl CursorStore {
         }
     }
 
-    /// Takes a cursor out to work with it; [`Self::put_back`] or [`Self::finish`] must follow.
+    /// Takes a cursor out for work; [`Self::put_back`] or [`Self::finish`] must follow.
     /// # Errors
-    /// `CursorNotFound`; `Unauthorized` where it reads another namespace; 50736 to 50741 where another session or
-    /// transaction opened it; `CursorInUse`.
+    /// `CursorNotFound`; `Unauthorized` if it reads another namespace; 50736 to 50741 if another session or transaction
+    /// opened it; `CursorInUse`.
     pub fn take(
         &self,
         id: i64,
@@ -308,8 +308,8 @@ impl CursorStore {
         }
     }
 
-    /// Takes a cursor out whose documents may be read ahead of its client; [`Self::put_back`] must follow. `None` where a
-    /// `getMore` has it or it is gone, and for one of a transaction, which reads what its transaction changes.
+    /// Takes a cursor out to read ahead of its client; [`Self::put_back`] must follow. `None` if the cursor is gone or
+    /// in use, if it may not be read ahead, or if it belongs to a transaction, whose own changes it reads.
     pub(crate) fn take_to_spool(&self, id: i64) -> Option<Box<OpenCursor>> {
         let mut slots = self.slots.lock();
         let slot = slots.get_mut(&id)?;
@@ -327,12 +327,13 @@ impl CursorStore {
         }
     }
 
-    /// Whether there is a cursor and it is not one's own. One that was opened when no privileges were asked for is nobody's.
+    /// Whether the cursor exists and is not the caller's own. A cursor opened while privileges were not checked has no
+    /// owner.
     pub(crate) fn is_anothers(&self, id: i64, is_own: impl FnOnce(&Owner) -> bool) -> bool {
         self.slots.lock().get(&id).is_some_and(|slot| !slot.owner.as_ref().is_some_and(is_own))
     }
 
-    /// Who opened a cursor, where that is known, and what it reads; `None` where there is no such cursor.
+    /// The owner of a cursor, if it has one, and its namespace; `None` if there is no such cursor.
     pub(crate) fn owner_and_namespace(&self, id: i64) -> Option<(Option<Owner>, Namespace)> {
         let slots = self.slots.lock();
         let slot = slots.get(&id)?;
@@ -343,7 +344,7 @@ impl CursorStore {
         Some((slot.owner.clone(), namespace.clone()))
     }
 
-    /// Whose the cursors are that belong to somebody.
+    /// The cursors that have an owner, with their owners.
     pub(crate) fn owners(&self) -> Vec<(i64, Owner)> {
         let slots = self.slots.lock();
         slots.iter().filter_map(|(id, slot)| Some((*id, slot.owner.clone()?))).collect()
@@ -355,7 +356,7 @@ impl CursorStore {
         matches!(slots.get(&id).map(|slot| &slot.state), Some(State::Waiting(cursor)) if cursor.is_long)
     }
 
-    /// Lets a cursor wait again, unless it was killed meanwhile; whether it still is there.
+    /// Puts a cursor back to wait. Returns false if it was killed meanwhile.
     pub fn put_back(&self, id: i64, mut cursor: Box<OpenCursor>, now: Instant) -> bool {
         let mut slots = self.slots.lock();
         if let Some(slot) = slots.get_mut(&id)
@@ -370,7 +371,7 @@ impl CursorStore {
         false
     }
 
-    /// Forgets a cursor that came to its end.
+    /// Removes a cursor that has ended.
     pub fn finish(&self, id: i64) {
         self.slots.lock().remove(&id);
     }
@@ -399,7 +400,7 @@ impl CursorStore {
         idle
     }
 
-    /// The facts of a cursor that a `getMore` has.
+    /// The facts of a cursor that a `getMore` works with.
     pub(crate) fn in_use(&self, id: i64) -> Option<CursorTold> {
         match &self.slots.lock().get(&id)?.state {
             State::Working { origin, progress, last_use, .. } => {
@@ -409,7 +410,7 @@ impl CursorStore {
         }
     }
 
-    /// Closes a cursor of that namespace, or of any. A `getMore` that has it ends soon.
+    /// Closes a cursor of that namespace, or of any. A `getMore` that works with it ends soon.
     pub fn kill(&self, id: i64, namespace: Option<&Namespace>) -> Killed {
         let mut slots = self.slots.lock();
         match slots.get_mut(&id).map(|slot| &mut slot.state) {
@@ -422,7 +423,7 @@ impl CursorStore {
             }
             Some(State::Waiting(cursor)) if namespace.is_none_or(|namespace| cursor.namespace == *namespace) => {
                 let closed = slots.remove(&id);
-                // Dropping a snapshot takes a lock of the store: not under ours.
+                // Dropping a snapshot takes a lock of the store, so it must not happen under the lock of `slots`.
                 drop(slots);
                 drop(closed);
                 Killed::Closed
@@ -431,7 +432,7 @@ impl CursorStore {
         }
     }
 
-    /// Closes what has waited too long, and all cursors of a session where one is given; how many.
+    /// Closes cursors that exceeded the idle timeout, and returns their number.
     pub fn purge(&self, now: Instant, timeout: Duration) -> usize {
         let is_over = |cursor: &OpenCursor| !cursor.has_no_timeout && now.duration_since(cursor.last_use) > timeout;
         let closed = self.remove_where(is_over);
@@ -440,22 +441,22 @@ impl CursorStore {
         closed
     }
 
-    /// How many were closed since the start because nobody asked for them.
+    /// Number of cursors closed since the start because they exceeded the idle timeout.
     pub fn timed_out(&self) -> u64 {
         self.timed_out.load(Ordering::Relaxed)
     }
 
-    /// How many were closed since the start because what was kept for them took too much room.
+    /// Number of cursors closed since the start because the snapshots kept for them took too much room.
     pub fn closed_for_room(&self) -> u64 {
         self.closed_for_room.load(Ordering::Relaxed)
     }
 
-    /// Whether none is open.
+    /// Whether no cursor is open.
     pub(crate) fn is_empty(&self) -> bool {
         self.slots.lock().is_empty()
     }
 
-    /// Shows every cursor that waits for its next `getMore`.
+    /// Calls `show` for each cursor that waits for its next `getMore`.
     pub(crate) fn for_each_waiting(&self, mut show: impl FnMut(i64, &OpenCursor)) {
         for (id, slot) in &*self.slots.lock() {
             if let State::Waiting(cursor) = &slot.state {
@@ -464,7 +465,7 @@ impl CursorStore {
         }
     }
 
-    /// Closes those of them that still wait, for what they keep; how many.
+    /// Closes those cursors in `ids` that still wait, to free the room they take. Returns their number.
     pub(crate) fn close_for_room(&self, ids: impl Iterator<Item = i64>) -> usize {
         let mut slots = self.slots.lock();
         let mut remembered = self.closed.lock();
@@ -480,7 +481,7 @@ impl CursorStore {
         closed.len()
     }
 
-    /// Ends a cursor that still waits, for what it holds; whether it did.
+    /// Ends a cursor that still waits, to free its memory. Returns whether it did.
     pub(crate) fn end_for_memory(&self, id: i64) -> bool {
         let mut slots = self.slots.lock();
         if !matches!(slots.get(&id).map(|slot| &slot.state), Some(State::Waiting(_))) {
@@ -488,7 +489,7 @@ impl CursorStore {
         }
         let ended = slots.remove(&id);
         if let Some(Slot { state: State::Waiting(cursor), .. }) = &ended {
-            // The command that opened it may not have ended yet, and keeps its operation.
+            // The command that opened the cursor may not have ended, and keeps its operation.
             cursor.context.operation().end_rest();
         }
         self.closed.lock().note(id, Room::Memory);
@@ -498,22 +499,22 @@ impl CursorStore {
         true
     }
 
-    /// How many were read ahead since the start.
+    /// Number of times a cursor was taken to be read ahead since the start.
     pub fn read_ahead(&self) -> u64 {
         self.read_ahead.load(Ordering::Relaxed)
     }
 
-    /// How many were ended since the start because of what they held in memory.
+    /// Number of cursors ended since the start because of their memory.
     pub fn ended_for_memory(&self) -> u64 {
         self.ended_for_memory.load(Ordering::Relaxed)
     }
 
-    /// Closes the cursors of the chosen sessions; how many.
+    /// Closes the waiting cursors of the chosen sessions, and returns their number.
     pub fn end_sessions(&self, is_chosen: impl Fn(SessionId) -> bool) -> usize {
         self.remove_where(|cursor| cursor.session.is_some_and(&is_chosen))
     }
 
-    /// Closes the cursors that a transaction opened; how many.
+    /// Closes the waiting cursors that a transaction opened, and returns their number.
     pub(crate) fn end_transaction(&self, session: SessionId, number: i64) -> usize {
         self.remove_where(|cursor| cursor.transaction == Some(number) && cursor.session == Some(session))
     }
@@ -529,7 +530,7 @@ impl CursorStore {
         removed.len()
     }
 
-    /// Open cursors: all, and those without a timeout.
+    /// Open cursors: all, and the waiting ones without a timeout.
     pub fn open_counts(&self) -> (usize, usize) {
         let slots = self.slots.lock();
         let without_timeout = slots

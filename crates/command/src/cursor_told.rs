@@ -4,30 +4,30 @@ use bunko_bson::DocumentBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a cursor was opened, for `currentOp` and the profiler.
+/// How a cursor was opened.
 pub struct CursorOrigin {
-    /// The command, without secrets.
+    /// The command that opened it, without secrets.
     pub command: DocumentBuf,
-    /// When, in milliseconds since 1970.
+    /// When it was opened, in milliseconds since 1970.
     pub created_ms: i64,
-    /// Whether the idle timeout spares it.
+    /// Whether it is exempt from the idle timeout.
     pub has_no_timeout: bool,
     /// Whether it stays open at the end of the documents.
     pub is_tailable: bool,
-    /// Whether a `getMore` waits there.
+    /// Whether a `getMore` waits for more documents there.
     pub awaits_data: bool,
 }
 
-/// How far a cursor is.
+/// How much a cursor has returned.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CursorProgress {
-    /// Documents that it has returned.
+    /// Documents returned.
     pub documents: u64,
-    /// In how many batches.
+    /// Batches returned.
     pub batches: u64,
 }
 
-/// The facts of a cursor, whether it waits or a `getMore` has it.
+/// The facts of a cursor, whether it waits or a `getMore` works with it.
 #[derive(Clone)]
 pub(crate) struct CursorTold {
     pub origin: Arc<CursorOrigin>,

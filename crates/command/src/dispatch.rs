@@ -1,4 +1,4 @@
-//! From a request to a reply: finding the command, checking its fields, running it, writing what came of it.
+//! From a request to a reply: finds the command, checks its fields, runs it, and writes its reply.
 
 use crate::access_control::{self, Shown};
 use crate::audit;
@@ -27,23 +27,22 @@ use std::time::Duration;
 pub struct Command {
     /// The name that `listCommands` shows.
     pub name: &'static str,
-    /// Other spellings that old clients use.
+    /// Other spellings, used by old clients.
     pub aliases: &'static [&'static str],
-    /// Fields of its own with their kinds, besides the first and the generic ones; arrays that may come as a document
-    /// sequence too.
-    /// `*` alone lets any field through.
+    /// The command's own fields with their kinds, besides the first and the generic ones. Array fields may also come as
+    /// a document sequence. `*` alone allows any field.
     pub fields: &'static [Field],
-    /// Where it may run.
+    /// The databases that it may run against.
     pub databases: Databases,
-    /// Whether a transaction may have it.
+    /// How transactions may use it.
     pub transaction: TransactionUse,
-    /// What it needs to be allowed, where the server asks for that.
+    /// The privileges that it needs, if the server checks privileges.
     pub privileges: Privileges,
-    /// Runs it; fields of the reply but `ok` are written by it.
+    /// Runs the command and writes the reply's fields except `ok`.
     pub run: fn(&mut Invocation<'_>, &mut Writer<'_>) -> Result<(), Halt>,
 }
 
-/// `fields` of a command that takes names of its own making, such as a parameter's or a section's.
+/// `fields` of a command whose field names are not fixed, such as names of parameters or sections.
 pub(crate) const ANY_FIELDS: &[Field] = &[field("*", Kind::Own)];
 
 /// Databases against which a command may run.
@@ -51,52 +50,52 @@ pub(crate) const ANY_FIELDS: &[Field] = &[field("*", Kind::Own)];
 pub enum Databases {
     /// Any.
     Any,
-    /// `admin` alone.
+    /// Only `admin`.
     Admin,
-    /// The same, on a server that takes test commands; on others there is no such command.
+    /// Only `admin`, and only on a server with test commands enabled; elsewhere the command does not exist.
     AdminOfTests,
-    /// Any, on such a server.
+    /// Any, on a server with test commands enabled.
     AnyOfTests,
 }
 
 impl Databases {
-    /// Whether only a server that takes test commands has the command.
+    /// Whether the command exists only with test commands enabled.
     pub(crate) fn is_of_tests(self) -> bool {
         matches!(self, Self::AdminOfTests | Self::AnyOfTests)
     }
 
-    /// Whether it runs against `admin` alone.
+    /// Whether it runs only against `admin`.
     pub(crate) fn is_admin_only(self) -> bool {
         matches!(self, Self::Admin | Self::AdminOfTests)
     }
 }
 
-/// What a command may be to a transaction.
+/// How a command may be used in a transaction.
 /// Source: MongoDB manual 8.2, "Transactions and Operations".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionUse {
-    /// No part of one.
+    /// Not allowed in a transaction.
     Refused,
-    /// Any command of one.
+    /// Allowed as any statement.
     Anywhere,
-    /// Any but the first.
+    /// Allowed as any statement but the first.
     NotFirst,
-    /// It ends one.
+    /// Commits the transaction.
     Commits,
-    /// It ends one too.
+    /// Aborts the transaction.
     Aborts,
 }
 
-/// Why a command did not come to its end.
+/// Why a command did not finish.
 #[derive(Debug)]
 pub enum Halt {
     /// It failed.
     Failed(Failure),
-    /// It would take too long where it runs; nothing has been done yet.
+    /// It would take too long on its thread; nothing has been done yet.
     TooLong,
-    /// It has nothing to say yet: run it again once that is over, and nothing else of its connection before.
+    /// It has no reply yet. Run it again after the wait, and no other command of the connection before that.
     Awaits(Box<Await>),
-    /// The connection is to be closed without a reply, as a failpoint asked.
+    /// The connection must be closed without a reply, because a failpoint asks for it.
     ClosesConnection,
 }
 
@@ -106,33 +105,33 @@ impl From<Failure> for Halt {
     }
 }
 
-/// Where a command runs.
+/// The kind of thread that a command runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunOn {
-    /// On a thread that serves other connections: whatever is long must refuse itself with [`Halt::TooLong`].
+    /// A thread that serves other connections: long work must halt with [`Halt::TooLong`].
     SharedThread,
-    /// On one that is kept for what may turn out to be short while many wait for threads of their own. Whatever is long
-    /// refuses itself there too, but what others do meanwhile does not count.
+    /// A thread kept for commands that may turn out short while many others wait for threads of their own. Long work
+    /// halts here too, but waiting for other operations does not count as long.
     SpareThread,
     /// On a thread of its own.
     OwnThread,
 }
 
-/// A command as it came in, whatever frame it came in.
+/// A command as it was received, in any message format.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// The database named by `$db` or by the namespace of an OP_QUERY.
     pub database: &'a str,
     /// The command document.
     pub body: DocumentRef<'a>,
-    /// The OP_MSG with its document sequences, where it is one.
+    /// The OP_MSG with its document sequences, if the command came as one.
     pub message: Option<&'a Message<'a>>,
-    /// The first field of `body`, which many ask for and is read once.
+    /// The first field of `body`, read once because many callers need it.
     first: Option<Element<'a>>,
 }
 
 impl<'a> Request<'a> {
-    /// A command with what it came in.
+    /// A request from a command document and its message.
     pub fn new(database: &'a str, body: DocumentRef<'a>, message: Option<&'a Message<'a>>) -> Self {
         Self { database, body, message, first: body.first() }
     }
@@ -147,8 +146,8 @@ impl<'a> Request<'a> {
         self.first.map_or(ValueRef::Null, |first| first.value)
     }
 
-    /// The namespaces that a `bulkWrite` names, whether they came in the body or as a sequence. Malformed entries are left out:
-    /// they are refused where they are read.
+    /// The namespaces that a `bulkWrite` names, from the body or a document sequence. Malformed entries are skipped
+    /// here; they are refused when they are parsed.
     pub(crate) fn bulk_namespaces(&self) -> impl Iterator<Item = &'a str> {
         let in_body = self.body.get("nsInfo").and_then(ValueRef::as_array);
         let in_body = in_body.into_iter().flat_map(ArrayRef::iter).filter_map(ValueRef::as_document);
@@ -162,25 +161,25 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What is to be done with the reply that [`Service::run`] wrote.
+/// How to send the reply that [`Service::run`] wrote.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Answer {
-    /// What to wait for before sending it.
+    /// The acknowledgement to wait for before the reply is sent.
     pub acknowledgement: Acknowledgement,
-    /// How long to hold it back (a login that is refused).
+    /// How long to hold the reply back (after a refused login).
     pub delay: Option<Duration>,
-    /// What follows at once, without being asked for, if the client allows it: the same request is run again for it.
+    /// The reply that follows unasked, if the client allows that: its request is run again.
     pub follow_up: Option<FollowUp>,
-    /// Whether it is held back until [`ClientConnection::take_hold`] is over.
+    /// Whether the reply is held until the wait in [`ClientConnection::take_hold`] is over.
     pub is_held: bool,
 }
 
-/// What follows a reply.
+/// The reply that follows a reply unasked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FollowUp {
     /// The next batch of a cursor.
     Batch(i64),
-    /// The next heartbeat of a monitor, which waits first.
+    /// The next heartbeat of a monitor, which waits before it is sent.
     Heartbeat,
 }
 
@@ -188,8 +187,8 @@ impl Service {
     /// Runs one command and appends its reply document to `out`.
     ///
     /// # Errors
-    /// [`Halt::TooLong`], never with [`RunOn::OwnThread`]: run it again with that. [`Halt::Awaits`]: run
-    /// it again later. Failures are replies.
+    /// [`Halt::TooLong`], never with [`RunOn::OwnThread`]: run it again with that. [`Halt::Awaits`]: run it again after
+    /// the wait. [`Halt::ClosesConnection`]: close the connection. Failures are replies.
     pub fn run(
         &self,
         connection: &mut ClientConnection,
@@ -229,9 +228,10 @@ impl Service {
         out: &mut Vec<u8>,
         answer: &mut Answer,
     ) -> Result<(), Halt> {
-        // Whatever becomes of the command, it waits no longer.
+        // The command no longer waits, whatever its outcome.
         let parked = connection.unpark();
-        // Given up when the command has tried again, so that the next one is called unless it waits for this one now.
+        // The turn is given up after this attempt, and the next command in the queue runs then, unless it now waits for
+        // this one.
         let turn = connection.turn.take();
         let heartbeat = std::mem::take(&mut connection.heartbeat);
         let name = request.name();
@@ -261,7 +261,7 @@ impl Service {
             None => (connection.begin_operation(&self.operations, &beginning), None),
         };
         if connection.user.as_ref().is_some_and(|user| self.access.is_enforced() && !user.is_current(self)) {
-            // What was revoked since it was admitted did not find the operation yet.
+            // A revocation after the command was admitted did not find the operation, which had not begun.
             admit(self, connection, command, &request)?;
         }
         if let Some(set) = &self.replica_set {
@@ -272,7 +272,7 @@ impl Service {
             let told = match options.read_concern.state {
                 Some(StateAsked::At(time)) => {
                     if time > self.catalog.store().newest_time_max() {
-                        // What is written until that time has passed is later than it.
+                        // Writes that come before that time has passed get a later timestamp.
                         self.catalog.read_past(StateAsked::Present)?;
                     }
                     Some(("atClusterTime", time))
@@ -285,7 +285,7 @@ impl Service {
         let mut invocation = Invocation::new(self, connection, request, command, options, run_on, &operation);
         invocation.parked = parked;
         invocation.heartbeat = heartbeat;
-        // One that goes on after a wait has met them.
+        // A command that resumes after a wait has already passed the failpoints.
         let goes_on = invocation.parked.is_some() || heartbeat == Heartbeat::Waited;
         if self.fail_points.is_any_on() && !goes_on {
             self.fail_points.meet_command(&mut invocation)?;
@@ -318,15 +318,15 @@ impl Service {
             outcome = (command.run)(&mut invocation, &mut reply);
         }
         invocation.gather_work();
-        // Also where the failure ended as a write error, or where nobody heard of it.
-        // The reply leaves with the connection, and is no longer the operation's.
+        // This also holds if the failure was reported as a write error, or was not reported at all. The reply's memory
+        // goes with the connection, and no longer counts for the operation.
         let given_away = reply.capacity_bytes().saturating_sub(room_before);
         let outcome = if invocation.leave(given_away) { Err(Halt::TooLong) } else { outcome };
         if let Some(id) = invocation.cursor_left.take() {
             self.let_cursor_wait(id, &invocation);
         }
         let (outcome, held, next_turn) = match invocation.wait_after_conflict(turn.as_ref().map(Turn::until)) {
-            // It holds nothing by then that others wait for.
+            // By then the command holds nothing that other operations wait for.
             Some(Conflict::Again(wait, next_turn)) => (Err(Halt::Awaits(Box::new(wait))), None, Some(next_turn)),
             Some(Conflict::Over(wait)) => (outcome, Some(wait), None),
             None => (outcome, None, None),
@@ -347,7 +347,7 @@ impl Service {
         let has_integer_ok = invocation.has_integer_ok;
         answer.delay = invocation.delay;
         answer.follow_up = invocation.follow_up.filter(|_| outcome.is_ok());
-        // A write that came before a failure is acknowledged with the failure, so it must hold too.
+        // Writes before a failure are acknowledged together with the failure, so they must be durable too.
         answer.acknowledgement = Acknowledgement::of(invocation.options.write_concern, written);
         if let Err(Halt::Awaits(_)) = &outcome {
             let parked = invocation.parked.take();
@@ -362,7 +362,7 @@ impl Service {
         let failure = match &outcome {
             Ok(()) => None,
             Err(Halt::Failed(failure)) => Some(failure),
-            // It runs again, and is counted then.
+            // The command runs again, and is counted then.
             Err(Halt::TooLong | Halt::Awaits(_) | Halt::ClosesConnection) => return outcome,
         };
         answer.is_held = held.is_some();
@@ -403,11 +403,11 @@ impl Service {
     }
 }
 
-/// How often a read begins anew because its collection was dropped.
+/// Most times that a read starts again because its collection was dropped.
 const OVERTAKEN_MAX: usize = 100;
 
-/// Whether a command has read a collection that was dropped meanwhile, and had no other effect: another collection may
-/// have the name by now. A drop under a later batch (`getMore`) is reported to the client.
+/// Whether a command read a collection that was dropped meanwhile, and had no other effect. Another collection may have
+/// the name by now. A drop during a later batch (`getMore`) is reported to the client instead.
 fn is_overtaken(invocation: &Invocation<'_>, outcome: &Result<(), Halt>) -> bool {
     matches!(outcome, Err(Halt::Failed(failure)) if failure.code() == ErrorCode::QUERY_PLAN_KILLED)
         && matches!(invocation.command.name, "aggregate" | "count" | "distinct" | "find")
@@ -415,7 +415,7 @@ fn is_overtaken(invocation: &Invocation<'_>, outcome: &Result<(), Halt>) -> bool
         && !invocation.is_of_transaction()
 }
 
-/// Refuses a reply that is no document any more.
+/// Refuses a reply that exceeds the size limit of a document.
 /// # Errors
 /// `BSONObjectTooLarge`.
 pub(crate) fn check_reply_bytes(bytes: usize) -> Result<(), Failure> {
@@ -427,7 +427,7 @@ pub(crate) fn check_reply_bytes(bytes: usize) -> Result<(), Failure> {
     Err(Failure::new(ErrorCode::BSON_OBJECT_TOO_LARGE, message))
 }
 
-/// Whether what a command has written may be users or roles. What a pipeline brings forth may go into any database.
+/// Whether a command may have written users or roles. The output of a pipeline may go into any database.
 fn may_change_users(command: &Command, request: &Request<'_>) -> bool {
     let is_theirs = |database| [access_control::DATABASE, access_control::EXTERNAL_DATABASE].contains(&database);
     is_theirs(request.database) || matches!(command.name, "aggregate" | "mapReduce")
@@ -440,7 +440,7 @@ fn no_such_command(name: &str) -> Failure {
     Failure::new(ErrorCode::COMMAND_NOT_FOUND, format!("no such command: '{name}'"))
 }
 
-/// Checks where a command runs, whether its client may run it, and which fields it carries.
+/// Checks the command's database, the client's privileges and the command's fields.
 fn admit(
     service: &Service,
     connection: &mut ClientConnection,
@@ -451,7 +451,7 @@ fn admit(
         check_database(request.database)?;
     }
     if command.databases.is_admin_only() && request.database != "admin" {
-        // That it may not be there at all comes first.
+        // If the command is not allowed in a transaction, that error comes first.
         if command.transaction == TransactionUse::Refused && is_inside(request.body) {
             GenericOptions::parse(service.deployment(), command, request)?;
         }
@@ -467,7 +467,7 @@ fn admit(
     GenericOptions::parse(service.deployment(), command, request)
 }
 
-/// Appends the document that reports a failure.
+/// Appends an error reply.
 pub fn write_failure(out: &mut Vec<u8>, failure: &Failure) {
     let mut reply = Writer::new(out);
     write_failure_fields(&mut reply, failure);
@@ -485,7 +485,7 @@ fn write_labels(reply: &mut Writer<'_>, labels: &[impl AsRef<str>]) {
     reply.end();
 }
 
-/// Ends a reply with the error that a failpoint adds.
+/// Appends the write concern error that a failpoint adds.
 fn write_injected(reply: &mut Writer<'_>, injected: InjectedError, body: DocumentRef<'_>) {
     let InjectedError { error, labels } = injected;
     let labels = labels.unwrap_or_else(|| error_labels::of_write_concern_error(error.as_ref().get("code"), body));

@@ -1,4 +1,4 @@
-//! Lists made at once and sent by cursor: collections, indexes.
+//! Lists that are complete at once and returned by a cursor: collections, indexes.
 
 use crate::cursor_reply::{FirstBatch, write_first_batch};
 use crate::cursor_store::CursorSource;
@@ -24,9 +24,9 @@ impl CursorSource for DocumentList {
     }
 }
 
-/// Writes the first batch of a finished list, as large as `cursor.batchSize` says, else whole.
+/// Writes the first batch of a complete list: `cursor.batchSize` documents, or all.
 /// # Errors
-/// For a malformed `cursor` option.
+/// A malformed `cursor` option.
 pub(crate) fn write_document_list(
     invocation: &mut Invocation<'_>,
     reply: &mut Writer<'_>,

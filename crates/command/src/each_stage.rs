@@ -1,6 +1,6 @@
-//! Stages before the pipeline is read. MongoDB looks up the names of all stages, those of pipelines inside too, before it
-//! reads the first. Where a pipeline cannot run, it reads all stages before it looks whether the first needs a collection,
-//! and before it looks where they stand.
+//! Checks of stages before the pipeline is parsed. MongoDB looks up the names of all stages, inner pipelines included,
+//! before it parses the first. For a pipeline that cannot run, it parses all stages before it checks whether the first
+//! needs a collection, and before it checks their places.
 
 use crate::change_stream;
 use crate::fields::Fields;
@@ -13,10 +13,10 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 
-/// Looks at each stage by itself, as if nothing stood around it.
+/// Checks each stage alone, as if it were the only one.
 /// # Errors
-/// `TypeMismatch` for a stage that is no document, 40323 for one without exactly one field, 40324 for an unknown one;
-/// those of the specifications.
+/// `TypeMismatch` for a stage that is not a document, 40323 for a stage without exactly one field, 40324 for an unknown
+/// stage; errors of the specifications.
 pub(crate) fn check(
     invocation: &Invocation<'_>,
     fields: &Fields<'_>,
@@ -39,11 +39,12 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Looks up the names of all stages, in order.
+/// Checks the names of all stages, in order.
 /// # Errors
-/// `TypeMismatch` where a stage is no document, 40323 for one without exactly one field, 40324 for an unknown one.
+/// `TypeMismatch` for a stage that is not a document, 40323 for a stage without exactly one field, 40324 for an unknown
+/// stage.
 pub(crate) fn check_names(stages: ArrayRef<'_>) -> Result<(), Failure> {
-    // MongoDB looks whether all stages are documents before it looks at the first.
+    // MongoDB checks that all stages are documents before it looks at the first.
     stages.iter().find(|stage| stage.as_document().is_none()).map(stage_field).transpose()?;
     for stage in stages.iter() {
         let field = stage_field(stage)?;
@@ -58,7 +59,7 @@ pub(crate) fn check_names(stages: ArrayRef<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The pipelines inside a stage, unless the stage is malformed and has an error of its own.
+/// The pipelines inside a stage; none if the stage is malformed and thus has an error of its own.
 fn pipelines_inside(stage: Element<'_>) -> Vec<ArrayRef<'_>> {
     let Some(specification) = stage.value.as_document() else { return Vec::new() };
     match stage.name {
@@ -85,7 +86,7 @@ fn facets(specification: DocumentRef<'_>) -> Vec<ArrayRef<'_>> {
     facets.collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
-/// Whether only its place is wrong with a stage that never stands alone.
+/// Whether a stage is valid apart from its place, because it may never stand alone.
 fn is_refused_by_place(stage: ValueRef<'_>) -> bool {
     let is_empty = |field: Element<'_>| field.value.as_document().is_some_and(DocumentRef::is_empty);
     first(stage).is_some_and(|field| field.name == "$changeStreamSplitLargeEvent" && is_empty(field))

@@ -1,9 +1,9 @@
 //! Queryable encryption: collections whose fields clients encrypt before they send them.
 //!
-//! A field that nobody searches by is the clients' matter: the server keeps it and sees to it that nothing else is written
-//! there (`EncryptedFields` of the catalog). Fields that are searched by (`queries`) take tokens that the server reckons with
-//! and collections of its own; that is not built. A collection may be created with them, but their values are refused, with
-//! or without `encryptionInformation`: to keep such values as they come would let all searches find nothing.
+//! A field that cannot be searched is the clients' concern: the server stores its values, and refuses plaintext there
+//! (`EncryptedFields` of the catalog). A field that can be searched (`queries`) needs tokens that the server computes
+//! with, and extra collections; that is not built. A collection may be created with such fields, but their values are
+//! refused, with or without `encryptionInformation`: if they were stored as sent, all searches would find nothing.
 //! Source: MongoDB manual, "Encrypted Collections", "Queryable Encryption: encryptedFieldsMap".
 
 mod query;
@@ -37,17 +37,17 @@ const TYPES: &[&str] = &[
     "symbol",
     "timestamp",
 ];
-/// Types that have no more than one value each, so that encryption hides nothing.
+/// Types with at most one value each, so that encryption would hide nothing.
 const TYPES_OF_ONE_VALUE: &[&str] = &["minKey", "maxKey", "missing", "null", "undefined"];
 
-/// Commands that clients tell in `encryptionInformation` what is encrypted.
+/// Commands that may carry `encryptionInformation`.
 const TAKES_INFORMATION: &[&str] =
     &["aggregate", "count", "delete", "distinct", "find", "findAndModify", "insert", "update"];
 
-/// The option of `create`, where it is given, with the names of the collections beside the encrypted one.
+/// The option of `create`, if it is given, completed with the names of the extra collections.
 /// # Errors
-/// What is wrong with it; 6367301 for a capped collection; `BadValue` where not all writes are validated; 6346402 on a server
-/// that is no member of a set.
+/// Errors of the option; 6367301 for a capped collection; `BadValue` if validation does not refuse every invalid write;
+/// 6346402 on a server that is not a member of a set.
 pub(crate) fn of_collection(
     invocation: &Invocation<'_>,
     namespace: &Namespace,
@@ -85,20 +85,20 @@ fn check_deployment(deployment: Deployment) -> Result<()> {
     }
 }
 
-/// Whether a field is searched by.
+/// Whether any field can be searched.
 fn has_searched(option: DocumentRef<'_>) -> bool {
     let fields = option.get("fields").and_then(ValueRef::as_array).unwrap_or(ArrayRef::EMPTY);
     fields.iter().filter_map(ValueRef::as_document).any(|field| field.get("queries").is_some())
 }
 
-/// Whether a command may be told what is encrypted.
+/// Whether a command may carry `encryptionInformation`.
 pub(crate) fn takes_information(command: &str) -> bool {
     TAKES_INFORMATION.contains(&command)
 }
 
-/// Checks what a client says that it has encrypted. With no field that is searched by there is nothing else to do about it.
+/// Checks `encryptionInformation`. If no field can be searched, the server has nothing else to do.
 /// # Errors
-/// What is wrong with it; `CommandNotSupported` for fields that are searched by.
+/// Errors of the option; `CommandNotSupported` for fields that can be searched.
 pub(crate) fn check_information(deployment: Deployment, command: &str, information: DocumentRef<'_>) -> Result<()> {
     const PLACE: &str = "encryptionInformation";
     check_deployment(deployment)?;
@@ -123,7 +123,7 @@ pub(crate) fn check_information(deployment: Deployment, command: &str, informati
     Ok(())
 }
 
-/// Refuses an index over an encrypted field, which would be over ciphertext.
+/// Refuses an index on an encrypted field, whose keys would be ciphertext.
 /// # Errors
 /// 6346502.
 pub(crate) fn check_index(encrypted: &EncryptedFields, key: DocumentRef<'_>) -> Result<()> {
@@ -161,7 +161,7 @@ fn check(option: DocumentRef<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether a path is another one, or leads through it.
+/// Whether a path equals another one, or leads through it.
 fn is_within(path: &str, outer: &str) -> bool {
     path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
@@ -193,7 +193,7 @@ impl<'a> EncryptedField<'a> {
         Ok(Self { key, path, kind: field.string("bsonType")?, queries: body.get("queries") })
     }
 
-    /// Checks its key and its path beside those before it.
+    /// Checks its key and its path against the fields before it.
     fn check_among(&self, before: &[Self]) -> Result<()> {
         let path = self.path;
         if before.iter().any(|other| other.key == self.key) {
@@ -213,7 +213,7 @@ impl<'a> EncryptedField<'a> {
         Ok(())
     }
 
-    /// Checks its type, and by which queries it may be found.
+    /// Checks its type and its queries.
     fn check_kind(&self) -> Result<()> {
         if let Some(kind) = self.kind.filter(|kind| !TYPES.contains(kind) && !TYPES_OF_ONE_VALUE.contains(kind)) {
             return Err(Failure::bad_value(format!("Unknown type name: {kind}")));

@@ -1,6 +1,7 @@
-//! The labels by which drivers decide whether to send something again.
+//! The error labels by which drivers decide whether to retry.
 //!
-//! Source: MongoDB's specifications for drivers, "Retryable Writes", "Transactions" and "Change Streams": `errorLabels`.
+//! Source: MongoDB's specifications for drivers, "Retryable Writes", "Transactions" and "Change Streams":
+//! `errorLabels`.
 
 use crate::transactions::is_inside;
 use bunko_bson::{DocumentRef, ValueRef};
@@ -11,7 +12,7 @@ const RETRYABLE_WRITE: &str = "RetryableWriteError";
 const RESUMABLE: &str = "ResumableChangeStreamError";
 const NOT_RESUMABLE: &str = "NonResumableChangeStreamError";
 
-/// Where another server, or the same one a little later, may do what this one did not.
+/// Errors after which another server, or this one a little later, may succeed.
 /// Source: MongoDB's specification of retryable writes for drivers, "Determining Retryable Errors".
 const ELSEWHERE: [i32; 12] = [
     6,     // HostUnreachable
@@ -28,7 +29,7 @@ const ELSEWHERE: [i32; 12] = [
     13436, // NotPrimaryOrSecondary
 ];
 
-/// Where a whole transaction may do what this one did not.
+/// Errors after which the whole transaction may succeed when it is tried again.
 /// Source: MongoDB's specification of transactions for drivers, "TransientTransactionError".
 const AGAIN_AS_A_WHOLE: [i32; 6] = [
     24,  // LockTimeout
@@ -39,7 +40,7 @@ const AGAIN_AS_A_WHOLE: [i32; 6] = [
     267, // PreparedTransactionInProgress
 ];
 
-/// The same for a stream that is read on from where it was.
+/// Errors after which a change stream may be resumed, in addition to [`ELSEWHERE`].
 /// Source: MongoDB's specification of change streams for drivers, "Resumable Error".
 const ALSO_RESUMABLE: [i32; 5] = [
     63,    // StaleShardVersion
@@ -49,7 +50,7 @@ const ALSO_RESUMABLE: [i32; 5] = [
     13388, // StaleConfig
 ];
 
-/// Labels the failure of a command. From a server of this age on drivers go by the labels alone.
+/// Labels the failure of a command. From this wire version on, drivers decide by the labels alone.
 pub(crate) fn labelled(failure: Failure, body: DocumentRef<'_>) -> Failure {
     if matches!(failure.code(), ErrorCode::CHANGE_STREAM_FATAL_ERROR | ErrorCode::CHANGE_STREAM_HISTORY_LOST) {
         return failure.with_label(NOT_RESUMABLE);
@@ -65,7 +66,7 @@ pub(crate) fn labelled(failure: Failure, body: DocumentRef<'_>) -> Failure {
     if is_inside(body) && is_transient { failure.with_label(TRANSIENT_TRANSACTION) } else { failure }
 }
 
-/// The labels of a write that was done, and whose write concern failed with that code.
+/// The labels of a write that was done but whose write concern failed with that code.
 pub(crate) fn of_write_concern_error(code: Option<ValueRef<'_>>, body: DocumentRef<'_>) -> Vec<String> {
     let code = code.and_then(bunko_bson::number::as_i64_exact).and_then(|code| i32::try_from(code).ok());
     let is_retryable = code.is_some_and(|code| of_retryable_write(ErrorCode(code), body));
@@ -81,7 +82,8 @@ pub(crate) fn of_stream(failure: Failure) -> Failure {
     failure.with_label(RESUMABLE)
 }
 
-/// Whether it is the failure of what is sent again alone: a retryable write, or the end of a transaction.
+/// Whether a failure with that code lets a driver retry just this command: a retryable write, or the end of a
+/// transaction.
 fn of_retryable_write(code: ErrorCode, body: DocumentRef<'_>) -> bool {
     let command = body.first().map_or("", |first| first.name);
     let is_alone = !is_inside(body) || matches!(command, "commitTransaction" | "abortTransaction");

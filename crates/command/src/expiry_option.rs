@@ -1,5 +1,5 @@
-//! `expireAfterSeconds` of `create` and `collMod`: after how long documents of a clustered collection, or measurements of a
-//! time series, are deleted.
+//! `expireAfterSeconds` of `create` and `collMod`: the age at which documents of a clustered collection, or
+//! measurements of a time series, are deleted.
 
 use crate::capped_options::cut_off;
 use crate::invocation::Invocation;
@@ -9,22 +9,22 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(crate) const NAME: &str = "expireAfterSeconds";
 
-/// What the command asks for.
+/// The requested expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expiry {
-    /// Nothing.
+    /// No change.
     Unchanged,
-    /// Documents stay: `off`, which only `collMod` knows.
+    /// Documents do not expire: `off`, which only `collMod` accepts.
     Off,
-    /// They go after that many seconds.
+    /// Documents expire after that many seconds.
     After(i64),
 }
 
 impl Expiry {
-    /// Reads the option, in which doubles are cut off and decimals rounded.
+    /// Parses the option. Doubles are truncated, decimals are rounded.
     /// # Errors
-    /// `TypeMismatch`; `InvalidOptions` for other strings than `off`, below 0, and for what lies before 1970 counted from
-    /// now.
+    /// `TypeMismatch`; `InvalidOptions` for strings other than `off`, for negative values, and for spans that reach
+    /// back before 1970.
     pub(crate) fn parse(invocation: &Invocation<'_>) -> Result<Self> {
         let value = match invocation.request.body.get(NAME) {
             None => return Ok(Self::Unchanged),
@@ -60,7 +60,7 @@ impl Expiry {
         Ok(Self::After(seconds))
     }
 
-    /// A collection's options with it, in the place of what they had.
+    /// A collection's options with this expiry in place of the old.
     pub(crate) fn put_into(self, options: DocumentRef<'_>) -> DocumentBuf {
         if self == Self::Unchanged {
             return options.to_owned();
@@ -76,7 +76,7 @@ impl Expiry {
     }
 }
 
-/// After how many seconds the documents of a collection are deleted, if they are.
+/// The age in seconds at which documents of a collection are deleted, if they expire.
 pub(crate) fn seconds_of(collection: &Collection) -> Option<i64> {
     let options = collection.options();
     (*options).as_ref().get(NAME).and_then(number::as_i64_exact)

@@ -1,38 +1,38 @@
-//! Kinds of fields: which values a field takes, and MongoDB's refusal of the others.
+//! Kinds of fields: the values that a field allows, and MongoDB's errors for the others.
 //!
-//! A command's entry in the table gives the kind of each of its fields. The fields of a request are checked in the order in
-//! which they stand in it, before the command runs: name, type, bounds and choices of one field come before those of the next.
-//! So a mistyped option is refused with its type, also where another option makes it meaningless. Source: the answers of
-//! MongoDB 8.2, whose parsers are generated from such tables.
+//! A command's entry in the table gives the kind of each of its fields. The fields of a request are checked in their
+//! order in the request, before the command runs: name, type, bounds and choices of one field come before those of the
+//! next. A mistyped option is therefore refused for its type, even if another option makes it meaningless. Source: the
+//! replies of MongoDB 8.2, whose parsers are generated from such tables.
 
 use bunko_bson::{ArrayRef, BinarySubtype, EncodedElement, Type, ValueRef, number};
 use bunko_errors::{Failure, Result};
 
-/// A field of a command, or of a document inside of one.
+/// A field of a command, or of a document inside a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// The field's name.
     pub name: &'static str,
-    /// Which values it takes.
+    /// The values that it allows.
     pub kind: Kind,
 }
 
-/// Which values a field takes. Unless a kind says otherwise, null and undefined stand for a missing field.
+/// The values that a field allows. Unless a kind says otherwise, null and undefined stand for a missing field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Any value at all.
     Any,
-    /// Rules of its own, which the command's parser has.
+    /// Values that the command's own parser checks.
     Own,
     /// A boolean.
     Boolean,
-    /// A boolean, and no null.
+    /// A boolean, not null.
     Flag,
-    /// A boolean, or a number of any type that stands for one.
+    /// A boolean, or a number of any type that stands for a boolean.
     BooleanLike,
-    /// A number of any type. Doubles are cut off, decimals rounded, and the nearest 64-bit integer is taken.
+    /// A number of any type. Doubles are truncated, decimals rounded, and the nearest 64-bit integer is taken.
     Number,
-    /// A number from the one bound to the other.
+    /// A number between two bounds, both included.
     NumberWithin(i64, i64),
     /// A 32-bit integer.
     Int,
@@ -40,17 +40,17 @@ pub enum Kind {
     Long,
     /// A string.
     Text,
-    /// A string out of a list.
+    /// A string from a list.
     Choice(&'static [&'static str]),
     /// A document.
     Object,
-    /// A document, and no null.
+    /// A document, not null.
     ObjectOnly,
     /// An array.
     Array,
-    /// An array, and no null.
+    /// An array, not null.
     ArrayOnly,
-    /// An array of documents; nulls in it are passed over, as in the next two.
+    /// An array of documents. Nulls in it are skipped, as in the next two kinds.
     Objects,
     /// An array of strings.
     Texts,
@@ -60,9 +60,9 @@ pub enum Kind {
     Uuid,
     /// A timestamp.
     Timestamp,
-    /// An index by its name or its keys, and no null.
+    /// An index by its name or its keys, not null.
     Hint,
-    /// A value whose type is in the list, and no null.
+    /// A value of one of the listed types, not null.
     OneOf(&'static [Type]),
 }
 
@@ -73,15 +73,15 @@ pub const POSITIVE: Kind = Kind::NumberWithin(1, i64::MAX);
 
 const NUMBERS: &[Type] = &[Type::Int64, Type::Int32, Type::Decimal128, Type::Double];
 
-/// A field of a table.
+/// A field of a command's table.
 pub const fn field(name: &'static str, kind: Kind) -> Field {
     Field { name, kind }
 }
 
 impl Field {
-    /// Checks a field that stands in the command or document `place`.
+    /// Checks a field in the command or document `place`.
     /// # Errors
-    /// `TypeMismatch`; `BadValue` for a number or a string that is not among those allowed, `FailedToParse` for a hint.
+    /// `TypeMismatch`; `BadValue` for a number or a string that is not allowed, `FailedToParse` for a hint.
     #[inline]
     pub(crate) fn check(&self, place: &str, element: &EncodedElement<'_>) -> Result<()> {
         if self.kind.takes_all_of(element.kind()) {
@@ -90,7 +90,7 @@ impl Field {
         element.value().map_or(Ok(()), |value| self.check_value(place, value))
     }
 
-    /// As `check`, of a value.
+    /// As `check`, for a value.
     /// # Errors
     /// As `check`.
     pub fn check_value(&self, place: &str, value: ValueRef<'_>) -> Result<()> {
@@ -149,7 +149,7 @@ impl Field {
 }
 
 impl Kind {
-    /// Whether it takes every value of a type, so that no value needs to be read.
+    /// Whether it allows every value of a type, so that the value need not be decoded.
     #[inline]
     fn takes_all_of(self, of: Type) -> bool {
         match self {
@@ -167,7 +167,7 @@ impl Kind {
         !matches!(self, Self::Flag | Self::ObjectOnly | Self::ArrayOnly | Self::Hint | Self::OneOf(_))
     }
 
-    /// The types of which it takes values, in MongoDB's order; none for a kind that takes all.
+    /// The allowed types, in MongoDB's order; empty for a kind that allows all.
     fn types(self) -> &'static [Type] {
         match self {
             Self::Any | Self::Own => &[],
@@ -187,7 +187,7 @@ impl Kind {
     }
 }
 
-/// The refusal of a value that stands at `place`.
+/// The error for a value of the wrong type at `place`.
 fn mismatch(place: &str, found: Type, expected: &[Type]) -> Failure {
     let expected = match expected {
         [only] => format!("type '{}'", only.alias()),

@@ -1,62 +1,63 @@
-//! Reading a command's fields, with MongoDB's words for those of the wrong type.
+//! Parses a command's fields, with MongoDB's messages for wrong types.
 
 use crate::field_kinds::Field;
 use bunko_bson::number::{self, Number};
 use bunko_bson::{ArrayRef, DocumentRef, EncodedElement, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The fields of a command, or of a command inside `explain`.
+/// The fields of a command, or of the command inside `explain`.
 #[derive(Clone, Copy)]
 pub struct Fields<'a> {
     /// The command's name, for messages.
     pub command: &'static str,
     /// The command document.
     pub body: DocumentRef<'a>,
-    /// The fields that a check of the whole body found.
+    /// The known fields that a walk over the whole body found, if there was one.
     met: Option<FieldSet>,
 }
 
-/// Which of the fields that a command may have are there, and where.
+/// The known fields of a command that a body has, with their offsets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldSet {
     known: &'static [Field],
-    /// By position.
+    /// The fields found, as bits by position in `known`.
     present: u64,
-    /// A bit for each name in the body, known or not, as [`mark`] has it: most questions are for what is not there.
+    /// A bit for each name in the body, known or not ([`mark`]): most lookups are for fields that the body lacks.
     marks: u64,
-    /// The first of those that are there.
+    /// Offsets of the first known fields found.
     places: [Place; PLACES],
 }
 
-/// Most commands have no more fields of their own.
+/// Number of kept offsets. Most commands have no more fields of their own.
 const PLACES: usize = 6;
 
-/// Where a known field begins in the body.
+/// The offset of a known field in the body.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
-    /// Among the known ones, counted from 1; 0 where there is none.
+    /// Position in `known` plus one; 0 for an unused entry.
     number: u8,
     offset: u32,
 }
 
-/// The place of a field, as far as a walk noted it.
+/// The result of looking up a field.
 enum Found {
-    /// Whether it is there was not looked at.
+    /// The walk did not record this name.
     Unknown,
     Missing,
-    /// It is there, further behind than places are kept.
+    /// The body has it, but its offset was not kept.
     Somewhere,
     At(usize),
 }
 
 impl FieldSet {
-    /// None of `known`, which are at most 64.
+    /// An empty set for `known`, which has at most 64 fields.
     pub fn new(known: &'static [Field]) -> Self {
         debug_assert!(known.len() <= u64::BITS as usize);
         Self { known, present: 0, marks: 0, places: [Place::default(); PLACES] }
     }
 
-    /// Notes a field of `body`; whether it is a known one. Before anything is found, all of its fields are noted or passed by.
+    /// Records a field of `body`, and returns whether it is known. All fields of the body must be recorded or passed by
+    /// before the first lookup.
     pub fn note<'a>(&mut self, field: &EncodedElement<'a>, body: DocumentRef<'a>) -> Met {
         self.pass_by(field.name_bytes());
         match self.position(field.name_bytes()) {
@@ -72,7 +73,7 @@ impl FieldSet {
         }
     }
 
-    /// Notes that there is a field of that name, wherever it is.
+    /// Records the presence of a name, without its offset.
     pub fn pass_by(&mut self, name: &[u8]) {
         self.marks |= mark(name);
     }
@@ -96,39 +97,39 @@ impl FieldSet {
     }
 }
 
-/// A bit of 64 that stands for a name, by its length and its first byte.
+/// A bit among 64 for a name, derived from its length and its first byte.
 fn mark(name: &[u8]) -> u64 {
     let first = name.first().copied().unwrap_or_default();
     1 << ((name.len() * 5 + usize::from(first)) % u64::BITS as usize)
 }
 
-/// How a field's name was taken.
+/// The result of recording a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
     Known(&'static Field),
-    /// Known, and there before.
+    /// Known, and recorded before.
     Again,
     Unknown,
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of `body`, whatever they are.
+    /// The fields of `body`, without a walk over it.
     pub fn new(command: &'static str, body: DocumentRef<'a>) -> Self {
         Self { command, body, met: None }
     }
 
-    /// The fields of a body that has been walked already: what it lacks, as it lacks most options, is known without
+    /// The fields of a body that has been walked. Fields that it lacks, as it lacks most options, are known without
     /// another walk.
     pub(crate) fn of_walked(command: &'static str, body: DocumentRef<'a>, met: FieldSet) -> Self {
         Self { command, body, met: Some(met) }
     }
 
-    /// A field of the command; null counts as missing, as MongoDB's parsers have it.
+    /// A field of the command. Null counts as missing, as in MongoDB's parsers.
     pub fn field(&self, name: &str) -> Option<ValueRef<'a>> {
         self.value(name).filter(|value| !value.is_nullish())
     }
 
-    /// A field of the command, also where it is null.
+    /// A field of the command, including null.
     pub fn value(&self, name: &str) -> Option<ValueRef<'a>> {
         match self.met.as_ref().map_or(Found::Unknown, |met| met.find(name)) {
             Found::Missing => None,
@@ -137,7 +138,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The failure that names a field of the wrong type.
+    /// The error for a field of the wrong type.
     pub fn mismatch(&self, name: &str, value: ValueRef<'_>, expected: &str) -> Failure {
         Failure::type_mismatch(format!(
             "BSON field '{}.{name}' is the wrong type '{}', expected {expected}",
@@ -146,7 +147,7 @@ impl<'a> Fields<'a> {
         ))
     }
 
-    /// The refusal of an option that MongoDB has and this server does not, or of one of its values.
+    /// The error for an option, or a value of it, that MongoDB supports and this server does not.
     pub fn unsupported(&self, option: &str) -> Failure {
         Failure::new(
             ErrorCode::COMMAND_NOT_SUPPORTED,
@@ -168,7 +169,7 @@ impl<'a> Fields<'a> {
             .transpose()
     }
 
-    /// The texts of an array that stands at a place in the command. MongoDB's parsers pass over nulls among them.
+    /// The strings in an array at `place` in the command. Nulls in it are skipped, as in MongoDB's parsers.
     /// # Errors
     /// `TypeMismatch`.
     pub fn texts<'v>(&self, place: &str, array: ArrayRef<'v>) -> Result<Vec<&'v str>> {
@@ -185,7 +186,7 @@ impl<'a> Fields<'a> {
             .transpose()
     }
 
-    /// A field that is a boolean, or a number that stands for one; `default` where it is missing.
+    /// A field that is a boolean, or a number that stands for one; `default` if missing.
     pub fn boolean(&self, name: &str, default: bool) -> Result<bool> {
         match self.field(name) {
             None => Ok(default),
@@ -196,7 +197,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A field that is a boolean, and no number that stands for one.
+    /// A field that must be a boolean; `default` if missing.
     pub fn strict_boolean(&self, name: &str, default: bool) -> Result<bool> {
         match self.field(name) {
             None => Ok(default),
@@ -205,12 +206,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Whether a field of any type stands for yes: what is missing, null, false or zero does not.
+    /// Whether a field of any type counts as true. Missing, null, false and zero do not.
     pub fn truth(&self, name: &str) -> bool {
         self.field(name).is_some_and(truth)
     }
 
-    /// A field that is a number, as [`number::clamp_to_i64`] reads it.
+    /// A number, converted by [`number::clamp_to_i64`].
     pub fn integer(&self, name: &str) -> Result<Option<i64>> {
         self.field(name)
             .map(|value| {
@@ -220,7 +221,7 @@ impl<'a> Fields<'a> {
             .transpose()
     }
 
-    /// A whole number that is not negative.
+    /// An integer that is not negative.
     pub fn size(&self, name: &str) -> Result<Option<u64>> {
         self.integer(name)?
             .map(|number| {
@@ -232,12 +233,12 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The elements of a field that is an array of one type, with their places. MongoDB's parsers pass over those that are null.
+/// The elements of an array field, with their positions. Nulls are skipped, as in MongoDB's parsers.
 pub(crate) fn elements(array: ArrayRef<'_>) -> impl Iterator<Item = (usize, ValueRef<'_>)> {
     array.iter().enumerate().filter(|(_, value)| !value.is_nullish())
 }
 
-/// Whether a value of any type stands for yes.
+/// Whether a value of any type counts as true.
 pub(crate) fn truth(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Boolean(boolean) => boolean,
@@ -246,7 +247,7 @@ pub(crate) fn truth(value: ValueRef<'_>) -> bool {
     }
 }
 
-/// The refusal of a value that stands at `place`.
+/// The error for a value of the wrong type at `place`.
 pub(crate) fn wrong_type(place: &str, value: ValueRef<'_>, expected: &str) -> Failure {
     Failure::type_mismatch(format!(
         "BSON field '{place}' is the wrong type '{}', expected type '{expected}'",
@@ -293,7 +294,7 @@ mod tests {
         for name in ["hint", "limit"] {
             assert!(walked.field(name).is_none() && any.field(name).is_none(), "{name}");
         }
-        // Nobody noted whether the walk met these.
+        // The walk did not record these names.
         assert!(walked.field("other").is_some() && walked.field("find").is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Fields that any command may carry, and the refusal of those that none knows.
+//! Fields that any command may carry, and the refusal of unknown fields.
 
 use crate::dispatch::{ANY_FIELDS, Command, Request, TransactionUse};
 use crate::encrypted_fields;
@@ -15,7 +15,7 @@ use bunko_bson::{DocumentRef, Element, Timestamp, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::time::Duration;
 
-/// Commands, and their fields that may come as a sequence of documents.
+/// Commands with their fields that may come as a document sequence.
 const SEQUENCES: &[(&str, &str)] = &[
     ("bulkWrite", "ops"),
     ("bulkWrite", "nsInfo"),
@@ -29,39 +29,40 @@ const SEQUENCES: &[(&str, &str)] = &[
 /// The generic options of one request.
 #[derive(Debug)]
 pub struct GenericOptions {
-    /// What must hold before success is reported.
+    /// The condition for reporting success.
     pub write_concern: WriteConcern,
-    /// Whether the request names one.
+    /// Whether the request names a write concern.
     pub(crate) has_write_concern: bool,
-    /// What is wrong with the write concern, where that is told beside the outcome of a write that is done all the same.
+    /// Why the write concern cannot be met. The write is done all the same, and this error is reported beside its
+    /// outcome.
     pub(crate) unmet_write_concern: Option<Failure>,
-    /// The time of the cluster that the client knows of, where this is a member of a set.
+    /// The cluster time that the client knows, if this server is a member of a set.
     pub(crate) cluster_time: Option<Timestamp>,
-    /// What must be settled before anything is read.
+    /// The condition that must hold before anything is read.
     pub(crate) read_concern: ReadConcern,
-    /// `maxTimeMS`, where it is given and not 0.
+    /// `maxTimeMS`, if it is given and not 0.
     pub max_time: Option<Duration>,
-    /// `lsid`, where one is given.
+    /// `lsid`, if it is given.
     pub(crate) named_session: Option<NamedSession>,
-    /// The session that this is, once it is known who asks.
+    /// The id of the named session, once the user is known.
     pub(crate) session: Option<SessionId>,
     /// `comment`, for `currentOp`.
     pub comment: Option<Value>,
-    /// Whether the client speaks as a member of a cluster does to another.
+    /// Whether the request has `maxTimeMSOpOnly`, which only members of a cluster may send.
     has_internal_max_time: bool,
-    /// Which of the command's own fields the body has.
+    /// The command's own fields that the body has.
     pub(crate) met: FieldSet,
-    /// Which of [`GENERIC`] it has.
+    /// The fields of [`GENERIC`] that the body has, as bits.
     met_generic: u32,
     api: StableApi,
     /// `txnNumber` of a retryable write or a transaction.
     pub transaction_number: Option<i64>,
-    /// What the command is to the transaction of that number, where it is part of one.
+    /// The command's part in the transaction with that number, if it has one.
     pub(crate) part: Option<Part>,
     transaction: TransactionFields,
 }
 
-/// Commands that change something, and so take a write concern.
+/// Commands that change something and therefore take a write concern.
 const WRITERS: &[&str] = &[
     "_mergeAuthzCollections",
     "appendOplogNote",
@@ -101,7 +102,8 @@ const WRITERS: &[&str] = &[
     "updateUser",
 ];
 
-/// Fields that any command may carry; what drivers send with each comes first, as names are looked for in this order.
+/// Fields that any command may carry. Fields that drivers send with each command come first, as names are searched in
+/// this order.
 const GENERIC: &[&str] = &[
     "$db",
     "lsid",
@@ -127,14 +129,14 @@ const GENERIC: &[&str] = &[
     INTERNAL_MAX_TIME,
 ];
 
-/// What members of a cluster say instead of `maxTimeMS` to one another.
+/// The field that members of a cluster send to each other instead of `maxTimeMS`.
 const INTERNAL_MAX_TIME: &str = "maxTimeMSOpOnly";
 
 impl GenericOptions {
-    /// Goes over all fields of a request once.
+    /// Parses all fields of a request in one pass.
     /// # Errors
-    /// `IDLUnknownField` for a field that neither the command nor MongoDB knows, `IDLDuplicateField` for one that is
-    /// there twice; `BadValue`, `TypeMismatch`, `InvalidOptions`, `IllegalOperation` for generic options that are
+    /// `IDLUnknownField` for a field that neither the command nor MongoDB knows, `IDLDuplicateField` for a field that
+    /// occurs twice; `BadValue`, `TypeMismatch`, `InvalidOptions`, `IllegalOperation` for generic options that are
     /// malformed or cannot be honoured.
     pub(crate) fn parse(deployment: Deployment, command: &Command, request: &Request<'_>) -> Result<Self> {
         let mut options = Self {
@@ -189,7 +191,7 @@ impl GenericOptions {
         if let Some(message) = request.message {
             for sequence in message.sequences() {
                 refuse_unread(command, sequence.identifier)?;
-                // An insert says it of each document.
+                // An insert reports it for each document.
                 if let Some((_, found)) = sequence.refused.first().filter(|_| command.name != "insert") {
                     return Err(Failure::new(ErrorCode::INVALID_BSON, found.to_string()));
                 }
@@ -242,7 +244,7 @@ impl GenericOptions {
             INTERNAL_MAX_TIME if !value.is_number() => return Err(wrong_type(name, value, "long")),
             INTERNAL_MAX_TIME => self.has_internal_max_time = true,
             "maxTimeMS" => self.max_time = max_time(value)?,
-            // The number of a statement says nothing of a command that does one.
+            // The number of a statement has no effect on a command with a single statement.
             "stmtId" if value.is_nullish() || matches!(value, ValueRef::Int32(_)) => {}
             "stmtId" => return Err(wrong_type(&format!("{}.stmtId", command.name), value, "int")),
             "comment" => self.comment = Some(value.to_value()),
@@ -254,7 +256,7 @@ impl GenericOptions {
         Ok(())
     }
 
-    /// Refuses what is missing beside a transaction's number, and what a number cannot be given for.
+    /// Checks the fields of a transaction or retryable write, and whether the command may have a transaction number.
     fn check_transaction(&mut self, command: &Command, request: &Request<'_>) -> Result<()> {
         let refuse = |message: String| Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
         if let (Some(name), None) = (self.transaction.first_given(), self.transaction_number) {
@@ -279,7 +281,7 @@ impl GenericOptions {
     }
 }
 
-/// Whether the command of that name may be sent again without being done twice.
+/// Whether a command is a retryable write, which may be sent again without being done twice.
 /// Source: MongoDB manual, "Retryable Writes".
 fn is_retryable(command: &str) -> bool {
     matches!(command, "bulkWrite" | "delete" | "findAndModify" | "insert" | "update")
@@ -293,7 +295,7 @@ fn transaction_number(value: ValueRef<'_>) -> Result<i64> {
     }
 }
 
-/// Whether the command of that name changes something.
+/// Whether a command changes something.
 pub(crate) fn writes(command: &str) -> bool {
     WRITERS.contains(&command)
 }
@@ -303,7 +305,7 @@ pub(crate) fn is_held_back(command: &str, body: DocumentRef<'_>) -> bool {
     is_held_back_for_body(command, body) || is_held_back_for_name(command)
 }
 
-/// Whether it does so for what its body says.
+/// Whether a command's body makes it wait while `fsync` holds writes back.
 pub(crate) fn is_held_back_for_body(command: &str, body: DocumentRef<'_>) -> bool {
     match command {
         "aggregate" => ends_with_write(body),
@@ -312,12 +314,12 @@ pub(crate) fn is_held_back_for_body(command: &str, body: DocumentRef<'_>) -> boo
     }
 }
 
-/// Whether what a mapReduce finds goes into a collection.
+/// Whether a mapReduce writes its result into a collection.
 fn keeps_its_result(body: DocumentRef<'_>) -> bool {
     !matches!(body.get("out"), Some(ValueRef::Document(out)) if out.get("inline").is_some())
 }
 
-/// Whether it does so whatever its body says.
+/// Whether a command waits while `fsync` holds writes back, whatever its body says.
 pub(crate) fn is_held_back_for_name(command: &str) -> bool {
     match command {
         "aggregate" | "mapReduce" => false,
@@ -331,14 +333,14 @@ pub(crate) fn is_held_back_for_name(command: &str) -> bool {
     }
 }
 
-/// Whether the last stage of a pipeline writes what comes out of it.
+/// Whether the last stage of a pipeline writes its output.
 fn ends_with_write(body: DocumentRef<'_>) -> bool {
     let stages = body.get("pipeline").and_then(ValueRef::as_array);
     let last = stages.and_then(|stages| stages.iter().last()).and_then(ValueRef::as_document);
     last.and_then(DocumentRef::first).is_some_and(|stage| matches!(stage.name, "$merge" | "$out"))
 }
 
-/// Whether the command of that name may have a write concern. A pipeline may, whether or not it ends with a stage that writes.
+/// Whether a command may have a write concern. A pipeline may have one even if its last stage does not write.
 fn takes_write_concern(command: &str, body: DocumentRef<'_>) -> bool {
     match command {
         "aggregate" | "abortTransaction" | "setUserWriteBlockMode" => true,
@@ -351,7 +353,7 @@ fn ends_transaction(command: &Command) -> bool {
     matches!(command.transaction, TransactionUse::Commits | TransactionUse::Aborts)
 }
 
-/// Whether a field is a generic one, so not a name of the command's own making.
+/// Whether a field is a generic one, and so not one whose name the command chooses.
 pub(crate) fn is_generic(name: &str) -> bool {
     GENERIC.contains(&name)
 }
@@ -365,7 +367,7 @@ fn duplicate(command: &Command, field: &str) -> Failure {
     Failure::new(ErrorCode::IDL_DUPLICATE_FIELD, message)
 }
 
-/// Refuses a sequence of documents that the command would not read.
+/// Refuses a document sequence that the command does not read.
 fn refuse_unread(command: &Command, identifier: &str) -> Result<()> {
     let mut read = SEQUENCES.iter().filter(|(name, _)| *name == command.name).peekable();
     if read.peek().is_none() {

@@ -1,5 +1,5 @@
-//! `idIndex` and `autoIndexId` of `create`: the index on `_id` is always made. Only the version that it is shown
-//! with can differ.
+//! `idIndex` and `autoIndexId` of `create`. The index on `_id` is always created; only its displayed version can
+//! differ.
 
 use crate::invocation::Invocation;
 use bunko_bson::text::ValueText;
@@ -7,11 +7,12 @@ use bunko_bson::{DocumentRef, StringOrder, ValueRef, number, order};
 use bunko_catalog::{IndexSpec, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Checks that it asks for no other index, and tells its version. `strings` is the order of the collection's strings.
+/// Checks that the options ask for no other index, and returns the requested version. `strings` is the collection's
+/// string order.
 /// # Errors
-/// `FailedToParse` where key or name are missing, `TypeMismatch`; `BadValue` for another key or collation,
+/// `FailedToParse` if key or name is missing, `TypeMismatch`; `BadValue` for another key or collation,
 /// `CannotCreateIndex` for an empty name or another version, `InvalidIndexSpecificationOption` for other options;
-/// `InvalidOptions` for both options, 50001 where no index is asked for.
+/// `InvalidOptions` for both options, 50001 or `CommandNotSupported` for `autoIndexId: false`.
 pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace, strings: &StringOrder) -> Result<Option<i32>> {
     check_is_wanted(invocation, namespace)?;
     let Some(spec) = invocation.document("idIndex")? else { return Ok(None) };
@@ -38,7 +39,7 @@ pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace, strings:
     Ok(spec.get("v").and_then(number::as_i64_exact).and_then(|version| i32::try_from(version).ok()))
 }
 
-/// Only collections that are not replicated can do without the index.
+/// Only collections that are not replicated may lack the index, which this server does not support.
 fn check_is_wanted(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<()> {
     if invocation.boolean("autoIndexId", true)? {
         return Ok(());

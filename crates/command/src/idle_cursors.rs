@@ -1,4 +1,4 @@
-//! Cursors that wait for their clients hold a share of the server's memory together, and no more.
+//! Waiting cursors together hold at most a share of the server's memory.
 //!
 //! ```text
 //!   batch sent ── within the share ─────────────────────► waits in memory
@@ -6,7 +6,7 @@
 //!                               └─ share still used up ─► the cursor that holds most is ended
 //! ```
 //!
-//! An operation that begins is never refused for what cursors hold that wait.
+//! A new operation is never refused because of memory that waiting cursors hold.
 
 use crate::cursor_store::{CursorStore, Held};
 use crate::invocation::Invocation;
@@ -15,14 +15,14 @@ use crate::spooled_cursor::spooled;
 use bunko_operation::Place;
 use std::time::{Duration, Instant};
 
-/// A cursor that holds less is left as it is, in bytes: it would take as much to read it from disk.
+/// A cursor that holds less than this many bytes is left alone: reading it from disk would take as much memory.
 const SMALL_BYTES: u64 = 64 * 1024;
-/// How long a cursor is read ahead at most. On a thread that serves others, too: substitutes begin where it is held, and a cursor that
-/// is read by half still holds its memory.
+/// How long a cursor is read ahead at most, also on a thread that serves other connections: substitutes start if that
+/// thread is held up, and a cursor that is read only in part still holds its memory.
 const READ_AHEAD: Duration = Duration::from_secs(5);
 
 impl Service {
-    /// Lets the cursor wait that a command has left open; the thread has left its operation.
+    /// Lets a cursor wait that a command has left open. The thread has left the command's operation.
     pub(crate) fn let_cursor_wait(&self, id: i64, invocation: &Invocation<'_>) {
         let context = invocation.context();
         let operation = context.operation();
@@ -34,7 +34,7 @@ impl Service {
             && let Some(mut cursor) = self.cursors.take_to_spool(id)
         {
             let now = Instant::now();
-            // The rest of the command's time is its client's.
+            // The other half of the command's time is for its client.
             let left = invocation.deadline().map(|deadline| deadline.saturating_duration_since(now) / 2);
             operation.enter(Place::OwnThread, now);
             cursor.source =
@@ -59,7 +59,7 @@ impl Service {
 }
 
 impl CursorStore {
-    /// Ends the cursor that holds most of those that wait and hold more than `least` bytes; which one that was.
+    /// Ends the waiting cursor that holds the most memory, if that is more than `least` bytes. Returns the cursor.
     fn end_largest(&self, least: u64) -> Option<Held> {
         let mut largest: Option<Held> = None;
         self.for_each_waiting(|id, cursor| {

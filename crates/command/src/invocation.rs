@@ -34,52 +34,52 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A query of more bytes takes longer to plan than another thread takes to begin with it.
+/// A query with more bytes than this takes longer to plan than it takes to hand it to another thread.
 const LARGE_QUERY_BYTES: usize = 4 * 1024;
-/// So many statements of one command take memory of note before the first of them is done.
+/// From this many statements on, one command uses a lot of memory before its first statement is done.
 const MANY_STATEMENTS: usize = 1_000;
-/// Bytes that a statement takes once it is read.
+/// Memory that a parsed statement takes, in bytes.
 const STATEMENT_BYTES: usize = 512;
-/// Documents of a collection over which such a query may take long.
+/// A large query over a collection with more documents than this may take long.
 const LARGE_COLLECTION: u64 = 2_000;
-/// Documents from that length on are read by threads of their own alone, of which each draws for one: 60 threads of connections that
-/// read 16 MB each take a gigabyte.
+/// Documents longer than this are read only by threads of their own, each of which draws memory for one document: 60
+/// connection threads that read 16 MB each would take a gigabyte.
 const LONG_DOCUMENT_BYTES: u64 = 256 * 1024;
 
 /// A command at work.
 pub struct Invocation<'a> {
-    /// What all connections share.
+    /// State shared by all connections.
     pub service: &'a Service,
-    /// Who asks.
+    /// The client's connection.
     pub connection: &'a mut ClientConnection,
-    /// What was asked.
+    /// The request.
     pub request: Request<'a>,
     fields: Fields<'a>,
-    /// The entry of the table.
+    /// The command's entry in the table.
     pub command: &'static Command,
     /// `writeConcern`, `maxTimeMS`, `lsid`, `comment`.
     pub options: GenericOptions,
-    /// Hold the reply back that long; only a login that is refused does.
+    /// How long to hold the reply back. Only a refused login sets it.
     pub delay: Option<Duration>,
-    /// Say `ok` as an integer: MongoDB does where it answers from a pipeline.
+    /// Whether `ok` is an integer, as MongoDB sends it in replies that come from a pipeline.
     pub has_integer_ok: bool,
-    /// What may follow the reply: of a `getMore` that has left its cursor open, and of a heartbeat.
+    /// The follow-up of the reply: of a `getMore` that left its cursor open, or of a heartbeat.
     pub(crate) follow_up: Option<FollowUp>,
-    /// The cursor that the command leaves open, which waits for its client from now on.
+    /// The cursor that the command leaves open. It waits for its client from now on.
     pub(crate) cursor_left: Option<i64>,
-    /// How far a heartbeat is.
+    /// Progress of a heartbeat.
     pub(crate) heartbeat: Heartbeat,
-    /// The cursor that a command brings which goes on after a wait, or leaves where it is to wait.
+    /// The cursor of a command that waits: set when the command resumes, and when it is about to wait.
     pub(crate) parked: Option<ParkedCursor>,
-    /// What a failpoint adds to the reply.
+    /// The error that a failpoint adds to the reply.
     pub(crate) injected: Option<InjectedError>,
     pub(crate) run_on: RunOn,
     operation: &'a RunningOperation,
-    /// The session, where the command is a retryable write or part of a transaction.
+    /// The session, if the command is a retryable write or part of a transaction.
     checked_out: Option<CheckedOut<'a>>,
-    /// What the command belongs to that this one is a part of.
+    /// The unit of work of the outer command, if this command is part of another.
     outer_unit: Option<Arc<UnitOfWork>>,
-    /// The time of the state that the command reads, where its reply tells that.
+    /// The time of the state that the command reads, if its reply reports that time.
     state_at: Option<Timestamp>,
     context: OnceCell<Context>,
     written: Option<Lsn>,
@@ -88,13 +88,14 @@ pub struct Invocation<'a> {
     is_collection_gone: bool,
     /// The command's effects and its plan, for the profiler and the log.
     pub(crate) observation: Observation,
-    /// Keys and documents that its statements examined: counted, but not told in the command's own entry.
+    /// Index keys and documents that the command's statements examined. They are counted, but not shown in the
+    /// command's own entry.
     examined_by_statements: Examined,
-    /// Processor time of its thread when it began, where a database is profiled.
+    /// Processor time of the thread when the command began, if any database is profiled.
     processor_time_before: Option<Duration>,
 }
 
-/// What a command looked at, where it is counted.
+/// Numbers of index keys and documents that a command examined.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Examined {
     /// Index keys.
@@ -111,12 +112,12 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// The operation that counts its work.
+    /// The operation that its work is counted in.
     pub(crate) fn operation(&self) -> &Arc<OperationContext> {
         &self.operation
     }
 
-    /// Ends whatever works with it.
+    /// Interrupts every command that works with this context, because its cursor was killed.
     pub(crate) fn note_killed_cursor(&self) {
         self.interruption.note_killed_cursor();
     }
@@ -161,13 +162,13 @@ impl<'a> Invocation<'a> {
         }
     }
 
-    /// Who asks, where the server asks for privileges.
+    /// The client's identity, if the server checks privileges.
     pub(crate) fn asker(&self) -> Option<Asker<'_>> {
         if self.service.access.is_enforced() { Asker::of(self.service, self.connection) } else { None }
     }
 
-    /// A command that is part of this one: for the same client, stopped by what stops this one. What it has written
-    /// is its caller's to note.
+    /// A command that runs as part of this one: for the same client, and interrupted together with it. The caller must
+    /// note what it wrote.
     /// # Errors
     /// As [`GenericOptions::parse`]: unknown fields are refused inside as they are outside.
     pub(crate) fn inner<'b>(&'b mut self, command: &'static Command, request: Request<'b>) -> Result<Invocation<'b>> {
@@ -187,7 +188,7 @@ impl<'a> Invocation<'a> {
         self.request.argument()
     }
 
-    /// The command's first value, where it is of that kind.
+    /// The command's first value, which must be of that kind.
     /// # Errors
     /// As [`Field::check_value`](crate::field_kinds::Field::check_value); 40414 where it is null.
     pub fn argument_of(&self, kind: Kind) -> Result<ValueRef<'a>> {
@@ -202,8 +203,8 @@ impl<'a> Invocation<'a> {
 
     /// The collection that the command's first value names.
     /// # Errors
-    /// `InvalidNamespace`, also where it is not a string; `CommandNotSupported` for the oplog and the
-    /// collections of sessions, unless the command reads them.
+    /// `InvalidNamespace`, also if the value is not a string; `CommandNotSupported` for the oplog and the collections
+    /// of sessions, unless the command may read them.
     pub fn namespace(&mut self) -> Result<Namespace> {
         let name = match self.argument() {
             ValueRef::String(name) => name,
@@ -220,10 +221,11 @@ impl<'a> Invocation<'a> {
         Ok(namespace)
     }
 
-    /// The collection that the command is over, for the commands that MongoDB also takes an identity of one for.
+    /// The collection that the command works on, for commands to which MongoDB lets clients give a UUID instead of a
+    /// name.
     /// # Errors
-    /// As [`Self::namespace`]; `NamespaceNotFound` for an identity that no collection of the database has, `InvalidUUID`;
-    /// `CommandNotSupported` for that of a collection of the server's own, which rights to the database do not open.
+    /// As [`Self::namespace`]; `NamespaceNotFound` if no collection of the database has the UUID; `InvalidUUID`;
+    /// `CommandNotSupported` for the UUID of a `system.` collection, which privileges on the database do not cover.
     pub fn namespace_or_uuid(&mut self) -> Result<Namespace> {
         let Some(uuid) = collection_uuid::of_value(self.argument())? else { return self.namespace() };
         let database = self.request.database;
@@ -245,9 +247,9 @@ impl<'a> Invocation<'a> {
         self.service.catalog.collection_for(namespace, self)
     }
 
-    /// The same for a command that works on collections alone.
+    /// As [`Self::collection`], for a command that does not work on views.
     /// # Errors
-    /// `CommandNotSupportedOnView` where a view has the name.
+    /// `CommandNotSupportedOnView` if a view has the name.
     pub fn collection_not_view(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
         let collection = self.collection(namespace);
         if collection.is_none() {
@@ -256,7 +258,7 @@ impl<'a> Invocation<'a> {
         Ok(collection)
     }
 
-    /// The documents of an array field, whether it came in the body or as a sequence.
+    /// The documents of an array field, which may come in the body or as a document sequence.
     pub fn documents(&self, name: &str) -> Result<Vec<DocumentRef<'a>>> {
         if let Some(sequence) = self.request.sequence(name) {
             return Ok(sequence.documents.clone().collect());
@@ -274,14 +276,15 @@ impl<'a> Invocation<'a> {
             .collect()
     }
 
-    /// Asks before many statements of one command are read. A few begin no operation for it.
+    /// Asks for memory before many statements of one command are read. For a few statements it does not ask, and starts
+    /// no operation.
     /// # Errors
     /// As [`OperationContext::check`].
     pub fn will_read_statements(&self, count: usize) -> Result<()> {
         if count < MANY_STATEMENTS { Ok(()) } else { self.operation().will_take(count * STATEMENT_BYTES) }
     }
 
-    /// Notes a record that the reply will acknowledge.
+    /// Notes the log position of a write that the reply will acknowledge.
     pub fn note_written(&mut self, lsn: Option<Lsn>) {
         self.written = self.written.max(lsn);
         if let (Some(_), Some(context)) = (lsn, self.context.get()) {
@@ -293,14 +296,15 @@ impl<'a> Invocation<'a> {
         self.written
     }
 
-    /// Refuses to go on where others would have to wait; call before anything is done.
+    /// Halts a long command on a shared or spare thread, where it would make other connections wait. Call it before
+    /// anything is done.
     pub fn refuse_if_long(&self, is_long: bool) -> Result<(), Halt> {
         if is_long && self.run_on != RunOn::OwnThread { Err(Halt::TooLong) } else { Ok(()) }
     }
 
-    /// Refuses to go on, as [`Self::refuse_if_long`], with a query of so many bytes that to plan it takes long, over a collection in
-    /// which it may find much; and over a collection whose documents are so long that a thread of its own is to wait until memory has
-    /// room for one. A caller that asks before the query is read does not read it twice.
+    /// Halts, as [`Self::refuse_if_long`], in two cases: the query is so large that planning it takes long, over a
+    /// collection in which it may find much; or the collection's documents are so long that a thread of its own should
+    /// wait for memory. A caller that asks before it parses the query avoids parsing it twice.
     pub fn refuse_if_large(&self, namespace: &Namespace) -> Result<(), Halt> {
         if self.run_on == RunOn::OwnThread {
             return Ok(());
@@ -311,10 +315,10 @@ impl<'a> Invocation<'a> {
         self.refuse_if_long(is_large || collection.usual_document_bytes() > LONG_DOCUMENT_BYTES)
     }
 
-    /// Waits where writes are held back, before anything is done.
+    /// Waits while the write lock holds writes back, before anything is done.
     pub(crate) fn wait_for_write_lock(&self) -> Result<(), Halt> {
         let lock = &self.service.write_lock;
-        // Whoever closes it afterwards finds this operation at work, and waits for its end.
+        // If the lock is closed after this check, its holder finds this operation running and waits for its end.
         while lock.is_closed() {
             self.refuse_if_long(true)?;
             self.operation.note_held_back(true);
@@ -325,13 +329,13 @@ impl<'a> Invocation<'a> {
         Ok(())
     }
 
-    /// When `maxTimeMS` runs out.
+    /// The instant at which `maxTimeMS` runs out.
     pub fn deadline(&self) -> Option<Instant> {
         let limit = self.options.max_time.or_else(|| self.default_time())?;
         Some(self.started() + limit)
     }
 
-    /// The limit of reads that have none of their own. `maxTimeMS: 0` is one: it says that there is no limit.
+    /// The default limit of reads without their own `maxTimeMS`. `maxTimeMS: 0` counts as their own: it means no limit.
     fn default_time(&self) -> Option<Duration> {
         let limit = self.service.parameters.default_read_time()?;
         let is_read = matches!(self.command.name, "find" | "aggregate" | "count" | "distinct" | "dbHash");
@@ -343,7 +347,7 @@ impl<'a> Invocation<'a> {
         self.operation.started()
     }
 
-    /// Rung where the command may have to stop.
+    /// Rung when the command may have to stop.
     pub(crate) fn stop_bell(&self) -> &Arc<Bell> {
         self.operation.stop_bell()
     }
@@ -353,8 +357,8 @@ impl<'a> Invocation<'a> {
         self.operation.opid()
     }
 
-    /// What whatever works for this command counts its work at: it says `Interrupted` after `killOp` and
-    /// `MaxTimeMSExpired` after [`Self::deadline`]. A cursor may keep it: `getMore` makes it its own.
+    /// The operation in which all work for this command is counted. Its check fails with `Interrupted` after `killOp`
+    /// and with `MaxTimeMSExpired` after [`Self::deadline`]. A cursor may keep it, and `getMore` then takes it over.
     pub fn operation(&self) -> &Arc<OperationContext> {
         &self.context.get_or_init(|| self.new_context()).operation
     }
@@ -384,16 +388,16 @@ impl<'a> Invocation<'a> {
         }
     }
 
-    /// What expressions of this command see: the time, and for whom they are evaluated. Strings are in the order of their
-    /// bytes.
+    /// Values that expressions of this command see: the time, the user and the variables. Strings are compared by
+    /// their bytes.
     pub fn scope(&self) -> Arc<QueryScope> {
         Arc::new(self.new_scope())
     }
 
-    /// The same with strings in the order that the command asks for in `fields`, else in that of the collection, and with
-    /// what an operator set for commands of its shape.
+    /// As [`Self::scope`], but strings are compared by the collation in `fields`, or else by the collection's. It
+    /// includes the query settings for the command's shape.
     /// # Errors
-    /// What is wrong with the collation; `QueryRejectedBySettings`.
+    /// Errors of the collation; `QueryRejectedBySettings`.
     pub fn scope_in(&self, fields: &Fields<'_>, namespace: &Namespace) -> Result<Arc<QueryScope>> {
         let scope = self.scope_without_settings(fields, namespace)?;
         match query_settings::applied(self, fields)? {
@@ -402,18 +406,18 @@ impl<'a> Invocation<'a> {
         }
     }
 
-    /// The same, whatever an operator set.
+    /// As [`Self::scope_in`], without query settings.
     /// # Errors
-    /// What is wrong with the collation.
+    /// Errors of the collation.
     pub(crate) fn scope_without_settings(&self, fields: &Fields<'_>, namespace: &Namespace) -> Result<Arc<QueryScope>> {
         let asked = collation_option::asked(fields)?;
         let strings = collation_option::of_command(&self.service.catalog, asked, namespace)?;
         Ok(Arc::new(QueryScope { strings, ..self.new_scope() }))
     }
 
-    /// The same for a command that reads no collection.
+    /// As `scope_without_settings`, for a command that reads no collection.
     /// # Errors
-    /// What is wrong with the collation.
+    /// Errors of the collation.
     pub fn scope_without_collection(&self, fields: &Fields<'_>) -> Result<Arc<QueryScope>> {
         let strings = collation_option::asked(fields)?.unwrap_or_default();
         Ok(Arc::new(QueryScope { strings, ..self.new_scope() }))
@@ -421,7 +425,7 @@ impl<'a> Invocation<'a> {
 
     fn new_scope(&self) -> QueryScope {
         let mut scope = QueryScope::new(self.service.world.now_ms(), Arc::clone(self.operation()));
-        // A server alone has no such time, and tells its own to pipelines that write, as MongoDB does.
+        // A standalone server has no cluster time. It shows its own time to pipelines that write, as MongoDB does.
         let writes_by_pipelines = matches!(self.command.name, "bulkWrite" | "findAndModify" | "update");
         let seconds = u32::try_from(scope.now_ms / 1000).unwrap_or(u32::MAX);
         let own = || writes_by_pipelines.then_some(Timestamp { seconds, increment: 1 });
@@ -429,37 +433,37 @@ impl<'a> Invocation<'a> {
         let cluster_time = self.service.cluster_time().or_else(own);
         scope.scans = self.service.parameters.collection_scans();
         scope.variables = scope.variables.with_cluster_time(cluster_time).with_user_roles(roles);
-        // No script is admitted on another thread.
+        // Scripts run only on a thread of the command's own.
         if self.run_on == RunOn::OwnThread {
             scope.scripts.offer_stored(SystemFunctions::new(&self.service.catalog, self.request.database));
         }
         scope
     }
 
-    /// The operation with what may interrupt it, for the cursor that keeps it.
+    /// The operation and its interruption, for the cursor that keeps them.
     pub(crate) fn context(&self) -> Context {
         self.context.get_or_init(|| self.new_context()).clone()
     }
 
-    /// Goes on with a cursor's operation, which is this command's from now on.
+    /// Takes over a cursor's operation, which is this command's from now on.
     /// # Errors
-    /// Where it has to stop already; `MaxTimeMSExpired` where no time is left for it.
+    /// If the operation must stop already; `MaxTimeMSExpired` if no time is left.
     pub(crate) fn take_over(&self, cursor: &Context, time_left: Option<Duration>) -> Result<()> {
         cursor.interruption.follow(self.operation, time_left.map(|left| self.started() + left));
-        // A batch that was begun cannot begin anew elsewhere: what came of the cursor would be lost.
+        // A batch cannot start again on another thread: documents already taken from the cursor would be lost.
         cursor.operation.enter(Place::OwnThread, self.started());
-        // Nothing was asked before: the cursor is looked for first.
+        // The context is still unset, because a `getMore` looks for its cursor first.
         let _ = self.context.set(cursor.clone());
         cursor.operation.check()
     }
 
-    /// The collections that it has made without being told to.
+    /// The collections that the command created implicitly.
     pub(crate) fn created(&self) -> Vec<String> {
         self.context.get().map(|context| context.operation.take_created()).unwrap_or_default()
     }
 
-    /// Whether the command is to run again on a thread of its own; then whatever came of it is void. The thread leaves
-    /// the operation.
+    /// Detaches the operation from this thread. Returns whether the command must run again on a thread of its own; its
+    /// outcome is void then.
     pub(crate) fn leave(&self, given_away_bytes: usize) -> bool {
         self.context.get().is_some_and(|context| {
             context.operation.leave(given_away_bytes);

@@ -1,9 +1,9 @@
-//! The commands that a mongod of MongoDB 8.2 has for clients: whoever asks for one that is not here hears that it is
-//! missing, and not that it misspelt it. Those of the table of commands need not stand here. A mongod does not know the
-//! commands that only mongos has, such as `shardCollection`, and neither does this server.
+//! Commands of MongoDB 8.2's mongod that this server lacks: a client that sends one learns that it is not supported,
+//! not that it is misspelt. Commands in this server's own table are not listed. Commands that only mongos has, such as
+//! `shardCollection`, are unknown to mongod and to this server.
 //! Source: MongoDB manual 8.2, "Database Commands".
 
-/// Sorted, so that a name is found by halves.
+/// Sorted for the binary search.
 const NAMES: &[&str] = &[
     "analyze",
     "analyzeShardKey",
@@ -20,7 +20,7 @@ const NAMES: &[&str] = &[
     "whatsmysni",
 ];
 
-/// Whether MongoDB has a command of that name.
+/// Whether the name is in the list.
 pub(crate) fn is_known(name: &str) -> bool {
     NAMES.binary_search(&name).is_ok()
 }

@@ -7,13 +7,14 @@ use bunko_expression::{Dependencies, Expression};
 use bunko_query::QueryScope;
 use std::sync::Arc;
 
-/// Variables of the system that servers of a cluster set for each other with `let`.
+/// System variables that servers of a cluster set for each other with `let`.
 const SET_BY_SERVERS: [&str; 5] = ["NOW", "CLUSTER_TIME", "JS_SCOPE", "IS_MR", "USER_ROLES"];
 
-/// The scope with the variables of the command's `let`. Each may name those before it, and none a document's field.
+/// The scope with the variables of the command's `let`. Each may use variables before it, and none may use a document's
+/// fields.
 /// # Errors
-/// `TypeMismatch` for a `let` that is no document, `FailedToParse` for a name that users may not define, 4738901 for one
-/// that servers define among themselves, 4890500 for a value that depends on a document; those of the expressions.
+/// `TypeMismatch` for a `let` that is not a document, `FailedToParse` for a name that users may not define, 4738901 for
+/// a name that only servers may set, 4890500 for a value that depends on a document; errors of the expressions.
 pub(crate) fn scope_with_let(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<Arc<QueryScope>> {
     let Some(definitions) = fields.document("let")?.filter(|definitions| !definitions.is_empty()) else {
         return Ok(scope);
@@ -31,7 +32,7 @@ pub(crate) fn scope_with_let(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Res
     Ok(Arc::new(scope))
 }
 
-/// A name is looked at before the expression behind it.
+/// Checks a name, which comes before its expression is parsed.
 fn check_settable(name: &str) -> Result<()> {
     if SET_BY_SERVERS.contains(&name) {
         let message = format!("Attempt to set internal constant: {name}");

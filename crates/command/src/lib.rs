@@ -1,8 +1,8 @@
-//! One file per command, the dispatch table and the cursor store.
+//! Commands, one file each, with the dispatch table and the cursor store.
 //!
-//! **Invariant:** a command's fields are checked against its table entry before it runs: nothing is accepted and
+//! **Invariant:** a command's fields are checked against its table entry before it runs, so no field is accepted and
 //! ignored.
-//! **Invariant:** a reply is only sent once the write concern holds; [`Answer::acknowledgement`] says what to wait for.
+//! **Invariant:** a reply is sent only once its write concern holds; [`Answer::acknowledgement`] says what to wait for.
 #![forbid(unsafe_code)]
 
 mod access_control;

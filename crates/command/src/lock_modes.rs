@@ -1,7 +1,7 @@
-//! The locks that a mongod would hold for an operation, in the words of `currentOp` and the profiler.
+//! The locks that a mongod would hold for an operation, as `currentOp` and the profiler show them.
 //!
-//! This server has no such locks: the modes follow from the command's class, and never from a wait. Operations wait for the
-//! lock against writes (`fsync` with `lock`) alone.
+//! This server has no such locks: the modes are derived from the command's class, never from a wait. Operations wait
+//! only for the write lock (`fsync` with `lock`).
 
 use crate::generic_options::is_held_back_for_name;
 use crate::operation_class::OperationClass;
@@ -10,18 +10,18 @@ use bunko_bson::DocumentBuf;
 /// How a command uses its collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Locking {
-    /// It reads one state, for which mongod takes no lock below the global one.
+    /// It reads a snapshot, for which mongod takes only the global lock.
     Read,
     /// It changes documents.
     Write,
-    /// It changes a collection as a whole.
+    /// It changes the definition of a collection.
     Definition,
-    /// It works with no collection.
+    /// It uses no collection.
     None,
 }
 
 impl Locking {
-    /// That of a command; `has_collection` tells whether it concerns one.
+    /// The lock use of a command. `has_collection` says whether the command is about a collection.
     pub fn of(command: &str, has_collection: bool) -> Self {
         match OperationClass::of(command) {
             OperationClass::Write => Self::Write,
@@ -55,12 +55,12 @@ impl Locking {
         }
     }
 
-    /// `locks` of an operation at work.
+    /// `locks` of a running operation.
     pub fn held(self) -> DocumentBuf {
         self.modes().iter().fold(DocumentBuf::new(), |held, (resource, mode)| held.with(resource, *mode))
     }
 
-    /// `locks` of an operation that is over.
+    /// `locks` of a finished operation.
     pub fn acquired(self) -> DocumentBuf {
         self.modes().iter().fold(DocumentBuf::new(), |acquired, (resource, mode)| {
             acquired.with(resource, &DocumentBuf::new().with("acquireCount", &DocumentBuf::new().with(mode, 1_i64)))

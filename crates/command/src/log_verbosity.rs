@@ -1,5 +1,5 @@
-//! How much of what goes on is logged, by component: `logLevel` and `logComponentVerbosity`. From verbosity 1 of
-//! `command` on every command is logged and not only a slow one; nothing else here is logged at several levels.
+//! Log verbosity by component: `logLevel` and `logComponentVerbosity`. From verbosity 1 of `command` on, every command
+//! is logged instead of only slow ones. Nothing else in this server is logged at several levels.
 
 use crate::access_control::shown_text;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// The components, each behind the one that it is part of.
+/// The components, each after the component that contains it.
 /// Source: MongoDB manual, "Log Messages", "Components".
 const COMPONENTS: &[&str] = &[
     "accessControl",
@@ -50,16 +50,16 @@ const COMPONENTS: &[&str] = &[
     "queryStats",
 ];
 
-/// A component that is as verbose as the one that it is part of.
+/// The level of a component that has the level of the component that contains it.
 const INHERITED: i32 = -1;
 
 /// The levels.
 #[derive(Debug, Default)]
 pub(crate) struct LogVerbosity {
     level: AtomicI32,
-    /// Components that have a level of their own.
+    /// Levels of components that have their own.
     own: Mutex<BTreeMap<&'static str, i32>>,
-    /// Read for each command.
+    /// Whether every command is logged. Each command reads it.
     logs_all_commands: AtomicBool,
 }
 
@@ -69,7 +69,7 @@ impl LogVerbosity {
         self.logs_all_commands.load(Ordering::Relaxed)
     }
 
-    /// The level of components that have none of their own.
+    /// The level of components without their own.
     pub fn level(&self) -> i32 {
         self.level.load(Ordering::Relaxed)
     }
@@ -84,7 +84,7 @@ impl LogVerbosity {
         self.logs_all_commands.store(level > 0, Ordering::Relaxed);
     }
 
-    /// All of them, `{verbosity, component: {verbosity, ...}, ...}`.
+    /// All levels, as `{verbosity, component: {verbosity, ...}, ...}`.
     pub fn read(&self) -> DocumentBuf {
         let own = self.own.lock();
         let of = |name: &str| own.get(name).copied().unwrap_or(INHERITED);
@@ -101,9 +101,9 @@ impl LogVerbosity {
         all
     }
 
-    /// Sets those that a document names, all or none.
+    /// Sets the levels in a document. If one is invalid, sets none.
     /// # Errors
-    /// `BadValue` for a component that there is not, and for what is no level.
+    /// `BadValue` for an unknown component and for an invalid level.
     pub fn write(&self, value: ValueRef<'_>) -> Result<()> {
         let Some(document) = value.as_document() else {
             return Err(invalid("logComponentVerbosity", value, "is not a document"));
@@ -124,7 +124,8 @@ impl LogVerbosity {
     }
 }
 
-/// The levels in `document`, whose components are parts of `whole`; that of all components has no name.
+/// Collects the levels in `document`, whose components are inside `whole`. The level of all components has an empty
+/// name.
 fn collect(document: DocumentRef<'_>, whole: &str, changes: &mut Vec<(String, i32)>) -> Result<()> {
     for element in document {
         if element.name == "verbosity" {
@@ -145,7 +146,7 @@ fn collect(document: DocumentRef<'_>, whole: &str, changes: &mut Vec<(String, i3
 
 fn level(name: &str, value: ValueRef<'_>) -> Result<i32> {
     let level = number::clamp_to_i64(value).ok_or_else(|| invalid(name, value, "is not a number"))?;
-    // As in MongoDB, whatever is beyond the last level is the last.
+    // As in MongoDB, higher levels count as the highest.
     if level < i64::from(INHERITED) { Err(invalid(name, value, "is no level")) } else { Ok(level.min(5) as i32) }
 }
 

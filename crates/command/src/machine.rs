@@ -1,5 +1,5 @@
-//! What the kernel says about this process and its machine. Where `/proc` is missing, facts are missing or zero,
-//! never an error.
+//! Facts from the kernel about this process and its machine. Without `/proc`, facts are missing or zero, never an
+//! error.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ pub(crate) struct ProcessMemory {
     pub virtual_bytes: u64,
 }
 
-/// What `hostInfo` tells.
+/// Facts that `hostInfo` shows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Machine {
     pub memory_bytes: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Machine {
     pub os_name: String,
     pub kernel: String,
     pub kernel_build: String,
-    /// Cores without their threads.
+    /// Cores, not counting their hardware threads.
     pub physical_cores: usize,
     pub cpu_sockets: usize,
     pub numa_nodes: usize,
@@ -57,7 +57,7 @@ pub(crate) fn process_memory() -> ProcessMemory {
     ProcessMemory { resident_bytes: size_bytes(&status, "VmRSS"), virtual_bytes: size_bytes(&status, "VmSize") }
 }
 
-/// What this process has taken of the processors.
+/// Processor time that this process has used.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProcessTime {
     pub user: Duration,
@@ -76,18 +76,18 @@ pub(crate) fn process_time() -> ProcessTime {
     ProcessTime { user: time(11), system: time(12) }
 }
 
-/// Processor time of the calling thread. It takes a call of the kernel.
+/// Processor time of the calling thread. It takes a system call.
 pub(crate) fn thread_time() -> Option<Duration> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
 }
 
-/// The kernel's ticks in milliseconds.
+/// Converts kernel ticks to milliseconds.
 fn ticks_ms(ticks: u64) -> u64 {
     ticks * 1000 / rustix::param::clock_ticks_per_second()
 }
 
-/// What the processors did since the machine was started, by the names that FTDC has for it, in milliseconds.
+/// Processor times since the machine was started, in milliseconds, by their names in FTDC.
 /// Source: proc(5), `/proc/stat`.
 pub(crate) fn processor_times_ms() -> Vec<(&'static str, u64)> {
     const NAMES: [&str; 10] = [
@@ -108,7 +108,7 @@ pub(crate) fn processor_times_ms() -> Vec<(&'static str, u64)> {
     NAMES.into_iter().zip(times.map(ticks_ms)).collect()
 }
 
-/// The machine's memory by the kernel's names, in KiB.
+/// The machine's memory figures in KiB, by the kernel's names.
 /// Source: proc(5), `/proc/meminfo`.
 pub(crate) fn memory_kb() -> Vec<(String, u64)> {
     let read = |line: &str| {
@@ -129,7 +129,7 @@ pub(crate) fn page_faults() -> u64 {
 }
 
 impl Machine {
-    /// Reads everything anew: it is asked for rarely.
+    /// Reads everything again on each call: callers are rare.
     pub(crate) fn read() -> Self {
         let memory_bytes = size_bytes(&text("/proc/meminfo"), "MemTotal");
         let cpu = text("/proc/cpuinfo");
@@ -150,13 +150,13 @@ impl Machine {
     }
 }
 
-/// What all lines say that begin with `name` and a colon.
+/// The values of all lines that begin with `name` and a colon.
 fn values<'t>(text: &'t str, name: &str) -> impl Iterator<Item = &'t str> {
     let of_line = move |line: &'t str| line.split_once(':').filter(|(key, _)| key.trim() == name);
     text.lines().filter_map(of_line).map(|(_, value)| value.trim())
 }
 
-/// Cores by socket and number; where the kernel numbers none, every processor is one.
+/// Counts cores by socket and core number. If the kernel numbers none, each processor counts as a core.
 fn physical_cores(cpu: &str) -> usize {
     let cores: BTreeSet<_> = values(cpu, "physical id").zip(values(cpu, "core id")).collect();
     if cores.is_empty() { values(cpu, "processor").count().max(1) } else { cores.len() }
@@ -168,7 +168,7 @@ fn numa_nodes() -> usize {
     names.filter(|name| name.strip_prefix("node").is_some_and(|number| number.parse::<u32>().is_ok())).count()
 }
 
-/// Where a control group limits memory, that is what counts.
+/// The memory limit of the control group, if there is one.
 fn control_group_limit() -> Option<u64> {
     ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .iter()

@@ -1,19 +1,19 @@
-//! The server's memory and the effects of its shortage, as `serverStatus` tells it in `bunko.memory`.
+//! The server's memory and the effects of its shortage, as `bunko.memory` in `serverStatus`.
 
 use bunko_bson::Writer;
 use bunko_operation::{Purpose, ServerMemory};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts of messages and replies for which there was no room.
+/// Counts of what happened because there was no memory.
 #[derive(Debug, Default)]
 pub struct MemoryCounts {
-    /// Messages that waited for room.
+    /// Messages that waited for memory.
     pub waited: AtomicU64,
-    /// Messages that found no room in time and were refused.
+    /// Messages that got no memory in time and were refused.
     pub refused: AtomicU64,
-    /// Connections that were closed because they stopped amid a message that held room for which others waited.
+    /// Connections closed because they stopped in the middle of a message whose memory others waited for.
     pub stalled: AtomicU64,
-    /// Connections that were closed because they did not read their replies.
+    /// Connections closed because they did not read their replies.
     pub unread: AtomicU64,
 }
 

@@ -6,8 +6,8 @@ use crate::operation_class::OperationClass;
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
-/// Most namespaces of one generation in one shard. A shard has two, so it tells at least this many apart and at most twice
-/// as many.
+/// Most namespaces of a generation in a shard. A shard has two generations, so it keeps at least this many namespaces
+/// and at most twice as many.
 const GENERATION_MAX: usize = 5_000;
 
 /// The kinds of use that `top` lists.
@@ -22,7 +22,7 @@ pub(crate) enum UsageKind {
 }
 
 impl UsageKind {
-    /// With the names that `top` gives them, in its order.
+    /// All kinds with their names in `top`, in its order.
     pub(crate) const ALL: [(Self, &'static str); 6] = [
         (Self::Query, "queries"),
         (Self::GetMore, "getmore"),
@@ -85,16 +85,16 @@ impl Usage {
     }
 }
 
-/// Use by database and collection. Those that are used move to the young generation; when it is full, it becomes the old
-/// one, and what nobody used meanwhile is forgotten. So a stream of names that are used once, as of collections that do
-/// not exist, takes a bounded room and does not keep new ones out.
+/// Use by database and collection. A namespace that is used moves to the young generation. When that is full, it
+/// becomes the old generation, and namespaces left in the former old generation are dropped. A stream of names that are
+/// used only once, such as names of missing collections, therefore takes bounded room and does not keep new names out.
 #[derive(Debug, Default)]
 pub(crate) struct NamespaceUsage {
     young: Generation,
     old: Generation,
 }
 
-/// Two levels rather than one map by full name, so that looking up the two parts of a request needs no joined string.
+/// Two levels instead of one map by full name, so that a lookup needs no joined string.
 #[derive(Debug, Default)]
 struct Generation {
     databases: HashMap<Box<str>, HashMap<Box<str>, Usage>>,
@@ -148,7 +148,7 @@ impl NamespaceUsage {
         self.young.insert(database, collection, usage);
     }
 
-    /// Forgets a collection that is gone, or all of a database.
+    /// Drops the use of a collection, or of a whole database.
     pub(crate) fn forget(&mut self, database: &str, collection: Option<&str>) {
         for generation in [&mut self.young, &mut self.old] {
             match collection {
@@ -158,7 +158,7 @@ impl NamespaceUsage {
         }
     }
 
-    /// Adds everything to `sum`, by full name.
+    /// Adds all use to `sum`, by full name.
     pub(crate) fn add_to(&self, sum: &mut BTreeMap<String, Usage>) {
         for (database, collections) in self.young.databases.iter().chain(&self.old.databases) {
             for (collection, usage) in collections {

@@ -1,4 +1,4 @@
-//! Effects of a command or a statement, for the profiler, slow lines of the log and the counters.
+//! Effects of a command or a statement, for the profiler, slow lines in the log and the counters.
 
 use crate::invocation::Examined;
 use bunko_bson::DocumentBuf;
@@ -6,10 +6,10 @@ use bunko_operation::WorkDone;
 use bunko_query::PlanReport;
 use bunko_query::write::UpdateOutcome;
 
-/// Gathered while a command runs. Facts that take work to make are there only where the command will be noted.
+/// Gathered while a command runs. Facts that are costly to make are present only if the command will be recorded.
 #[derive(Default)]
 pub(crate) struct Observation {
-    /// Keys and documents that were examined.
+    /// Keys and documents examined.
     pub examined: Option<Examined>,
     /// Documents in the reply's batch.
     pub returned: Option<u64>,
@@ -17,16 +17,16 @@ pub(crate) struct Observation {
     pub cursor: Option<i64>,
     pub is_cursor_exhausted: bool,
     pub counts: WriteCounts,
-    /// The plan, where the command is noted.
+    /// The plan, if the command is recorded.
     pub plan: Option<Box<PlanReport>>,
-    /// A lookup by `_id` that needed no plan; told as one stage.
+    /// A lookup by `_id` that needed no plan. It is shown as one stage.
     pub lookup: Option<IdLookup>,
-    /// The command that opened the cursor, where the command is noted.
+    /// The command that opened the cursor, if the command is recorded.
     pub originating_command: Option<DocumentBuf>,
     pub has_used_disk: bool,
 }
 
-/// Counts of a write; `None` is not told.
+/// Counts of a write. `None` is not shown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WriteCounts {
     pub matched: Option<u64>,
@@ -80,7 +80,7 @@ impl Observation {
         }
     }
 
-    /// The plan of a lookup by `_id`, as it is told.
+    /// The report of a lookup by `_id`, as for a plan.
     pub fn plan_of_lookup(&self) -> Option<PlanReport> {
         self.lookup.map(|lookup| PlanReport::of_id_lookup(lookup.is_clustered, lookup.is_found))
     }

@@ -1,10 +1,10 @@
-//! Reads, writes and the rest: how `opLatencies`, `top` and `globalLock` tell commands apart.
+//! The classes of commands for `opLatencies`, `top` and `globalLock`: reads, writes and the rest.
 
 /// The class of a command.
 /// Source: MongoDB manual, "serverStatus", `opLatencies`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OperationClass {
-    /// It looks at documents.
+    /// It reads documents.
     Read,
     /// It changes documents.
     Write,
@@ -13,7 +13,7 @@ pub(crate) enum OperationClass {
 }
 
 impl OperationClass {
-    /// How many there are.
+    /// Number of classes.
     pub(crate) const COUNT: usize = 3;
 
     /// The class of the command with that name.
@@ -25,7 +25,7 @@ impl OperationClass {
         }
     }
 
-    /// A place in an array of [`Self::COUNT`].
+    /// Index into an array of [`Self::COUNT`] elements.
     pub(crate) fn index(self) -> usize {
         self as usize
     }

@@ -1,4 +1,4 @@
-//! What is running, in the words of `currentOp` and `$currentOp`.
+//! Running operations, as `currentOp` and `$currentOp` describe them.
 
 use crate::cursor_told::CursorTold;
 use crate::lock_modes::Locking;
@@ -9,19 +9,20 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, datetime, number};
 use bunko_catalog::{Index, Namespace};
 
-/// What is called a thread that resumes builds: no client asks for anything else that is shown.
+/// The name shown for a thread that resumes index builds: every other operation that is shown
+/// belongs to a client.
 const OWN_THREAD: &str = "IndexBuildsCoordinatorMongod-0";
 
-/// How commands are shown that were too large to be kept whole.
+/// How to show commands that were too large to be kept whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LargeCommands {
     /// As the fields that were kept.
     Fields,
-    /// As a text of these under `$truncated`, beside the comment.
+    /// As a text of the kept fields under `$truncated`, beside the comment.
     Truncated,
 }
 
-/// The operation of a connection, or the connection where it is idle.
+/// Describes the operation of a connection, or the idle connection.
 pub(crate) fn describe(service: &Service, observed: &Observed, large: LargeCommands) -> DocumentBuf {
     let mut described = DocumentBuf::new().with("type", "op").with("host", &service.facts.host);
     match observed.client {
@@ -48,13 +49,13 @@ pub(crate) fn describe(service: &Service, observed: &Observed, large: LargeComma
     described
 }
 
-/// The sessions that are idle with a transaction open.
+/// Describes the idle sessions with an open transaction.
 pub(crate) fn describe_idle_sessions(service: &Service) -> Vec<DocumentBuf> {
     let open = service.transactions.all();
     open.iter().filter(|entry| !entry.session.is_at_work()).map(|entry| describe_idle(service, entry)).collect()
 }
 
-/// Who is logged in, as a field of its own.
+/// The logged-in user, as the field `effectiveUsers`.
 fn effective_users(observed: &Observed) -> DocumentBuf {
     let Some(user) = &observed.user else { return DocumentBuf::new() };
     DocumentBuf::new().with("effectiveUsers", &[&user.to_document("user")].into_iter().collect::<ArrayBuf>())
@@ -120,7 +121,7 @@ fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: 
         .append("flowControlStats", &DocumentBuf::new());
 }
 
-/// The document that describes a cursor, whether it waits or is in use.
+/// Describes a cursor that waits or is in use.
 /// Source: MongoDB manual 8.2, "$currentOp", `cursor`.
 pub(crate) fn describe_told(service: &Service, id: i64, told: &CursorTold) -> DocumentBuf {
     let last_use_ms = service.world.now_ms() - told.unused_for.as_millis() as i64;
@@ -136,7 +137,7 @@ pub(crate) fn describe_told(service: &Service, id: i64, told: &CursorTold) -> Do
         .with("originatingCommand", &told.origin.command)
 }
 
-/// A command that was cut, as MongoDB shows it.
+/// A truncated command, as MongoDB shows it.
 fn truncated(kept: DocumentRef<'_>) -> DocumentBuf {
     let mut text = ValueText(ValueRef::Document(kept)).to_string();
     text.push_str("...");
@@ -147,20 +148,20 @@ fn truncated(kept: DocumentRef<'_>) -> DocumentBuf {
     truncated
 }
 
-/// The cursor that a `getMore` reads.
+/// The id of the cursor that a `getMore` reads.
 fn cursor_in_use(observed: &Observed) -> Option<i64> {
     let first = observed.command.as_ref().first().filter(|_| observed.command_name == "getMore")?;
     number::as_i64_exact(first.value)
 }
 
-/// An index build, as an operation that waits for it is described.
+/// State of an index build that an operation waits for.
 enum Build {
     Waits,
     Scans { done: u64, total: u64 },
 }
 
 impl Build {
-    /// That of an index, while it is built.
+    /// The build of an index that is being built.
     fn of(index: &Index) -> Option<Self> {
         if index.is_build_waiting() {
             return Some(Self::Waits);
@@ -169,7 +170,7 @@ impl Build {
     }
 }
 
-/// How far the build has come that a `createIndexes` waits for.
+/// State of the build that a `createIndexes` waits for.
 fn index_build(service: &Service, observed: &Observed) -> Option<Build> {
     if observed.command_name != "createIndexes" {
         return None;
@@ -178,14 +179,14 @@ fn index_build(service: &Service, observed: &Observed) -> Option<Build> {
     let name = command.first()?.value.as_str()?;
     let collection = service.catalog.collection(&Namespace::new(&observed.database, name).ok()?)?;
     let Some(specs) = command.get("indexes").and_then(ValueRef::as_array) else {
-        // Too large to be kept.
+        // The specifications were too large to be kept.
         return collection.indexes().iter().find_map(|index| Build::of(index));
     };
     let mut names = specs.iter().filter_map(|spec| spec.as_document()?.get("name")?.as_str());
     names.find_map(|name| Build::of(&*collection.index(name)?))
 }
 
-/// The names that operations had as opcodes of the old protocol.
+/// The operation's name as an opcode of the old protocol.
 pub(crate) fn operation_name(command: &str) -> &'static str {
     match command {
         "find" => "query",
@@ -197,7 +198,7 @@ pub(crate) fn operation_name(command: &str) -> &'static str {
     }
 }
 
-/// The namespace that a command is about.
+/// The namespace that a command works on.
 pub(crate) fn namespace(name: &str, database: &str, command: DocumentRef<'_>) -> String {
     let collection = match name {
         "getMore" => command.get("collection"),

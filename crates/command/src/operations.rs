@@ -1,7 +1,7 @@
-//! What is running, for `currentOp` and `killOp`.
+//! The running operations, for `currentOp` and `killOp`.
 //!
-//! Each connection has one slot, made with its first command and reused by all others, so that an operation that
-//! begins costs one uncontended lock and one small copy. A map with an entry for each running operation would be
+//! Each connection has one slot. Its first command makes the slot and all others reuse it, so that starting an
+//! operation costs one uncontended lock and one small copy. A map with an entry for each running operation would be
 //! locked by all connections, twice for each operation.
 
 mod interruption;
@@ -27,22 +27,22 @@ use std::time::{Duration, Instant};
 /// Most bytes of a command that are kept, as in MongoDB.
 const COMMAND_BYTES_MAX: usize = 1024;
 
-/// What one connection is doing.
+/// The operation that one connection runs.
 pub(crate) struct OperationSlot {
-    /// 0 for what no client asked for.
+    /// 0 for the server's own operations.
     connection: i32,
-    /// `None` for what no client asked for.
+    /// `None` for the server's own operations.
     client: Option<Peer>,
     /// The running operation's id; 0 when idle.
     running: AtomicU32,
-    /// The id of the operation that is to stop: an id, not a flag, so that a late kill never hits the next operation.
+    /// The id of the operation that must stop: an id, not a flag, so that a late kill never hits the next operation.
     killed: AtomicU32,
-    /// The id of the operation that goes on on another thread, from when it leaves one until it begins on the other: it can be
-    /// killed meanwhile.
+    /// The id of an operation that moves to another thread, from when it leaves one thread until it begins on the
+    /// other. It can be killed meanwhile.
     moving: AtomicU32,
     is_client_gone: AtomicBool,
     are_all_interrupted: Arc<AtomicBool>,
-    /// Rung where the running operation may have to stop, for one that waits without a thread.
+    /// Rung when the running operation may have to stop, for an operation that waits without a thread.
     stop: Arc<Bell>,
     details: Mutex<Details>,
 }
@@ -52,20 +52,21 @@ struct Details {
     database: String,
     /// An encoded document, see [`keep_command`].
     command: Vec<u8>,
-    /// Whether it had more fields than these.
+    /// Whether the command had more fields than `command` keeps.
     is_command_cut: bool,
-    /// Whether it may write because of what its body says; its name is asked when somebody wants to know.
+    /// Whether the operation may write because of what its body says. Whether it may write because of its name is
+    /// derived when needed.
     is_writing_for_body: bool,
     started: Instant,
     session: Option<SessionId>,
     metadata: Option<DocumentBuf>,
-    /// Who is logged in, and what they could do when that was read.
+    /// The user who is logged in, with their privileges when those were last read.
     user: Option<Owner>,
-    /// Whether it waits for the end of the lock against writes.
+    /// Whether the operation waits for the write lock to open.
     is_held_back: bool,
 }
 
-/// What an operation is at its beginning.
+/// The facts of an operation when it begins.
 pub(crate) struct Beginning<'a> {
     pub command_name: &'static str,
     pub database: &'a str,
@@ -79,7 +80,7 @@ pub(crate) struct Observed {
     pub opid: u32,
     pub is_killed: bool,
     pub connection: i32,
-    /// `None` for what no client asked for.
+    /// `None` for the server's own operations.
     pub client: Option<Peer>,
     pub command_name: &'static str,
     pub database: String,
@@ -89,9 +90,9 @@ pub(crate) struct Observed {
     pub running_for: Duration,
     pub session: Option<SessionId>,
     pub metadata: Option<DocumentBuf>,
-    /// Who is logged in.
+    /// The user who is logged in.
     pub user: Option<Name>,
-    /// Whether it waits for the end of the lock against writes.
+    /// Whether the operation waits for the write lock to open.
     pub is_held_back: bool,
 }
 
@@ -109,7 +110,7 @@ pub struct Operations {
     registry: Arc<Registry>,
 }
 
-/// A connection's entry, gone with the connection.
+/// A connection's entry in the registry, removed when it is dropped.
 pub(crate) struct Registration {
     registry: Arc<Registry>,
     key: u64,
@@ -128,11 +129,11 @@ impl Drop for Registration {
     }
 }
 
-/// Where it is noted that a client has gone away, while a command of it runs elsewhere.
+/// Notes that a client has disconnected while its command runs on another thread.
 pub struct Absence(Arc<OperationSlot>);
 
 impl Absence {
-    /// What the client reads stops soon: nobody hears of it.
+    /// Makes reads for the client stop soon: their replies could not be delivered.
     pub fn note(&self) {
         self.0.is_client_gone.store(true, Ordering::Relaxed);
     }
@@ -144,7 +145,7 @@ pub(crate) struct RunningOperation {
     command_name: &'static str,
     opid: u32,
     started: Instant,
-    /// How long it has waited without a thread, and since when it does.
+    /// How long the operation has waited without a thread, and since when it waits now.
     waited: Duration,
     waits_since: Option<Instant>,
 }
@@ -163,7 +164,7 @@ impl Operations {
         self.add(connection, Some(client))
     }
 
-    /// A slot for what no client asked for.
+    /// A slot for the server's own operations.
     pub(crate) fn register_own(&self) -> Registration {
         self.add(0, None)
     }
@@ -196,7 +197,7 @@ impl Operations {
         Registration { registry: Arc::clone(&self.registry), key, slot }
     }
 
-    /// Asks all operations to stop, those to come as well: the server ends.
+    /// Asks all operations to stop, later ones too: the server is shutting down.
     pub(crate) fn interrupt_all(&self) {
         self.registry.are_all_interrupted.store(true, Ordering::SeqCst);
         self.registry.slots.lock().values().for_each(|slot| slot.stop.ring());
@@ -207,23 +208,23 @@ impl Operations {
         self.registry.are_all_interrupted.load(Ordering::Relaxed)
     }
 
-    /// What ends work of the server's own when all operations are to stop.
+    /// Interrupts the server's own work once all operations have been asked to stop.
     pub(crate) fn interruption_of_own(&self) -> Arc<dyn bunko_operation::Interruption> {
         Arc::new(interruption::EndOfServer(Arc::clone(&self.registry.are_all_interrupted)))
     }
 
-    /// How many operations run.
+    /// Number of running operations.
     pub fn running(&self) -> usize {
         self.registry.slots.lock().values().filter(|slot| slot.running.load(Ordering::Acquire) != 0).count()
     }
 
-    /// Whether an operation that may write runs and is not held back. One that begins later finds the lock that was
-    /// closed before this is asked: both see it under the lock of the slot.
+    /// Whether a client's operation that may write runs and is not held back. The caller closes the write lock first.
+    /// An operation that begins later finds the lock closed, because both sides take the slot's lock.
     pub(crate) fn is_one_writing(&self) -> bool {
         let slots: Vec<_> = self.registry.slots.lock().values().cloned().collect();
         slots.iter().any(|slot| {
             let details = slot.details.lock();
-            // Builds that a restart resumed go on beside the lock.
+            // Index builds that were resumed after a restart continue while the lock is closed.
             slot.client.is_some()
                 && slot.running.load(Ordering::Acquire) != 0
                 && !details.is_held_back
@@ -231,7 +232,7 @@ impl Operations {
         })
     }
 
-    /// Asks an operation to stop. One that is over, or never was, is no error, as in MongoDB.
+    /// Asks an operation to stop. As in MongoDB, an id that has ended or never existed is no error.
     pub(crate) fn kill(&self, opid: u32) {
         for slot in self.registry.slots.lock().values() {
             if opid != 0 && slot.running.load(Ordering::Acquire) == opid {
@@ -241,14 +242,14 @@ impl Operations {
         }
     }
 
-    /// Who the user is for whom an operation runs.
+    /// The user whose operation this is.
     pub(crate) fn user_of(&self, opid: u32) -> Option<Name> {
         let slots = self.registry.slots.lock();
         let slot = slots.values().find(|slot| opid != 0 && slot.running.load(Ordering::Acquire) == opid)?;
         slot.details.lock().user.as_ref().map(|user| user.name().clone())
     }
 
-    /// The operations that run for somebody, but the one that asks.
+    /// The running operations that have a user, except `asking`.
     pub(crate) fn running_for(&self, asking: u32) -> Vec<(u32, Owner)> {
         let slots: Vec<_> = self.registry.slots.lock().values().cloned().collect();
         let running = |slot: Arc<OperationSlot>| {
@@ -259,7 +260,7 @@ impl Operations {
         slots.into_iter().filter_map(running).collect()
     }
 
-    /// Asks the operations of the chosen sessions to stop, but the one that asks.
+    /// Asks the operations of the chosen sessions to stop, except `asking`.
     pub(crate) fn kill_sessions(&self, mut is_chosen: impl FnMut(SessionId) -> bool, asking: u32) {
         for slot in self.registry.slots.lock().values() {
             let details = slot.details.lock();
@@ -271,7 +272,7 @@ impl Operations {
         }
     }
 
-    /// The sessions for which operations run.
+    /// The sessions with running operations.
     pub(crate) fn sessions_at_work(&self) -> HashSet<SessionId> {
         let slots = self.registry.slots.lock();
         let at_work = slots.values().filter(|slot| slot.running.load(Ordering::Acquire) != 0);
@@ -288,9 +289,9 @@ impl Operations {
 }
 
 impl Registration {
-    /// Notes that an operation of a client with that `metadata` begins; it ends when the answer is dropped.
+    /// Begins an operation of a client with this `metadata`. It ends when the returned value is dropped.
     pub(crate) fn begin(&self, beginning: &Beginning<'_>, metadata: Option<&DocumentBuf>) -> RunningOperation {
-        // Few operations move, and a load costs less than an exchange.
+        // Few operations move between threads, and a load costs less than an exchange.
         let opid = match self.slot.moving.load(Ordering::Acquire) {
             0 => next_opid(&self.registry.last_opid),
             _ => self.slot.moving.swap(0, Ordering::AcqRel),
@@ -308,10 +309,10 @@ impl Registration {
         details.session = beginning.session;
         details.is_held_back = false;
         if details.metadata.is_none() {
-            // Given once, in the first hello.
+            // Clients send it once, in their first hello.
             details.metadata = metadata.cloned();
         }
-        // Under the lock, so that who sees the id sees what it belongs to.
+        // Stored under the lock, so that a reader that sees the id also sees the details that belong to it.
         self.slot.running.store(opid, Ordering::Release);
         drop(details);
         RunningOperation {
@@ -324,25 +325,25 @@ impl Registration {
         }
     }
 
-    /// An operation that was to go on on another thread does not.
+    /// Ends the operation that was about to move to another thread and did not.
     pub(crate) fn end_move(&self) {
         if self.slot.moving.swap(0, Ordering::AcqRel) != 0 {
             self.slot.running.store(0, Ordering::Release);
         }
     }
 
-    /// Notes who is logged in from now on.
+    /// Notes the user who is logged in from now on.
     pub(crate) fn note_user(&self, user: Option<Owner>) {
         self.slot.details.lock().user = user;
     }
 
-    /// Where to note that the client has gone away.
+    /// A handle for noting that the client has disconnected.
     pub(crate) fn absence(&self) -> Absence {
         Absence(Arc::clone(&self.slot))
     }
 }
 
-/// Ids are positive 32-bit integers to clients and begin again after the last.
+/// Ids are positive 32-bit integers for clients, and start again after the last.
 fn next_opid(last: &AtomicU32) -> u32 {
     let next = || last.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & (i32::MAX as u32);
     match next() {
@@ -351,7 +352,7 @@ fn next_opid(last: &AtomicU32) -> u32 {
     }
 }
 
-/// Keeps a small command whole; of a large one (a batch of documents, as a rule) the fields that fit.
+/// Keeps a small command whole, and of a large one (usually a batch of documents) the fields that fit.
 fn keep_command(into: &mut Vec<u8>, command: DocumentRef<'_>) {
     into.clear();
     if command.len_bytes() <= COMMAND_BYTES_MAX {
@@ -403,37 +404,37 @@ impl RunningOperation {
         DocumentBuf::from_trusted(self.slot.details.lock().command.clone())
     }
 
-    /// Notes that it waits for the end of the lock against writes, or no longer does.
+    /// Notes whether the operation waits for the write lock to open.
     pub(crate) fn note_held_back(&self, is_held_back: bool) {
         self.slot.details.lock().is_held_back = is_held_back;
     }
 
-    /// Rung where it may have to stop.
+    /// Rung when the operation may have to stop.
     pub(crate) fn stop_bell(&self) -> &Arc<Bell> {
         &self.slot.stop
     }
 
-    /// It ends on this thread and begins again on another one, as the same operation.
+    /// Notes that the operation will end on this thread and begin on another, with its id.
     pub(crate) fn note_move(&self) {
         self.slot.moving.store(self.opid, Ordering::Release);
     }
 
-    /// It waits without a thread from now on.
+    /// Notes that the operation waits without a thread from now on.
     pub(crate) fn note_wait(&mut self) {
         self.waits_since = Some(Instant::now());
     }
 
-    /// It goes on.
+    /// Notes that the operation runs again.
     pub(crate) fn note_end_of_wait(&mut self) {
         self.waited += self.waits_since.take().map_or(Duration::ZERO, |since| since.elapsed());
     }
 
-    /// How long it has waited.
+    /// How long the operation has waited without a thread.
     pub(crate) fn waited(&self) -> Duration {
         self.waited
     }
 
-    /// When it began.
+    /// When the operation began.
     pub(crate) fn started(&self) -> Instant {
         self.started
     }

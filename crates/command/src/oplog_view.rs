@@ -1,5 +1,5 @@
-//! `local.oplog.rs` for commands. Every read of it goes through [`open`] or, with a tailable cursor, through
-//! [`find`]: both read the entries that `Entries` makes.
+//! `local.oplog.rs` for commands. Every read of it goes through [`open`] or, with a tailable cursor, through [`find`]:
+//! both read the entries that `Entries` generates.
 
 use crate::collection_statistics::CollectionStatistics;
 use crate::cursor_store::CursorSource;
@@ -17,15 +17,15 @@ use bunko_query::FindQuery;
 use bunko_store::{Bell, Direction, Space};
 use std::sync::Arc;
 
-/// How much work it is to make an entry.
+/// Work units for generating an entry.
 const WORK_PER_ENTRY: usize = 16;
 
-/// Whether the namespace is that of an oplog that there is.
+/// Whether the namespace is the oplog's, and the server keeps one.
 pub(crate) fn is_oplog(catalog: &Catalog, namespace: &Namespace) -> bool {
     namespace.is_oplog() && catalog.store().keeps_history()
 }
 
-/// The refusal to drop it.
+/// The error of dropping the oplog.
 pub(crate) fn cannot_be_dropped(invocation: &Invocation<'_>) -> Failure {
     let (code, message) = match invocation.service.deployment() {
         Deployment::SetMember => (5_255_000, "can't drop live oplog while replicating"),
@@ -36,7 +36,7 @@ pub(crate) fn cannot_be_dropped(invocation: &Invocation<'_>) -> Failure {
     Failure::new(ErrorCode(code), message)
 }
 
-/// Its document in `listCollections`: name, kind, and the size that it is kept to.
+/// The oplog's document in `listCollections`: name, kind, and size limit.
 pub(crate) fn description(catalog: &Catalog, database: &str) -> Option<DocumentBuf> {
     let size_bytes = catalog.store().history_bytes_max().filter(|_| database == Namespace::OPLOG_DATABASE)?;
     let options = DocumentBuf::new().with("capped", true).with("size", size_bytes as i64);
@@ -45,9 +45,9 @@ pub(crate) fn description(catalog: &Catalog, database: &str) -> Option<DocumentB
     Some(document.with("options", &options).with("info", &info))
 }
 
-/// Its statistics, for `collStats` and its like.
+/// The oplog's statistics, for `collStats` and similar commands.
 /// # Errors
-/// As reading it: its entries are counted.
+/// As reading the oplog: its entries are counted.
 pub(crate) fn statistics(surroundings: &Surroundings) -> Result<CollectionStatistics> {
     let store = surroundings.catalog.store();
     let count = surroundings.entry_count.count(store, &mut || surroundings.operation.work(WORK_PER_ENTRY))?;
@@ -63,15 +63,15 @@ pub(crate) fn statistics(surroundings: &Surroundings) -> Result<CollectionStatis
         settings: DocumentBuf::new(),
     })
 }
-/// The database that has it, and the bytes of the log that it reaches back.
+/// The database of the oplog, and the bytes of the log that it covers.
 pub(crate) fn database(catalog: &Catalog) -> Option<(&'static str, u64)> {
     let span = catalog.store().history_span()?;
     Some((Namespace::OPLOG_DATABASE, span.end.0 - span.start.0))
 }
 
-/// Reads all of it, as `validate` does.
+/// Reads the whole oplog, for `validate`.
 /// # Errors
-/// As reading it.
+/// As reading the oplog.
 pub(crate) fn validate(catalog: &Catalog, operation: &Arc<OperationContext>) -> Result<Validation> {
     let mut validation = Validation::default();
     let mut entries = entries(catalog, Direction::Forward, None, operation)?;
@@ -81,19 +81,19 @@ pub(crate) fn validate(catalog: &Catalog, operation: &Arc<OperationContext>) -> 
     Ok(validation)
 }
 
-/// What a cursor of `find` does at the end of what there is.
+/// The behaviour of a `find` cursor at the end of the oplog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AtEnd {
     Closes,
-    /// It is tailable.
+    /// The cursor is tailable.
     Stays,
-    /// It is tailable, and a `getMore` waits for more.
+    /// The cursor is tailable, and a `getMore` waits for more entries.
     Awaits,
 }
 
-/// Opens it below a pipeline, whose first filters may say how far back it is read.
+/// Opens the oplog for a pipeline, whose first filters may limit how far back it is read.
 /// # Errors
-/// As reading it.
+/// As reading the oplog.
 pub(crate) fn open(
     catalog: &Catalog,
     pipeline: &Pipeline,
@@ -103,7 +103,7 @@ pub(crate) fn open(
     Ok(Box::new(entries(catalog, direction, earliest_of(pipeline), operation)?))
 }
 
-/// Its entries that there are now, from `from` on.
+/// The entries that exist now, from `from` on.
 pub(crate) fn entries(
     catalog: &Catalog,
     direction: Direction,
@@ -114,7 +114,7 @@ pub(crate) fn entries(
     Ok(Stream { entries, operation: Arc::clone(operation) })
 }
 
-/// Opens it to go on with what is written later. Entries of acknowledged writes are there at once.
+/// Opens the oplog for entries that are written later, too. Entries of acknowledged writes are there at once.
 fn follow(
     catalog: &Catalog,
     pipeline: &Pipeline,
@@ -127,10 +127,10 @@ fn follow(
     Ok(Box::new(Stream { entries, operation: Arc::clone(operation) }))
 }
 
-/// Opens it for `find`: `sort` is that of the command.
+/// Opens the oplog for `find`. `sort` is the command's.
 /// # Errors
-/// `BadValue` for an index hint: there are no indexes; and for a tailable cursor that does not go forward, or that is
-/// limited; as `check_searches` and [`open`].
+/// `BadValue` for an index hint, since there are no indexes, and for a tailable cursor that goes backward or sorts; as
+/// `check_searches` and [`open`].
 pub(crate) fn find(
     invocation: &Invocation<'_>,
     query: FindQuery,
@@ -169,7 +169,7 @@ pub(crate) fn find(
     Ok(Box::new(Found { stream, query, at_end, bell, current: DocumentBuf::new(), projected: Vec::new() }))
 }
 
-/// The time that no entry is earlier than that passes a pipeline's first filters, where they say one.
+/// A lower bound for the times of entries that pass the first filters of a pipeline, if the filters give one.
 pub(crate) fn earliest_of(pipeline: &Pipeline) -> Option<Timestamp> {
     let filters = pipeline.stages().map_while(|stage| match stage.plannable() {
         Plannable::Filter(filter) => Some(filter),
@@ -195,9 +195,9 @@ fn earliest(filter: DocumentRef<'_>) -> Option<Timestamp> {
     bounds.max()
 }
 
-/// The entries, one after the other.
+/// The entries, in order.
 struct Stream {
-    /// `None` where the oplog was there a moment ago and is not.
+    /// `None` if the oplog has ceased to exist since it was looked up.
     entries: Option<Entries>,
     operation: Arc<OperationContext>,
 }
@@ -209,7 +209,7 @@ impl DocumentStream for Stream {
     }
 }
 
-/// Entries as `find` shows them.
+/// Entries as `find` returns them.
 struct Found {
     stream: Box<dyn DocumentStream>,
     query: FindQuery,

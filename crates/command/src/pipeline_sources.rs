@@ -1,4 +1,4 @@
-//! The collections that a pipeline reads, at one moment.
+//! The collections that a pipeline reads, all from one snapshot.
 
 use crate::invocation::Examined;
 use crate::searched_collection::{Present, SearchedCollection};
@@ -27,12 +27,12 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
-/// How many views may stand on each other; one less can be read.
+/// Most views that may stand on each other; a chain of this depth can be defined but not read.
 /// Source: MongoDB 8.2, "View depth too deep or view cycle detected".
 pub(crate) const VIEW_DEPTH_MAX: usize = 20;
 
-/// What one pipeline reads. All collections are noted while it is parsed; the snapshot is taken when the first is opened,
-/// and knows all indexes that were ready when their collection was noted.
+/// The collections that one pipeline reads. Parsing notes all of them. The snapshot is taken when the first is opened,
+/// and covers all indexes that were ready when their collection was noted.
 pub(crate) struct PipelineSources {
     surroundings: Surroundings,
     database: String,
@@ -42,14 +42,14 @@ pub(crate) struct PipelineSources {
     snapshot: OnceLock<Arc<Snapshot>>,
 }
 
-/// Where a name leads.
+/// The source that a name resolves to.
 #[derive(Clone)]
 pub(crate) struct Resolved {
-    /// The pipelines of the views on the way, those below first.
+    /// The pipelines of the views on the way, the lowest view's first.
     pub views: ArrayBuf,
-    /// How many there are.
+    /// Number of views on the way.
     pub views_count: usize,
-    /// In which order the first of them has strings; by bytes where there is none.
+    /// The string order of the topmost view; by bytes if there is no view.
     pub strings: StringOrder,
     /// Name of the source below the views, and the source itself.
     pub namespace: Namespace,
@@ -60,7 +60,7 @@ pub(crate) struct Resolved {
 #[derive(Clone)]
 pub(crate) enum Below {
     Collection(Noted),
-    /// Documents that are made while they are read, without a planner.
+    /// Documents that are generated while they are read, without a planner.
     Unstored(Unstored),
     Absent,
 }
@@ -81,7 +81,7 @@ impl Below {
     }
 }
 
-/// A collection, and the indexes that were ready.
+/// A collection, and its indexes that were ready when it was noted.
 #[derive(Clone)]
 pub(crate) struct Noted {
     pub collection: Arc<Collection>,
@@ -94,14 +94,14 @@ impl fmt::Debug for PipelineSources {
     }
 }
 
-/// Follows views down to what is below them.
+/// Resolves a name through views to the source below them.
 /// # Errors
 /// `ViewDepthLimitExceeded`.
 pub(crate) fn resolve(catalog: &Catalog, namespace: &Namespace) -> Result<Resolved> {
     resolve_by(catalog, namespace, &|namespace| catalog.collection(namespace))
 }
 
-/// As [`resolve`], for an operation, whose transaction may have created a collection, and may not read all of them.
+/// As [`resolve`], for an operation. Its transaction may have created collections, and may not read every collection.
 /// # Errors
 /// As [`resolve`] and [`check_read`].
 pub(crate) fn resolve_for(catalog: &Catalog, namespace: &Namespace, operation: &OperationContext) -> Result<Resolved> {
@@ -140,7 +140,7 @@ fn resolve_by(
             return Ok(resolved(&pipelines, strings, below, Below::Absent));
         };
         below = next;
-        // The view at the limit can be defined, but not read.
+        // A view at the limit can be defined, but not read.
         if pipelines.len() >= VIEW_DEPTH_MAX {
             let message = format!("View depth too deep or view cycle detected; maximum depth is {VIEW_DEPTH_MAX}");
             return Err(Failure::new(ErrorCode::VIEW_DEPTH_LIMIT_EXCEEDED, message));
@@ -148,26 +148,26 @@ fn resolve_by(
     }
 }
 
-/// A pipeline behind those of the views that it reads. One that begins with a fusion or a search of vectors reads the view
-/// itself.
+/// A pipeline behind those of the views that it reads. A pipeline that begins with a fusion or a vector search applies
+/// the views itself.
 pub(crate) fn behind_views(resolved: &Resolved, pipeline: ArrayRef<'_>) -> ArrayBuf {
     if reads_by_itself(pipeline) {
         return pipeline.iter().collect();
     }
     if searches(pipeline) {
-        // A search is of the collection below; what it finds goes through the view.
+        // A search runs on the collection below, and its results go through the view.
         return pipeline.iter().take(1).chain(resolved.views.as_ref().iter()).chain(pipeline.iter().skip(1)).collect();
     }
     resolved.views.as_ref().iter().chain(pipeline.iter()).collect()
 }
 
-/// Whether a pipeline begins with a search for documents or for what is known of them.
+/// Whether a pipeline begins with a search for documents or for their metadata.
 fn searches(pipeline: ArrayRef<'_>) -> bool {
     let first = pipeline.iter().next().and_then(|stage| stage.as_document()?.first());
     first.is_some_and(|first| matches!(first.name, "$search" | "$searchMeta"))
 }
 
-/// Whether a pipeline begins with a stage that reads the collection itself, or whose pipelines do.
+/// Whether the first stage of a pipeline, or a pipeline inside it, reads the collection itself.
 pub(crate) fn reads_by_itself(pipeline: ArrayRef<'_>) -> bool {
     let first = pipeline.iter().next().and_then(|stage| stage.as_document()?.first());
     first.is_some_and(|first| matches!(first.name, "$rankFusion" | "$scoreFusion" | "$vectorSearch"))
@@ -190,23 +190,23 @@ impl PipelineSources {
         })
     }
 
-    /// Whether more than one collection is read, so that they must share a snapshot.
+    /// Whether more collections are read than the pipeline's own, so that all must share a snapshot.
     pub(crate) fn are_several(&self) -> bool {
         !self.noted.lock().is_empty()
     }
 
-    /// The moment at which a collection is read: the same for all of them.
+    /// The snapshot from which a collection is read. Reads of present data use one snapshot for all collections.
     /// # Errors
-    /// Those of the operation's transaction.
+    /// Errors of the operation's transaction.
     pub(crate) fn snapshot(&self, collection: &Collection) -> Result<Arc<Snapshot>> {
         if !Reading::of(&*self.operation).is_present() {
-            // All are read in one state, which does not have each collection as it is.
+            // All collections are read in one past state, in which a collection may differ from its present form.
             return collection.snapshot_for(&*self.operation).map(Arc::new);
         }
         Ok(Arc::clone(self.snapshot.get_or_init(|| Arc::new(self.surroundings.catalog.store().snapshot()))))
     }
 
-    /// Those of a collection's indexes that the command's settings allow.
+    /// The collection's indexes that the command's query settings allow.
     fn allowed(&self, collection: &Collection, indexes: &Arc<[Arc<Index>]>) -> Arc<[Arc<Index>]> {
         let settings = self.settings.as_ref();
         match settings.and_then(|settings| settings.allowed_in(collection.namespace().as_str())) {
@@ -219,14 +219,14 @@ impl PipelineSources {
         Namespace::new(source.database.as_deref().unwrap_or(&self.database), &source.collection)
     }
 
-    /// Where a name leads; and with a view's pipeline, where all the names in it lead.
+    /// Resolves and notes a name, and all names in the pipelines of its views.
     pub(crate) fn note_namespace(&self, namespace: &Namespace) -> Result<Resolved> {
         if let Some(resolved) = self.noted.lock().get(namespace) {
             return Ok(resolved.clone());
         }
         let mut resolved = resolve_for(&self.surroundings.catalog, namespace, &self.operation)?;
         if let (Below::Collection(noted), true) = (&mut resolved.below, self.snapshot.get().is_some()) {
-            // Of an index that was finished since, the snapshot knows nothing.
+            // The snapshot has no keys of an index that became ready after it was taken.
             noted.indexes = [noted.collection.id_index()].into();
         }
         self.noted.lock().insert(namespace.clone(), resolved.clone());
@@ -343,13 +343,13 @@ impl Sources for PipelineSources {
     fn source_stage(&self, stage: Element<'_>, over: Option<&SourceName>) -> Result<Option<SourceStage>> {
         self.check_source_stage(stage.name, over)?;
         let Some(over) = over else { return Ok(None) };
-        // The stage of a view's own pipeline speaks of the collection below.
+        // A source stage in a view's own pipeline is about the collection below.
         let resolved = self.note_namespace(&self.namespace(over)?)?;
         source_stages::inside(stage, &resolved.namespace, &self.surroundings)
     }
 }
 
-/// Documents by their `_id`.
+/// Finds documents by their `_id`.
 struct ById(IdJoin, Arc<OperationContext>);
 
 impl Lookups for ById {
@@ -360,7 +360,7 @@ impl Lookups for ById {
     }
 }
 
-/// Documents by an index.
+/// Finds documents by an index.
 struct ByIndex(EqualityLookup);
 
 impl Lookups for ByIndex {
@@ -369,9 +369,9 @@ impl Lookups for ByIndex {
     }
 }
 
-/// The query that the planner makes of its part of a pipeline; the rest of it looks at the documents that are found.
+/// The query for the planner's part of a pipeline. The rest of the pipeline processes the documents that it finds.
 /// # Errors
-/// Those of filters.
+/// Errors of the filters.
 pub(crate) fn planner_query(part: PlannerPart, rest: &Pipeline, scope: Arc<QueryScope>) -> Result<FindQuery> {
     let filter = all_of(&part.filters);
     let near = part.near.as_deref().map(|stage| near_asked(stage, &scope)).transpose()?.flatten();
@@ -389,7 +389,7 @@ pub(crate) fn planner_query(part: PlannerPart, rest: &Pipeline, scope: Arc<Query
     Ok(query)
 }
 
-/// The filter that lets through what all filters do.
+/// A filter that matches where all filters match.
 pub(crate) fn all_of(filters: &[DocumentBuf]) -> DocumentBuf {
     match filters {
         [] => DocumentBuf::new(),
@@ -405,24 +405,24 @@ fn near_asked(stage: &dyn Stage, scope: &QueryScope) -> Result<Option<NearAsked>
     }
 }
 
-/// The refusal of a search by distance where there is no collection.
+/// The error of a search by distance on a collection that does not exist.
 pub(crate) fn no_collection_near(namespace: &Namespace) -> Failure {
     let message = format!("$geoNear requires a geo index to run, but {namespace} does not exist");
     Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message)
 }
 
-/// A plan's documents, lent to the stages above where they only look.
+/// A plan's documents, lent to later stages that only inspect them.
 pub(crate) struct Planned {
     execution: Execution,
-    /// Until all has been read: from then on the collection may go.
+    /// Held until all documents have been read. After that, the collection may be dropped.
     footing: Option<Arc<Footing>>,
-    /// The place for the plan's report.
+    /// Where the plan's report is stored.
     run: Option<Arc<PlanRun>>,
-    /// Keys and documents that have been counted for the operation.
+    /// Index keys and documents that the operation has counted already.
     counted: Examined,
 }
 
-/// A plan below a pipeline, for the profiler: as it is planned, and with its figures once it is over.
+/// The plan of a pipeline, for the profiler: as it was planned, and with its statistics once it has finished.
 pub(crate) struct PlanRun {
     plan: Plan,
     choice: PlanChoice,
@@ -430,7 +430,7 @@ pub(crate) struct PlanRun {
 }
 
 impl PlanRun {
-    /// That of an execution which begins.
+    /// The plan of an execution that begins.
     pub(crate) fn of(execution: &Execution) -> Arc<Self> {
         let (plan, choice) = (execution.plan().clone(), execution.choice());
         Arc::new(Self { plan, choice, finished: Mutex::default() })
@@ -444,12 +444,12 @@ impl PlanRun {
 }
 
 impl Planned {
-    /// Documents that nobody asks for after a pause whether the collection still is there.
+    /// Documents without a check, after a pause, whether the collection still exists.
     pub(crate) fn new(execution: Execution) -> Self {
         Self { execution, footing: None, run: None, counted: Examined::default() }
     }
 
-    /// Documents whose plan's footing is kept until they are read.
+    /// Documents whose plan's footing is held until they are read.
     pub(crate) fn on(execution: Execution, footing: Arc<Footing>, run: Arc<PlanRun>) -> Self {
         Self { footing: Some(footing), run: Some(run), ..Self::new(execution) }
     }
@@ -463,7 +463,7 @@ impl Planned {
         self.counted = Examined { keys, documents };
     }
 
-    /// All has been read.
+    /// Notes that all documents have been read.
     fn end(&mut self) {
         self.footing = None;
         if let Some(run) = self.run.take() {
@@ -501,7 +501,7 @@ impl DocumentStream for Planned {
         true
     }
 
-    /// A plan goes on where its visitor stopped.
+    /// A plan continues where its visitor stopped.
     fn visit_part(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
         self.visit(visitor)
     }

@@ -1,4 +1,4 @@
-//! An operation that is over, in the words of `system.profile` and of slow lines in the log.
+//! A finished operation, as `system.profile` and slow lines in the log show it.
 //! Source: MongoDB manual 8.2, "Database Profiler Output" and "Log Messages for Slow Queries".
 
 use crate::access_control::Shown;
@@ -9,12 +9,12 @@ use crate::truncated_command::shortened;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_query::{PlanChoice, PlanReport};
 
-/// Most bytes of a statement in a line; mongod cuts attributes there.
+/// Most bytes of a statement in a log line; mongod truncates attributes there.
 const LINE_COMMAND_BYTES_MAX: usize = 10 * 1024;
-/// Commands of more bytes are told as a text, as in MongoDB.
+/// Larger commands, in bytes, are shown as text, as in MongoDB.
 const COMMAND_BYTES_MAX: usize = 50 * 1024;
 
-/// How many numbers that both forms have are called in each.
+/// Names of figures that differ between the two forms.
 struct Names {
     yields: &'static str,
     reply_bytes: &'static str,
@@ -24,7 +24,7 @@ struct Names {
 const PROFILE: Names = Names { yields: "numYield", reply_bytes: "responseLength", duration: "millis" };
 const LOG: Names = Names { yields: "numYields", reply_bytes: "reslen", duration: "durationMillis" };
 
-/// The document of an operation in `system.profile`, which filters are asked of too.
+/// The document of an operation in `system.profile`, on which filters are evaluated too.
 pub(crate) fn describe(invocation: &Invocation<'_>, entry: &Entry<'_>) -> DocumentBuf {
     let connection = &*invocation.connection;
     let mut described = DocumentBuf::new().with("op", entry.op).with("ns", &entry.namespace);
@@ -45,7 +45,7 @@ pub(crate) fn describe(invocation: &Invocation<'_>, entry: &Entry<'_>) -> Docume
     described
 }
 
-/// The attributes of a slow line.
+/// The attributes of a slow line in the log.
 pub(crate) fn attributes(invocation: &Invocation<'_>, entry: &Entry<'_>) -> DocumentBuf {
     let connection = &*invocation.connection;
     let mut attributes = DocumentBuf::new().with("type", entry.log_type).with("ns", &entry.namespace);
@@ -56,7 +56,7 @@ pub(crate) fn attributes(invocation: &Invocation<'_>, entry: &Entry<'_>) -> Docu
     attributes.with("remote", &connection.peer.to_string())
 }
 
-/// Facts that both forms have, in MongoDB's order.
+/// Appends the facts of both forms, in MongoDB's order.
 fn append_facts(facts: &mut DocumentBuf, invocation: &Invocation<'_>, entry: &Entry<'_>, names: &Names) {
     let observation = entry.observation;
     let of_lookup = observation.plan_of_lookup();
@@ -105,7 +105,7 @@ fn append_facts(facts: &mut DocumentBuf, invocation: &Invocation<'_>, entry: &En
     facts.append(names.duration, entry.outcome.elapsed.as_millis() as i32);
     if let Some(plan) = plan {
         facts.append("planSummary", plan.summary.as_str());
-        // A line would be many times as long.
+        // With the stages, a log line would be many times as long.
         if names.duration == PROFILE.duration {
             let stages = Shown::of_statement(&entry.namespace, plan.stages.clone());
             facts.append("execStats", &stages);
@@ -113,7 +113,8 @@ fn append_facts(facts: &mut DocumentBuf, invocation: &Invocation<'_>, entry: &En
     }
 }
 
-/// In a line a large command has its small fields alone, and `commandBytes` says how large it was; a large statement is a text.
+/// Appends the command. In a log line, a large command has only its small fields, with its size in `commandBytes`; a
+/// large statement is a text.
 fn append_command(facts: &mut DocumentBuf, invocation: &Invocation<'_>, entry: &Entry<'_>, names: &Names) {
     let command = entry.command.as_ref();
     if names.duration == PROFILE.duration {
@@ -131,7 +132,7 @@ fn append_command(facts: &mut DocumentBuf, invocation: &Invocation<'_>, entry: &
     }
 }
 
-/// Facts of a plan that are told only where they are true.
+/// Appends facts of a plan that are shown only if they are true.
 fn append_plan_facts(facts: &mut DocumentBuf, observation: &Observation, plan: Option<&PlanReport>) {
     let mut append_true = |name: &str, is_so: bool| {
         if is_so {

@@ -1,7 +1,8 @@
-//! Which operations are noted when they are over: in the log, and in a database's `system.profile`.
+//! Decides which finished operations are recorded: in the log, and in a database's `system.profile`.
 //!
-//! `system.profile` is capped at [`PROFILE_BYTES_MAX`]: it always has the newest operations, and loses the oldest. MongoDB notes operations that work with a collection, among them reads of `system.profile` itself, and
-//! each statement of a command by itself.
+//! `system.profile` is capped at [`PROFILE_BYTES_MAX`]: it always has the newest operations, and loses the oldest.
+//! MongoDB records operations that work with a collection, among them reads of `system.profile` itself, and each
+//! statement of a command separately.
 
 use crate::capped_options;
 use crate::invocation::Invocation;
@@ -23,29 +24,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// As much as `MongoDB` keeps.
+/// MongoDB's size of the collection, in bytes.
 /// Source: MongoDB manual, "Database Profiler".
 const PROFILE_BYTES_MAX: u64 = 1024 * 1024;
 /// The collection's name.
 pub(crate) const PROFILE: &str = Namespace::PROFILE_COLLECTION;
 
-/// What `profile` sets.
+/// The settings of the command `profile`.
 #[derive(Debug)]
 pub(crate) struct Profiler {
-    /// Operations that take that long are slow; below zero all are.
+    /// Operations that take at least this many milliseconds are slow; if it is negative, all are.
     slow_ms: AtomicI32,
-    /// The bits of a double: the part of slow operations that is noted.
+    /// The fraction of slow operations that is recorded, as the bits of a double.
     sample_rate: AtomicU64,
     databases: RwLock<HashMap<Box<str>, Arc<DatabaseProfile>>>,
-    /// Setting of each database for which a client has set nothing.
+    /// The profile of databases for which no client has set one.
     default: RwLock<Arc<DatabaseProfile>>,
-    /// Whether a database has a level or a filter; asked for each operation.
+    /// Whether any database has a level or a filter. Each operation reads it.
     is_any_on: AtomicBool,
-    /// One thread begins a collection anew.
+    /// Held by the thread that drops a full uncapped collection.
     beginning_anew: Mutex<()>,
 }
 
-/// Makes a database's `system.profile`, if it is not there: capped, so that the newest operations are always in it.
+/// Creates a database's `system.profile` if it does not exist: capped, so that the newest operations are always in it.
 /// # Errors
 /// As [`Catalog::create`].
 pub(crate) fn make_profile(catalog: &Catalog, namespace: &Namespace) -> Result<()> {
@@ -55,21 +56,21 @@ pub(crate) fn make_profile(catalog: &Catalog, namespace: &Namespace) -> Result<(
     let options = capped_options::put_into(DocumentRef::EMPTY, Some(PROFILE_BYTES_MAX as i64), None);
     let create = CreateOptions { options, ..CreateOptions::default() };
     match catalog.create(namespace, create, &*OperationContext::unlimited()) {
-        // Another thread was first.
+        // Another thread created it first.
         Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS => Ok(()),
         made => made.map(drop),
     }
 }
 
-/// What is set for one database.
+/// The profile settings of one database.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DatabaseProfile {
     pub level: Level,
-    /// As it was given, and as it is asked.
+    /// As given by the client, and as parsed.
     pub filter: Option<(DocumentBuf, Filter)>,
 }
 
-/// Which operations `system.profile` has.
+/// The operations that `system.profile` records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Level {
     #[default]
@@ -79,7 +80,7 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// The level that a number stands for, as the command `profile` takes it.
+    /// The level for a number, as the command `profile` takes it.
     pub fn of_number(number: i64) -> Option<Self> {
         match number {
             0 => Some(Self::None),
@@ -90,14 +91,14 @@ impl Level {
     }
 }
 
-/// An operation that is over, as it is told.
+/// A finished operation.
 pub(crate) struct Entry<'e> {
-    /// `op` of the profiler.
+    /// The value of `op` in `system.profile`.
     pub op: &'static str,
-    /// `type` of a line in the log, and the line's component.
+    /// The value of `type` in the log line, and the line's component.
     pub log_type: &'static str,
     pub component: &'static str,
-    /// The database whose settings count.
+    /// The database whose settings apply.
     pub database: &'e str,
     pub namespace: String,
     /// The command or the statement, without secrets.
@@ -105,20 +106,20 @@ pub(crate) struct Entry<'e> {
     pub observation: &'e Observation,
     pub outcome: Outcome<'e>,
     pub locking: Locking,
-    /// Whether `system.profile` may have it: MongoDB leaves out operations that work with no collection.
+    /// Whether `system.profile` may record it: MongoDB leaves out operations without a collection.
     pub is_profiled: bool,
 }
 
-/// What came of an operation.
+/// The outcome of an operation.
 pub(crate) struct Outcome<'a> {
     pub elapsed: Duration,
     pub failure: Option<&'a Failure>,
-    /// Unknown of a statement, whose result is a part of a reply.
+    /// `None` for a statement, whose result is only a part of a reply.
     pub reply_bytes: Option<usize>,
 }
 
 impl Profiler {
-    /// One for which operations are slow from that duration on.
+    /// A profiler for which operations are slow from that duration on.
     pub fn new(slow: Duration) -> Self {
         Self {
             slow_ms: AtomicI32::new(i32::try_from(slow.as_millis()).unwrap_or(i32::MAX)),
@@ -146,18 +147,18 @@ impl Profiler {
         self.sample_rate.store(rate.to_bits(), Ordering::Relaxed);
     }
 
-    /// What is set for a database.
+    /// The profile settings of a database.
     pub fn database(&self, name: &str) -> Arc<DatabaseProfile> {
         self.databases.read().get(name).cloned().unwrap_or_else(|| Arc::clone(&self.default.read()))
     }
 
-    /// Sets the level of databases that a client sets nothing for.
+    /// Sets the level of databases for which no client has set one.
     pub fn set_default(&self, level: Level) {
         *self.default.write() = Arc::new(DatabaseProfile { level, filter: None });
         self.is_any_on.store(level != Level::None || !self.databases.read().is_empty(), Ordering::Relaxed);
     }
 
-    /// Sets it.
+    /// Sets the profile of a database.
     pub fn set_database(&self, name: &str, profile: DatabaseProfile) {
         let mut databases = self.databases.write();
         let default = self.default.read().level;
@@ -174,7 +175,7 @@ impl Profiler {
             || self.slow_ms() < 0
     }
 
-    /// Whether [`Self::note`] has anything to look at.
+    /// Whether [`Self::note`] may have something to record.
     pub fn may_note(&self, elapsed: Duration) -> bool {
         self.is_any_on.load(Ordering::Relaxed) || self.is_slow(elapsed)
     }
@@ -184,14 +185,14 @@ impl Profiler {
         self.is_any_on.load(Ordering::Relaxed)
     }
 
-    /// Notes an operation that is over, where it is to be noted.
+    /// Records a finished operation where the settings ask for it.
     pub fn note(&self, invocation: &Invocation<'_>, entry: &Entry<'_>) {
         let profile = self.database(entry.database);
         let logs_all = invocation.service.parameters.verbosity.logs_all_commands();
         let described = LazyCell::new(|| profile_entry::describe(invocation, entry));
         let (is_logged, is_profiled) = match &profile.filter {
             Some((_, filter)) => {
-                // A filter that cannot be asked chooses nothing.
+                // A filter whose evaluation fails does not choose the operation.
                 let is_chosen = filter.try_matches(described.as_ref()).unwrap_or(false);
                 (is_chosen || logs_all, is_chosen && profile.level != Level::None)
             }
@@ -217,7 +218,7 @@ impl Profiler {
     }
 
     fn keep(&self, invocation: &Invocation<'_>, database: &str, described: &DocumentBuf) -> Result<()> {
-        // Files stay as they are while somebody copies them.
+        // While the write lock is closed, files must not change, because they are being copied.
         if invocation.service.write_lock.is_closed() {
             return Ok(());
         }
@@ -230,7 +231,7 @@ impl Profiler {
         inserted.failures.into_iter().map(|(_, failure)| failure).chain(inserted.stopped_by).next().map_or(Ok(()), Err)
     }
 
-    /// A collection that is not capped, as earlier versions made it, would grow without end.
+    /// Drops a full collection that is not capped, as earlier versions created it: it would grow without limit.
     fn begin_anew_where_full(&self, catalog: &Catalog, namespace: &Namespace) -> Result<()> {
         let has_no_end = |kept: &Collection| !capped_options::is_capped(kept) && kept.data_bytes() >= PROFILE_BYTES_MAX;
         let is_full = || catalog.collection(namespace).is_some_and(|kept| has_no_end(&kept));
@@ -245,8 +246,8 @@ impl Profiler {
 }
 
 impl Service {
-    /// Sets what is profiled of databases that no client has set a level for, as the command `profile` takes it, and the part of slow
-    /// operations that is noted. A level that there is not profiles nothing.
+    /// Sets the level, as the command `profile` takes it, for databases without one from a client, and the fraction of
+    /// slow operations that is recorded. An unknown level records nothing.
     pub fn set_profiling_defaults(&self, level: i32, sample_rate: f64) {
         self.profiler.set_default(Level::of_number(level.into()).unwrap_or_default());
         self.profiler.set_sample_rate(sample_rate);

@@ -1,4 +1,4 @@
-//! How settled what a client reads must be.
+//! The read concern: how settled the data that a client reads must be.
 
 use crate::dispatch::Command;
 use crate::fields::wrong_type;
@@ -9,43 +9,43 @@ use bunko_bson::{DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::StateAsked;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Commands for which there is another level than `local`.
+/// Commands that allow levels other than `local`.
 const READERS: [&str; 5] = ["find", "aggregate", "count", "distinct", "explain"];
 
 /// Commands that read past states outside transactions.
 /// Source: MongoDB manual 8.2, "Read Concern \"snapshot\"", "Read Concern and Operations".
 const OF_PAST_STATES: [&str; 3] = ["find", "aggregate", "distinct"];
 
-/// The command whose read concern is heard and says nothing: a cursor keeps the one that it was opened with.
+/// The command whose read concern has no effect: its cursor keeps the one that it was opened with.
 const KEEPS_ITS_OWN: &str = "getMore";
 
-/// Stages that tell what is in the process, at no other level than `local`.
+/// Stages about the state of the process, which allow only `local`.
 const ONLY_LOCAL: [&str; 3] = ["$currentOp", "$listLocalSessions", "$planCacheStats"];
-/// The stage that tells what is durable, at no other level than `majority`.
+/// The stage about durable changes, which allows only `majority`.
 const ONLY_MAJORITY: &str = "$changeStream";
-/// Stages that read the catalog, which has no older states.
+/// Stages that read the catalog, which keeps no past states.
 const NO_SNAPSHOT: [&str; 1] = ["$listClusterCatalog"];
-/// Stages that write, which no read can be linearized with.
+/// Stages that write, which `linearizable` does not allow.
 const WRITING: [&str; 2] = ["$merge", "$out"];
 
 /// A read concern that this server can honour.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReadConcern {
-    /// What happened up to then is to be seen.
+    /// The reads must see everything up to this time.
     pub after: Option<Timestamp>,
-    /// Which past state is to be read, where it is one.
+    /// The past state to read, if any.
     pub state: Option<StateAsked>,
-    /// Whether the command says anything.
+    /// Whether the command has a read concern.
     pub is_given: bool,
 }
 
 impl ReadConcern {
-    /// Judges a read concern. A single node's reads are of what is in its kernel; `majority`, `available` and
-    /// `linearizable` say no more here.
+    /// Parses a read concern. A single node reads what its own kernel has, so `majority`, `available` and
+    /// `linearizable` add nothing here.
     /// # Errors
-    /// `InvalidOptions` for a command that reads at no other level, and for times that do not go with a level;
-    /// `NotAReplicaSet` and `IllegalOperation` for what only a member of a set has; `BadValue`, `TypeMismatch`,
-    /// `IDLUnknownField` for what is malformed; `CommandNotSupported` for `snapshot`.
+    /// `InvalidOptions` for a command that does not allow the level, and for times that do not fit the level;
+    /// `NotAReplicaSet` and `IllegalOperation` for features that only a member of a set has; `BadValue`,
+    /// `TypeMismatch`, `IDLUnknownField` for malformed values.
     pub(crate) fn parse(
         deployment: Deployment,
         command: &Command,
@@ -99,7 +99,7 @@ impl ReadConcern {
     }
 }
 
-/// Refuses a moment that is none, which is wrong whatever the server is.
+/// Refuses a null time, on any kind of server.
 fn check_at_is_a_time(concern: DocumentRef<'_>) -> Result<()> {
     match (concern.get("level").and_then(ValueRef::as_str), concern.get("atClusterTime")) {
         (Some("snapshot"), Some(ValueRef::Timestamp(time))) if is_null(time) => {
@@ -109,12 +109,12 @@ fn check_at_is_a_time(concern: DocumentRef<'_>) -> Result<()> {
     }
 }
 
-/// Whether a time means none, whatever its increment.
+/// Whether a time is null, whatever its increment.
 fn is_null(time: Timestamp) -> bool {
     time.seconds == 0
 }
 
-/// The time that a client has seen something of.
+/// Checks `afterClusterTime`, the latest time that a client has seen.
 fn checked_after(concern: DocumentRef<'_>, time: Timestamp) -> Result<Timestamp> {
     let refuse = |message: &str| Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
     if is_null(time) {
@@ -131,7 +131,7 @@ fn checked_after(concern: DocumentRef<'_>, time: Timestamp) -> Result<Timestamp>
     }
 }
 
-/// Refuses a time that goes with no other level than `snapshot`, and is read by few commands.
+/// Checks `atClusterTime`, which needs the level `snapshot` and which few commands allow.
 fn check_at(command: &Command, concern: DocumentRef<'_>, body: DocumentRef<'_>) -> Result<()> {
     let refuse = |message: &str| Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
     if concern.get("level").and_then(ValueRef::as_str) != Some("snapshot") {
@@ -149,7 +149,7 @@ fn check_at(command: &Command, concern: DocumentRef<'_>, body: DocumentRef<'_>) 
     }
 }
 
-/// Refuses a level at which a stage of the command's pipeline does not read, or writes.
+/// Refuses a level that a stage of the command's pipeline does not allow.
 fn check_stages(level: &str, body: DocumentRef<'_>) -> Result<()> {
     let stages = body.get("pipeline").and_then(ValueRef::as_array);
     let names =
@@ -171,7 +171,7 @@ fn check_stages(level: &str, body: DocumentRef<'_>) -> Result<()> {
 }
 
 /// # Errors
-/// `BadValue` for what is no level.
+/// `BadValue` for an unknown level.
 fn check_known(level: &str) -> Result<()> {
     match level {
         "local" | "available" | "majority" | "linearizable" | "snapshot" => Ok(()),
@@ -181,7 +181,8 @@ fn check_known(level: &str) -> Result<()> {
     }
 }
 
-/// Inside a transaction all read its snapshot, which has what is committed and durable, or will be before it is.
+/// Inside a transaction, all levels read its snapshot. Its data are committed and durable, or become durable before the
+/// transaction commits.
 fn check_level_inside(level: &str) -> Result<()> {
     if matches!(level, "local" | "majority" | "snapshot") {
         return Ok(());
@@ -212,7 +213,7 @@ fn check_level(deployment: Deployment, command: &Command, concern: DocumentRef<'
     }
 }
 
-/// A time of a cluster, where there is none.
+/// The error for a cluster time on a standalone server.
 fn refuse_cluster_time(command: &Command, concern: DocumentRef<'_>, name: &str, time: Timestamp) -> Failure {
     let is_null = time == Timestamp { seconds: 0, increment: 0 };
     if name == "afterClusterTime" && is_null {
@@ -242,7 +243,7 @@ fn level_not_supported(command: &Command, concern: DocumentRef<'_>) -> Failure {
     )
 }
 
-/// Servers add it to what they pass on.
+/// Checks `provenance`, which servers add to concerns that they forward.
 fn check_provenance(provenance: &str) -> Result<()> {
     match provenance {
         "clientSupplied" | "implicitDefault" | "customDefault" | "getLastErrorDefaults" | "internalWriteDefault" => {

@@ -1,4 +1,4 @@
-//! `$readPreference`: checked, though a single node is whatever is preferred.
+//! `$readPreference`: checked, although a single node satisfies any preference.
 
 use crate::fields::wrong_type;
 use bunko_bson::text::ValueText;
@@ -7,13 +7,14 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 const MODES: &[&str] = &["primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"];
 
-/// The smallest staleness but for 0, which says nothing.
+/// The smallest staleness, in seconds. 0 means no limit.
 const STALENESS_SECONDS_MIN: f64 = 90.0;
 
-/// Checks the document of a read preference.
+/// Checks a read preference.
 /// # Errors
-/// 40414 without a mode; `TypeMismatch` for a field of the wrong type; `BadValue` for an unknown mode, a negative staleness, and
-/// tags or staleness with the mode `primary`; `MaxStalenessOutOfRange` below 90 s; `InvalidOptions` for hedged reads with `primary`.
+/// 40414 without a mode; `TypeMismatch` for a field of the wrong type; `BadValue` for an unknown mode, a negative
+/// staleness, and tags or staleness with the mode `primary`; `MaxStalenessOutOfRange` below 90 s; `InvalidOptions` for
+/// hedged reads with `primary`.
 /// Source: MongoDB manual, "Read Preference".
 pub(crate) fn check(preference: DocumentRef<'_>) -> Result<()> {
     let is_primary = check_mode(preference)?;
@@ -27,7 +28,7 @@ pub(crate) fn check(preference: DocumentRef<'_>) -> Result<()> {
     }
     if let Some(tags) = field("tags") {
         let ValueRef::Array(tags) = tags else { return Err(wrong_type("readPreference.tags", tags, "array")) };
-        // [{}] fits any member, as no tags do.
+        // [{}] matches any member, as an empty list does.
         let fits_any =
             tags.iter().all(|set| set.as_document().is_some_and(DocumentRef::is_empty)) && tags.iter().count() < 2;
         if is_primary && !fits_any {

@@ -1,8 +1,8 @@
-//! Room in the server's memory for the reply that a cursor's batch becomes.
+//! Memory for the reply with a cursor's batch.
 //!
-//! Short batches draw nothing. A longer one draws as it grows; where there is no room, it ends with the documents that it has, and the
-//! others come with the next `getMore`. Only a batch that may not end yet waits: one whose first document is long, and one that no other
-//! follows.
+//! Short batches draw no memory. A longer batch draws as it grows. If there is no memory, it ends with the documents
+//! that it has, and the others come with the next `getMore`. A batch waits for memory only if it may not end yet: if
+//! its first document is long, or if no other batch follows.
 
 use crate::dispatch::RunOn;
 use crate::invocation::Invocation;
@@ -12,41 +12,42 @@ use bunko_operation::{Draw, Place, Purpose, ServerMemory};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// So much of a batch draws nothing.
+/// Bytes of a batch that draw no memory.
 const FREE_BYTES: usize = 256 * 1024;
 /// Bytes that a batch draws at a time.
 const STEP_BYTES: usize = 1 << 20;
-/// How long a batch waits that may not end and has drawn something, for which others may wait. Clients that do not read their
-/// replies are closed sooner, so there is room by then; where there is none even so, the batch goes on, and its reply is counted.
+/// How long a batch waits that may not end and has drawn memory, for which others may wait. Clients that do not read
+/// their replies are disconnected sooner, so there should be memory by then; otherwise the batch continues, and its
+/// reply is counted beyond the limit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How a batch goes on where there is no room.
+/// The reaction of a batch when there is no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shortage {
-    /// It ends: the cursor stays open.
+    /// The batch ends: the cursor stays open.
     EndsBatch,
-    /// It waits: no batch follows, or this one has no document yet.
+    /// The batch waits: no other follows, or it has no document yet.
     Waits,
 }
 
-/// The room of one batch.
+/// The memory of one batch.
 pub(crate) struct ReplyRoom<'i, 'a> {
     invocation: &'i Invocation<'a>,
     is_only: bool,
     drawn: Option<Draw>,
     bytes: usize,
-    /// Until when it waits for room once it has drawn something, from when it first had to.
+    /// Until when the batch waits for memory once it has drawn some. Set by the first such wait.
     patience: Option<Instant>,
 }
 
 impl<'i, 'a> ReplyRoom<'i, 'a> {
-    /// Room of a batch that others follow, or of the only one.
+    /// Memory for a batch. `is_only` says that no other batch follows.
     pub fn new(invocation: &'i Invocation<'a>, is_only: bool) -> Self {
         Self { invocation, is_only, drawn: None, bytes: FREE_BYTES, patience: None }
     }
 
-    /// Draws for the first document of a collection whose documents are long, before a thread of its own reads it: it is in memory
-    /// before its length is known.
+    /// Draws memory for the first document of a collection with long documents, before a thread of its own reads it:
+    /// the document is in memory before its length is known.
     /// # Errors
     /// As [`Self::grow`].
     pub fn begin(&mut self, namespace: &Namespace) -> Result<()> {
@@ -57,7 +58,7 @@ impl<'i, 'a> ReplyRoom<'i, 'a> {
         self.grow(usize::try_from(collection.usual_document_bytes()).unwrap_or(0), 0).map(drop)
     }
 
-    /// Bytes that the batch may have without another draw.
+    /// Bytes that the batch may have before the next draw.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -66,20 +67,21 @@ impl<'i, 'a> ReplyRoom<'i, 'a> {
         &self.invocation.service.facts.memory_limits.server
     }
 
-    /// Counts the documents of the batch, which has come to its end.
+    /// Counts the documents of a finished batch.
     pub fn note_returned(&self, documents: u64) {
         self.invocation.service.counters.note_returned(documents);
     }
 
-    /// Whether short batches are wanted.
+    /// Whether batches should be short.
     pub fn is_short(&self) -> bool {
         self.memory().is_short()
     }
 
-    /// Draws for a batch that has `documents` and would have so many bytes with the next; whether there is room.
+    /// Draws memory for a batch with `documents` documents, which would have `bytes` bytes with the next. Returns
+    /// whether there is memory.
     /// # Errors
-    /// As [`bunko_operation::OperationContext::check`] of a batch that waits; [`bunko_errors::Failure::too_long`] on a thread that
-    /// is not its own.
+    /// As [`bunko_operation::OperationContext::check`] for a batch that waits; [`bunko_errors::Failure::too_long`] on a
+    /// thread that is not its own.
     pub fn grow(&mut self, bytes: usize, documents: u64) -> Result<bool> {
         let missing = bytes.saturating_sub(self.bytes);
         if missing == 0 {
@@ -111,7 +113,7 @@ impl<'i, 'a> ReplyRoom<'i, 'a> {
             Some(_) => Some(*self.patience.get_or_insert_with(|| Instant::now() + PATIENCE)),
             None => None,
         };
-        // The thread may be one that serves others.
+        // The thread may serve other connections.
         while self.invocation.run_on == RunOn::OwnThread && end.is_none_or(|end| Instant::now() < end) {
             let until = operation.may_wait_until()?;
             if let Some(draw) = drawing.wait_until(end.map_or(until, |end| until.min(end))) {
@@ -121,7 +123,7 @@ impl<'i, 'a> ReplyRoom<'i, 'a> {
         Ok(self.memory().count(bytes, Purpose::Reply))
     }
 
-    /// The draw, for a reply of so many bytes.
+    /// The draw, adjusted to the length of the reply.
     pub fn into_draw(self, reply_bytes: usize) -> Option<Draw> {
         let mut drawn = self.drawn?;
         drawn.set(reply_bytes as u64);

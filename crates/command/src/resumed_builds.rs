@@ -1,5 +1,5 @@
-//! Index builds that an earlier process did not finish: operations without a client, which `currentOp` shows and
-//! `killOp` ends.
+//! Index builds that an earlier process did not finish. They are operations without a client: `currentOp` shows them
+//! and `killOp` ends them.
 
 use crate::access_control::Shown;
 use crate::operations::{Beginning, Interruption};
@@ -10,7 +10,7 @@ use bunko_operation::{MemoryLimits, OperationContext};
 use std::sync::Arc;
 
 impl Service {
-    /// Goes on with a build, and says where that failed.
+    /// Resumes a build. Returns the build if it failed.
     pub fn resume_build(&self, build: &InterruptedBuild) -> Option<UnfinishedBuild> {
         let namespace = build.collection().namespace();
         let command = as_asked_for(namespace.collection(), build);

@@ -1,4 +1,4 @@
-//! The statements of a retryable write: which numbers they have, and which were done before.
+//! The statements of a retryable write: their numbers, and which of them were done before.
 //!
 //! Source: MongoDB's specification of retryable writes for drivers; `stmtId` and `stmtIds` as its own tools send them.
 
@@ -12,36 +12,36 @@ use bunko_store::Lsn;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// What a command must know to do each of its statements once; nothing where it is not to be retried.
+/// State for doing each statement of a command only once. Empty if the command is not a retryable write.
 pub(crate) struct Retries<'i> {
     write: Option<Arc<RetryableWrite>>,
     service: &'i Service,
     ids: StatementNumbers,
     retried: Vec<i32>,
     lsn: Option<Lsn>,
-    /// Whether a failpoint asked for it instead of a reply.
+    /// Whether a failpoint asked for closing the connection instead of a reply.
     closes_connection: Cell<bool>,
 }
 
 impl<'i> Retries<'i> {
-    /// Of a command with so many statements.
+    /// For a command with `count` statements.
     /// # Errors
-    /// `InvalidLength` for other numbers of statements than there are statements; `InvalidOptions`, `TypeMismatch`.
+    /// `InvalidLength` if the number of statement ids differs from `count`; `InvalidOptions`, `TypeMismatch`.
     pub(crate) fn of(invocation: &Invocation<'i>, count: usize) -> Result<Self> {
         let write = invocation.retryable_write().cloned();
         if write.is_some() && invocation.service.fail_points.is_any_on() {
-            // A command that began anew would meet the failpoint of each statement twice.
+            // A command that started again on its own thread would meet each statement's failpoint twice.
             invocation.operation().leave_shared_thread()?;
         }
-        // Statements have numbers only in a write that has one, but MongoDB reads them wherever they are sent.
+        // Statement ids matter only in a retryable write, but MongoDB parses them in any command.
         let ids = parse(invocation, count)?;
         let ids = if write.is_some() { ids } else { StatementNumbers::From(0) };
         let (retried, closes_connection) = (Vec::new(), Cell::new(false));
         Ok(Self { write, service: invocation.service, ids, retried, lsn: None, closes_connection })
     }
 
-    /// Refuses statements for many documents, of which a part may be done when the reply is lost; `asked` is what asks for
-    /// them.
+    /// Refuses statements for several documents, which may be half done when the reply is lost. `asked` is the option
+    /// to blame.
     /// # Errors
     /// `InvalidOptions`.
     pub(crate) fn refuse_many(&self, mut are_many: impl Iterator<Item = bool>, asked: &str) -> Result<()> {
@@ -52,9 +52,9 @@ impl<'i> Retries<'i> {
         Ok(())
     }
 
-    /// What the statement at that position answered when it was done before.
+    /// The outcome of the statement at that position, if it was done before.
     /// # Errors
-    /// Those of the storage.
+    /// Errors of the storage.
     pub(crate) fn did(&mut self, position: usize) -> Result<Option<Outcome>> {
         let Some(write) = &self.write else { return Ok(None) };
         let id = self.id(position);
@@ -64,9 +64,9 @@ impl<'i> Retries<'i> {
         Ok(Some(outcome))
     }
 
-    /// The statement at that position comes next.
+    /// Begins the statement at that position.
     /// # Errors
-    /// What a failpoint says.
+    /// The failure that a failpoint injects.
     pub(crate) fn begin(&self, position: usize) -> Result<()> {
         let Some(write) = &self.write else { return Ok(()) };
         self.meet_failpoint().map_or(Ok(()), Err)?;
@@ -74,8 +74,8 @@ impl<'i> Retries<'i> {
         Ok(())
     }
 
-    /// Documents come next whose positions among the statements are these. How many of them are to be inserted, and what the
-    /// next one fails with, if a failpoint says so.
+    /// Begins inserts of the documents at these positions among the statements. If a failpoint fires, returns how many
+    /// documents to insert before it, and the failure of the next one.
     pub(crate) fn begin_inserts(&self, positions: impl Iterator<Item = usize>) -> Option<(usize, Failure)> {
         let write = self.write.as_ref()?;
         let (mut ids, mut refused) = (StatementNumbers::Each(Vec::new()), None);
@@ -100,19 +100,19 @@ impl<'i> Retries<'i> {
         trouble.failure
     }
 
-    /// All statements were done that are to be done.
+    /// Call when all statements have been done.
     /// # Errors
-    /// [`Halt::ClosesConnection`] where a failpoint asked for it.
+    /// [`Halt::ClosesConnection`] if a failpoint asked for it.
     pub(crate) fn end(&self) -> Result<(), Halt> {
         if self.closes_connection.get() { Err(Halt::ClosesConnection) } else { Ok(()) }
     }
 
-    /// The record that an acknowledgement of what was done before waits for.
+    /// The log record that must be durable before statements done earlier are acknowledged.
     pub(crate) fn written(&self) -> Option<Lsn> {
         self.lsn
     }
 
-    /// Says which statements had been done before.
+    /// Appends the ids of statements that had been done before.
     pub(crate) fn write(&self, reply: &mut Writer<'_>) {
         if self.retried.is_empty() {
             return;
@@ -124,7 +124,7 @@ impl<'i> Retries<'i> {
         reply.end();
     }
 
-    /// The one statement that had been done before, for a command that has no more.
+    /// Appends the id of a statement that had been done before, for a command with one statement.
     pub(crate) fn write_one(&self, reply: &mut Writer<'_>) {
         if let [id] = self.retried[..] {
             reply.append("retriedStmtId", id);
@@ -132,7 +132,7 @@ impl<'i> Retries<'i> {
     }
 }
 
-/// Adds the number of the statement at the position `count`, behind those before.
+/// Appends the id of the statement at position `count`.
 fn push(numbers: &mut StatementNumbers, count: usize, id: i32) {
     match numbers {
         StatementNumbers::Each(_) if count == 0 => *numbers = StatementNumbers::From(id),
@@ -169,7 +169,7 @@ fn parse(invocation: &Invocation<'_>, count: usize) -> Result<StatementNumbers> 
     Ok(StatementNumbers::Each(each))
 }
 
-/// The refusal of a statement that was another kind of statement when it was done.
+/// The error for a retried statement of another kind than the one that was done.
 pub(crate) fn other_kind(command: &str) -> Failure {
     let message = format!("the statement was retried as {command}, and was of another kind when it was done");
     Failure::new(ErrorCode::INVALID_OPTIONS, message)

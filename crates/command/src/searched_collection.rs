@@ -1,4 +1,4 @@
-//! A collection as a search sees it: its documents, and what its indexes have of them.
+//! A collection as a search sees it: its documents, and the postings of its indexes.
 
 use bunko_aggregate::Searched;
 use bunko_bson::{DocumentBuf, DocumentRef};
@@ -9,22 +9,22 @@ use bunko_search::{Documents, Postings, Schema, SearchIndexDefinition};
 use bunko_store::{Direction, RecordId, RecordRange, Snapshot, View};
 use std::sync::Arc;
 
-/// Documents, and their bytes, that are looked at in no noticeable time.
+/// Documents, and their bytes, that a search examines in no noticeable time.
 const DOCUMENTS_SHORT_MAX: u64 = 200;
 const BYTES_SHORT_MAX: u64 = 64 << 10;
 
-/// The documents of a collection at one moment.
+/// The documents of a collection, in one snapshot.
 pub(crate) struct SearchedCollection {
     collection: Arc<Collection>,
     snapshot: Arc<Snapshot>,
-    /// What the postings of the index are asked through; none where a past state is read, which they do not have.
+    /// Access to the postings of the index; `None` when a past state is read, for which there are no postings.
     present: Option<Present>,
-    /// The index that is asked.
+    /// The index in use.
     index: Option<Arc<SearchIndex>>,
     document: Vec<u8>,
 }
 
-/// The present state of the collection, and for whom it is read.
+/// The catalog for the present state of the collection, and the operation that reads it.
 pub(crate) struct Present {
     pub catalog: Arc<Catalog>,
     pub operation: Arc<OperationContext>,
@@ -78,7 +78,7 @@ impl Documents for SearchedCollection {
     }
 
     fn ask(&mut self, schema: &Arc<Schema>, ask: &mut dyn FnMut(&Postings) -> Result<()>) -> Result<bool> {
-        // Few documents are looked at sooner than an index is made of them.
+        // Examining a few documents is faster than building their postings.
         if !self.is_long() {
             return Ok(false);
         }

@@ -1,4 +1,4 @@
-//! What all connections share.
+//! The state that all connections share.
 
 use crate::access_control::{AccessControl, DATABASE};
 use crate::audit::Audit;
@@ -40,15 +40,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The world below the server: time and chance.
+/// The server's sources of time and randomness.
 pub struct World {
     /// Milliseconds since 1970.
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
-    /// Unpredictable bytes, for cursor ids, nonces and UUIDs.
+    /// Random bits, for cursor ids, nonces and UUIDs.
     pub random: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// The five bytes that this process puts into object ids.
     pub process: [u8; 5],
-    /// What random numbers of expressions follow from.
+    /// Seed of the random numbers in expressions.
     pub(crate) seed: u64,
     object_ids: AtomicU32,
     /// Seconds and increment of the last timestamp given.
@@ -56,7 +56,7 @@ pub struct World {
 }
 
 impl World {
-    /// A world with that clock and that randomness.
+    /// A world with this clock and this source of randomness.
     pub fn new(clock: Arc<dyn Fn() -> u64 + Send + Sync>, random: Arc<dyn Fn() -> u64 + Send + Sync>) -> Self {
         let seed = random();
         let mut process = [0; 5];
@@ -93,24 +93,24 @@ impl Stamps for World {
     }
 }
 
-/// What the process knows about itself and its machine.
+/// Facts about the process and its machine.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// `host:port` as clients should name this server.
     pub host: String,
     /// The command line.
     pub arguments: Vec<String>,
-    /// What flags and the configuration file say, as `getCmdLineOpts` shows it under `parsed`.
+    /// Options from flags and the configuration file, as `getCmdLineOpts` shows them under `parsed`.
     pub parsed_options: DocumentBuf,
     /// Most connections at once.
     pub connections_max: u32,
-    /// What operations may hold of the memory.
+    /// Memory limits of operations.
     pub memory_limits: MemoryLimits,
     /// How often the journal is synced.
     pub journal_commit_interval: Duration,
-    /// Operations that take that long are logged, until `profile` says otherwise.
+    /// Operations that take at least this long are logged, until `profile` sets another limit.
     pub slow_operation: Duration,
-    /// How messages may be compressed.
+    /// Compression methods that clients may use.
     pub compressors: Vec<Compressor>,
 }
 
@@ -129,17 +129,17 @@ impl LogLines {
     /// Most warnings of the start that are kept.
     const STARTUP_WARNINGS_MAX: usize = 64;
 
-    /// Whether lines show no values of clients (`security.redactClientLogData`).
+    /// Whether log lines leave out values from clients (`security.redactClientLogData`).
     pub fn is_redacted(&self) -> bool {
         self.is_redacted.load(Ordering::Relaxed)
     }
 
-    /// Says so for lines that are written from now on.
+    /// Sets redaction for lines that are written from now on.
     pub fn set_redacted(&self, is_redacted: bool) {
         self.is_redacted.store(is_redacted, Ordering::Relaxed);
     }
 
-    /// Keeps one line.
+    /// Keeps one line, in place of the oldest if the buffer is full.
     pub fn push(&self, line: String) {
         self.total.fetch_add(1, Ordering::Relaxed);
         let mut lines = self.lines.lock();
@@ -149,7 +149,7 @@ impl LogLines {
         lines.push_back(line);
     }
 
-    /// Keeps a warning of the start.
+    /// Keeps a startup warning, unless `STARTUP_WARNINGS_MAX` are kept already.
     pub fn push_startup_warning(&self, line: String) {
         let mut warnings = self.startup_warnings.lock();
         if warnings.len() < Self::STARTUP_WARNINGS_MAX {
@@ -157,43 +157,43 @@ impl LogLines {
         }
     }
 
-    /// The warnings of the start.
+    /// The startup warnings.
     pub fn startup_warnings(&self) -> Vec<String> {
         self.startup_warnings.lock().clone()
     }
 
-    /// The lines kept, and how many there were.
+    /// The kept lines, and the number of lines ever written.
     pub fn snapshot(&self) -> (Vec<String>, u64) {
         (self.lines.lock().iter().cloned().collect(), self.total.load(Ordering::Relaxed))
     }
 }
 
-/// What commands ask of the process that they run in.
+/// Hooks through which commands act on the process and ask about it.
 pub struct Process {
-    /// Ends it in order (`shutdown`).
+    /// Shuts the server down in order (`shutdown`).
     pub shut_down: Box<dyn Fn() + Send + Sync>,
-    /// Goes on in a new log file (`logRotate`), or says why not.
+    /// Continues the log in a new file (`logRotate`), or returns why it could not.
     pub rotate_log: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
-    /// Goes on with the certificates that are on disk now (`rotateCertificates`), or says why not.
+    /// Switches to the certificates that are on disk now (`rotateCertificates`), or returns why it could not.
     pub rotate_certificates: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
-    /// Which connections are encrypted, as `net.tls.mode` says it.
+    /// Which connections are encrypted: the value of `net.tls.mode`.
     pub tls_mode: String,
-    /// The certificate that the server shows, where it speaks TLS.
+    /// The certificate that the server presents, if it speaks TLS.
     pub certificate: Box<dyn Fn() -> Option<OwnCertificate> + Send + Sync>,
-    /// Whether a name or an address is this machine's. It may be looked up, which takes its time.
+    /// Whether a host name or address is this machine's. It may do a name lookup, which takes time.
     pub is_this_machine: Box<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
-/// What `serverStatus` tells of the server's certificate.
+/// The server's certificate, as `serverStatus` shows it.
 pub struct OwnCertificate {
-    /// Whom it names.
+    /// The certificate's subject.
     pub subject: String,
-    /// Until when it is valid, in milliseconds since 1970.
+    /// End of its validity, in milliseconds since 1970.
     pub not_after_ms: i64,
 }
 
 impl Default for Process {
-    /// One that has neither log nor certificate, and does not end.
+    /// A process without a log or a certificate, which cannot be shut down.
     fn default() -> Self {
         Self {
             shut_down: Box::new(|| ()),
@@ -212,45 +212,45 @@ pub struct Service {
     pub catalog: Arc<Catalog>,
     /// Users, roles, logins.
     pub(crate) access: AccessControl,
-    /// Who did what.
+    /// The audit log.
     pub(crate) audit: Audit,
     /// Open cursors.
     pub cursors: CursorStore,
-    /// What change streams read together.
+    /// Tails of the log that change streams share.
     pub(crate) stream_tails: Tails,
-    /// Which buckets of time series take the next measurements.
+    /// The time series buckets that take the next measurements.
     pub(crate) open_buckets: OpenBuckets,
     /// The sessions of clients.
     pub(crate) sessions: Arc<SessionTable>,
     /// The transactions that are open.
     pub(crate) transactions: Transactions,
-    /// What is running, for `currentOp` and `killOp`.
+    /// Running operations, for `currentOp` and `killOp`.
     pub operations: Operations,
-    /// Which operations are noted.
+    /// Decides which operations are recorded or logged.
     pub(crate) profiler: Profiler,
     /// The thread of `autoCompact`.
     pub(crate) auto_compaction: AutoCompaction,
-    /// Trouble on request.
+    /// Failpoints that tests switch on.
     pub(crate) fail_points: FailPoints,
-    /// What holds writes back while files are copied.
+    /// Holds writes back while files are copied.
     pub write_lock: WriteLock,
     /// Whether users may write.
     pub(crate) user_write_block: UserWriteBlock,
-    /// What an operator set for shapes of commands.
+    /// Settings that an operator attached to query shapes.
     pub(crate) query_settings: AllQuerySettings,
-    /// What `getParameter` and `setParameter` see.
+    /// Values that `getParameter` and `setParameter` see.
     pub parameters: Parameters,
-    /// How fast connections are taken.
+    /// Limits on the rate of new connections.
     pub pace: ConnectionPace,
-    /// What `serverStatus` and `top` count.
+    /// Counters for `serverStatus` and `top`.
     pub counters: Arc<Counters>,
-    /// Effects of the shortage of memory.
+    /// Counts of what the server did because memory was short.
     pub memory_counts: MemoryCounts,
-    /// Counter of the oplog's entries.
+    /// Counter of oplog entries.
     pub entry_count: Arc<EntryCount>,
-    /// The thread that deletes what is expired.
+    /// The thread that deletes expired documents.
     pub time_to_live: TimeToLive,
-    /// Time and chance.
+    /// Sources of time and randomness.
     pub world: World,
     /// The process and its machine.
     pub facts: Arc<Facts>,
@@ -258,13 +258,13 @@ pub struct Service {
     pub log_lines: Arc<LogLines>,
     /// When the service began.
     pub started: Instant,
-    /// The same by the wall clock, in milliseconds since 1970.
+    /// Wall-clock time at which the service began, in milliseconds since 1970.
     pub started_at_ms: i64,
-    /// The process around it.
+    /// The process that the service runs in.
     pub process: Process,
-    /// The set that it is the only member of, where it is in one.
+    /// The replica set, of which this server is the only member; `None` on a standalone server.
     pub(crate) replica_set: Option<ReplicaSet>,
-    /// The concerns of commands that name none, where it is in one.
+    /// Read and write concerns of commands that name none.
     pub(crate) default_concerns: DefaultConcerns,
 }
 
@@ -275,7 +275,7 @@ impl Service {
         for name in [CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME] {
             let kept =
                 stored_settings::find(&catalog, cluster_parameters::DATABASE, cluster_parameters::COLLECTION, name);
-            // Where it cannot be read there is no limit, and the first command that reads it says why.
+            // If the setting cannot be read, there is no limit, and the first command that reads it reports why.
             if let Ok(Some(kept)) = kept {
                 cluster_parameters::apply(&parameters, name, kept.as_ref());
             }
@@ -314,32 +314,32 @@ impl Service {
         }
     }
 
-    /// Takes commands that are for tests of clients alone, such as `configureFailPoint`.
+    /// Accepts commands that only client tests use, such as `configureFailPoint`.
     pub fn enable_test_commands(&mut self) {
         self.fail_points.allow();
     }
 
-    /// Interrupts all commands, those that come later too, and the server's own work: it ends.
+    /// Interrupts all commands, later ones too, and the server's own work: the server is shutting down.
     pub fn interrupt_all(&self) {
         self.operations.interrupt_all();
-        // The last checkpoint could not be made otherwise.
+        // The last checkpoint needs the write lock to be open.
         self.write_lock.release();
         self.auto_compaction.stop_and_wait();
     }
 
-    /// An operation of the server's own, which ends with it.
+    /// An operation for the server's own work, interrupted when the server shuts down.
     pub fn own_operation(&self) -> Arc<OperationContext> {
         OperationContext::new(self.operations.interruption_of_own(), MemoryLimits::none())
     }
 
-    /// Closes cursors that nobody asked for in a long time, and ends sessions that nobody used. Call it every few seconds.
+    /// Closes cursors and ends sessions that were unused for their timeout. Call it every few seconds.
     pub fn close_idle_cursors(&self) {
         let now = Instant::now();
         self.cursors.purge(now, self.parameters.cursor_timeout());
         self.end_idle_sessions(now, SESSION_TIMEOUT);
     }
 
-    /// Ends sessions that nobody used for that long, with the cursors that they left, whatever the cursors' own timeout.
+    /// Ends sessions that were unused for `timeout`, and closes their cursors whatever the cursors' own timeout is.
     fn end_idle_sessions(&self, now: Instant, timeout: Duration) {
         let busy: LazyCell<HashSet<SessionId>, _> = LazyCell::new(|| self.operations.sessions_at_work());
         let ended = self.sessions.expire(now, timeout, &|session| busy.contains(&session));
@@ -352,12 +352,12 @@ impl Service {
         }
     }
 
-    /// Asks commands for privileges from now on.
+    /// Makes commands check privileges from now on.
     pub fn enforce_access(&self) {
         self.access.enforce();
     }
 
-    /// Makes a user of `admin` with the role `root`, before anybody can be asked who may.
+    /// Creates a user in `admin` with the role `root`. Call it before [`Self::enforce_access`].
     /// # Errors
     /// As `createUser`.
     pub fn make_root_user(&self, name: &str, password: &str) -> Result<(), Failure> {
@@ -376,20 +376,20 @@ impl Service {
         }
     }
 
-    /// Whether a connection must log in before it may do anything, and has not.
+    /// Whether privileges are checked and the connection has not logged in.
     pub fn asks_for_login(&self, connection: &ClientConnection) -> bool {
         self.access.is_enforced() && connection.user.is_none()
     }
 
-    /// Whether a login is needed to do anything, and there is nobody yet who could log in.
+    /// Whether a login is required, and no user exists yet who could log in.
     pub fn waits_for_first_user(&self) -> bool {
         self.access.is_enforced() && localhost_exception::is_open(self)
     }
 
-    /// Closes a cursor whatever it reads, as OP_KILL_CURSORS does, unless it is another user's.
+    /// Closes a cursor as OP_KILL_CURSORS does, whatever it reads, unless it belongs to another user.
     pub fn close_cursor(&self, connection: &mut ClientConnection, id: i64) {
         if self.access.is_enforced() {
-            // Who cannot be read anew is logged out.
+            // If reading the user again fails, the connection is logged out.
             let _ = connection.renew_user(self);
             let asker = Asker::of(self, connection);
             if !may_close(self, asker.as_ref(), id) {

@@ -1,8 +1,9 @@
-//! `config.system.sessions` and `config.transactions`: what the server knows of sessions, for `find`, `aggregate`, `count`
-//! and `distinct`. Nothing is stored for them: the documents are made of the table of sessions while they are read, and all
-//! commands that would change them are refused.
+//! `config.system.sessions` and `config.transactions`: the server's knowledge of sessions, for `find`, `aggregate`,
+//! `count` and `distinct`. Nothing is stored for them: their documents are generated from the session table while they
+//! are read, and all commands that would change them are refused.
 //!
-//! A collection that is really there under such a name, from a version that let clients make it, is what it was.
+//! If a real collection has such a name, because an earlier version let clients create it, it stays an ordinary
+//! collection.
 //! Source: MongoDB manual 8.2, "The `config` Database"; fields as a replica set of MongoDB's shows them.
 
 use crate::sessions::{SHARDS, Session, SessionTable, WriteKind};
@@ -17,17 +18,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const DATABASE: &str = "config";
-/// How much work it is to look at a session.
+/// Work units for examining a session.
 const WORK_PER_SESSION: usize = 4;
-/// How much more it is to read a record of the log.
+/// Additional work units for reading a log record.
 const WORK_PER_RECORD: usize = 16;
 
-/// One of them.
+/// A generated collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionCollection {
-    /// `system.sessions`: the sessions that no client has ended, and when each was used last.
+    /// `system.sessions`: the sessions that no client has ended, with the time of their last use.
     Sessions,
-    /// `transactions`: what each session that wrote retryably or committed a transaction wrote last.
+    /// `transactions`: the last write of each session that did a retryable write or committed a transaction.
     Transactions,
 }
 
@@ -41,7 +42,7 @@ impl SessionCollection {
         }
     }
 
-    /// The one that a name is kept for.
+    /// The generated collection with that name.
     pub(crate) fn named(namespace: &Namespace) -> Option<Self> {
         if namespace.database() != DATABASE {
             return None;
@@ -49,14 +50,14 @@ impl SessionCollection {
         Self::ALL.into_iter().find(|known| known.name() == namespace.collection())
     }
 
-    /// The one that a namespace leads to.
+    /// The generated collection that a namespace resolves to.
     pub(crate) fn at(catalog: &Catalog, namespace: &Namespace) -> Option<Self> {
         Self::named(namespace).filter(|_| catalog.collection(namespace).is_none())
     }
 
-    /// Opens it under a pipeline, of which the planner has taken nothing.
+    /// Opens the collection for a whole pipeline: no planner takes a part of it.
     /// # Errors
-    /// `InvalidOptions` where a past state is read, which is not kept.
+    /// `InvalidOptions` for reading a past state, which is not kept.
     pub(crate) fn open(self, surroundings: &Surroundings, pipeline: &Pipeline) -> Result<Box<dyn DocumentStream>> {
         if !Reading::of(&*surroundings.operation).is_present() {
             let message = format!(
@@ -80,18 +81,18 @@ impl SessionCollection {
     }
 }
 
-/// Those that a database has.
+/// The generated collections of a database.
 pub(crate) fn in_database<'c>(catalog: &'c Catalog, database: &'c str) -> impl Iterator<Item = Namespace> + 'c {
     let namespaces = SessionCollection::ALL.into_iter().filter_map(|known| Namespace::new(database, known.name()).ok());
     namespaces.filter(|namespace| SessionCollection::at(catalog, namespace).is_some())
 }
 
-/// The database that has them.
+/// The database that has the generated collections.
 pub(crate) fn database() -> &'static str {
     DATABASE
 }
 
-/// A session as `config.system.sessions` and `$listSessions` show it: when it was used last is told from a moment on, in
+/// A session, as `config.system.sessions` and `$listSessions` show it. `last_use` counts from `began_ms`, which is in
 /// milliseconds since 1970.
 pub(crate) fn describe_session(id: &DocumentBuf, began_ms: i64, last_use: Duration) -> DocumentBuf {
     let last_use = ValueRef::DateTime(began_ms + last_use.as_millis() as i64);
@@ -102,17 +103,17 @@ pub(crate) fn describe_session(id: &DocumentBuf, began_ms: i64, last_use: Durati
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Times {
     Read,
-    /// No stage looks at them.
+    /// No stage uses them.
     LeftOut,
 }
 
-/// The documents of one of them. Sessions are taken shard by shard, so that of many there are never all at hand.
+/// The documents of a generated collection. Sessions are taken shard by shard, so that never all of them are in memory.
 struct SessionDocuments {
     collection: SessionCollection,
     surroundings: Surroundings,
     times: Times,
     next_shard: usize,
-    /// Those of the shard before that are yet to be shown.
+    /// Sessions of the last shard that have not been shown.
     sessions: Vec<Arc<Session>>,
 }
 

@@ -1,16 +1,16 @@
-//! The log line of an operation that took long.
+//! The log line of a slow operation.
 
 use crate::invocation::Invocation;
 use crate::profile_entry::attributes;
 use crate::profiler::Entry;
 use bunko_bson::{ValueRef, extended_json};
 
-/// Writes it, with the facts that the profiler has.
+/// Writes the line, with the facts of the profiler.
 pub(crate) fn log(invocation: &Invocation<'_>, entry: &Entry<'_>) {
     let attributes = attributes(invocation, entry);
     let attributes = extended_json::to_relaxed(ValueRef::Document(attributes.as_ref()));
     let context = format!("conn{}", invocation.connection.id);
-    // A target is a constant of its line.
+    // The target of a log line must be a constant.
     match entry.component {
         "WRITE" => {
             tracing::info!(target: "WRITE", id = 51803, ctx = context, attributes, "Slow query");

@@ -1,9 +1,9 @@
-//! A cursor whose documents have been read ahead of its client, onto disk.
+//! A cursor whose documents have been read to disk, ahead of its client.
 //!
-//! A cursor that waits may hold a sorted result, groups, a window or the plan of a long list until its client comes back, which
-//! may be never. All cursors that wait have a share of the server's memory together. A cursor that goes idle while the share is
-//! used up is read to its end instead, into a scratch file, and what it stood on is given back: memory and snapshot. No stage has
-//! to know how its state is written down, and none can forget to.
+//! A waiting cursor may hold a sorted result, groups, a window or the plan of a long list until its client returns,
+//! which may be never. All waiting cursors share a part of the server's memory. When a cursor goes idle while that
+//! share is used up, it is read to its end into a scratch file, and its memory and snapshot are released. This way no
+//! stage needs code for writing its own state to disk.
 
 use crate::cursor_store::CursorSource;
 use crate::invocation::Examined;
@@ -16,25 +16,25 @@ use bunko_store::Lsn;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Documents on disk, and what comes behind them.
+/// Documents on disk, and the source of any that follow.
 struct Spooled {
     documents: RecordReader,
     rest: Rest,
     operation: Arc<OperationContext>,
-    /// The collection and the indexes that the source read, once the source is gone.
+    /// The collection and indexes that the source read, once the source is dropped.
     standing: Option<Standing>,
     examined: Option<Examined>,
 }
 
 enum Rest {
     Nothing,
-    /// The failure of the source, told behind the documents that came before it.
+    /// The failure of the source, returned after the documents before it.
     Failure(Option<Failure>),
-    /// The source, where it was not read to its end in time.
+    /// The source, if it could not be read to its end in time.
     Source(Box<dyn CursorSource>),
 }
 
-/// Whether a source's documents may be read ahead: they do not depend on when they are asked for.
+/// Whether a source's documents may be read ahead, because they do not depend on when they are requested.
 pub(crate) fn may_be_spooled(source: &dyn CursorSource) -> bool {
     source.may_be_read_ahead()
         && source.bell().is_none()
@@ -43,8 +43,8 @@ pub(crate) fn may_be_spooled(source: &dyn CursorSource) -> bool {
         && !source.is_over()
 }
 
-/// Reads a source to its end, or until the given moment, for the operation that it counts its work at and that this thread has
-/// entered. The source itself where there is no room on disk.
+/// Reads a source until its end, or until the given time. This thread must have entered `operation`, in which the
+/// source counts its work. Returns the source itself if there is no room on disk.
 pub(crate) fn spooled(
     mut source: Box<dyn CursorSource>,
     operation: &Arc<OperationContext>,
@@ -112,7 +112,7 @@ impl CursorSource for Spooled {
     }
 }
 
-/// A source whose file could not be finished.
+/// The source that is left if the file could not be finished.
 struct Failed(Option<Failure>);
 
 impl CursorSource for Failed {

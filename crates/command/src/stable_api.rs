@@ -1,4 +1,4 @@
-//! `apiVersion` and what goes with it: a client's wish for nothing but what later servers have too.
+//! `apiVersion` and related fields: with them a client asks for features that later servers also have.
 
 use crate::collection_uuid;
 use crate::dispatch::Request;
@@ -40,7 +40,7 @@ const COMMANDS: &[&str] = &[
     "update",
 ];
 
-/// Fields of these commands that version 1 has not.
+/// Fields of these commands that are not in version 1.
 /// Source: MongoDB manual, "Stable API".
 const FIELDS_OUTSIDE: &[(&str, &[&str])] = &[
     ("aggregate", &["explain"]),
@@ -72,11 +72,11 @@ const FIELDS_OUTSIDE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Options of indexes that version 1 has not.
+/// Index options that are not in version 1.
 /// Source: MongoDB manual, "Stable API".
 const INDEX_OPTIONS_OUTSIDE: &[&str] = &["background", "bucketSize", "sparse", "storageEngine"];
 
-/// Stages that version 1 has not.
+/// Stages that are not in version 1.
 /// Source: MongoDB manual, "Stable API", and the manual's pages of the stages that came later.
 const STAGES_OUTSIDE: &[&str] = &[
     "$currentOp",
@@ -103,7 +103,7 @@ pub(crate) fn has(command: &str) -> bool {
     COMMANDS.contains(&command)
 }
 
-/// What a request says of it.
+/// The Stable API fields of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StableApi {
     has_version: bool,
@@ -112,9 +112,9 @@ pub(crate) struct StableApi {
 }
 
 impl StableApi {
-    /// Reads one of the three fields.
+    /// Parses one of the three fields.
     /// # Errors
-    /// `TypeMismatch`; `APIVersionError` for another version than 1.
+    /// `TypeMismatch`; `APIVersionError` for a version other than 1.
     pub fn read(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
         match (name, value) {
             ("apiVersion", ValueRef::String("1")) => self.has_version = true,
@@ -131,10 +131,10 @@ impl StableApi {
         Ok(())
     }
 
-    /// Judges them together.
+    /// Checks the fields together.
     /// # Errors
-    /// 4886600 for a wish without a version; `APIStrictError` where a strict client asks for a command, a field or a stage
-    /// that version 1 has not.
+    /// 4886600 for `apiStrict` or `apiDeprecationErrors` without a version; `APIStrictError` if a strict client uses a
+    /// command, a field or a stage that is not in version 1.
     pub fn check(self, command: &str, request: &Request<'_>) -> Result<()> {
         if self.has_wish && !self.has_version {
             return Err(Failure::new(
@@ -175,7 +175,7 @@ fn check_strictly(command: &str, request: &Request<'_>) -> Result<()> {
     }
 }
 
-/// Whether the command writes to the collection of stored functions, which version 1 has not.
+/// Whether the command writes to the collection of stored functions, which is not in version 1.
 fn writes_functions(command: &str, request: &Request<'_>) -> bool {
     const FUNCTIONS: &str = "system.js";
     match command {
@@ -187,7 +187,7 @@ fn writes_functions(command: &str, request: &Request<'_>) -> bool {
     }
 }
 
-/// Refuses indexes of texts, and options, which version 1 has not.
+/// Refuses text indexes, and index options that are not in version 1.
 /// Source: MongoDB manual, "Stable API", "Unsupported Index Types" and "Parameters".
 fn check_indexes(indexes: ArrayRef<'_>) -> Result<()> {
     let mut options = indexes.iter().filter_map(ValueRef::as_document).flatten();
@@ -202,7 +202,7 @@ fn check_indexes(indexes: ArrayRef<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Refuses stages, and those of pipelines within stages. What is malformed is for others to refuse.
+/// Checks stages, and stages of inner pipelines. Malformed stages are refused elsewhere.
 fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
     for stage in stages.iter().filter_map(|stage| stage.as_document()?.first()) {
         if STAGES_OUTSIDE.contains(&stage.name) {

@@ -1,5 +1,5 @@
-//! What a start leaves in the data directory: a document in `local.startup_log`, and in a new directory the document of the
-//! feature compatibility version. No oplog tells of either.
+//! The documents that a start of the server leaves in the data directory: one in `local.startup_log`, and in a new
+//! directory the feature compatibility version. The oplog has entries for neither.
 //! Source: MongoDB manual 8.2, "The `local` Database", `startup_log`.
 
 use crate::capped_options;
@@ -15,12 +15,12 @@ use bunko_operation::OperationContext;
 use bunko_query::write::version_document::{ID, VERSIONS};
 
 const STARTUP_LOG: &str = "startup_log";
-/// As much as `MongoDB` keeps of starts.
+/// Size limit of the log, as in `MongoDB`.
 const STARTUP_LOG_BYTES_MAX: i64 = 10 * 1024 * 1024;
 
 impl Service {
-    /// Keeps the documents of this start. Call it before the first client comes. A server that cannot write, because its disk
-    /// is full, starts nevertheless.
+    /// Stores the documents of this start. Call it before the first client connects. A server that cannot write,
+    /// because its disk is full, starts nevertheless.
     pub fn note_start(&self) {
         if let Err(failure) = self.keep_version_document().and_then(|()| self.log_start()) {
             tracing::warn!(target: "CONTROL", id = 120, ctx = "main", error = %failure, "The start cannot be noted in local.startup_log");

@@ -1,4 +1,4 @@
-//! One entry of the profiler, and one slow line of the log, for each statement of a command that has several.
+//! Profiler entries and slow lines in the log for each statement of a command with several.
 //! Source: MongoDB manual 8.2, "Database Profiler Output".
 
 use crate::access_control::Shown;
@@ -14,17 +14,17 @@ use bunko_query::write::{DeleteStatement, Express, LastSearch, UpdateOutcome, Up
 use bunko_update::Targets;
 use std::time::Instant;
 
-/// Kind of a statement.
+/// The kind of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatementKind {
     Update,
     Remove,
-    /// One operation of a `bulkWrite`, or several inserts side by side.
+    /// An operation of a `bulkWrite`, or several adjacent inserts.
     BulkWrite,
 }
 
 impl StatementKind {
-    /// `op` of its entry.
+    /// The value of `op` in the profiler's entry.
     pub fn name(self) -> &'static str {
         match self {
             Self::Update => "update",
@@ -34,22 +34,22 @@ impl StatementKind {
     }
 }
 
-/// A statement that is over.
+/// A finished statement.
 pub(crate) struct Statement<'s> {
     pub kind: StatementKind,
     pub namespace: &'s Namespace,
     /// The statement as it was sent.
     pub sent: DocumentRef<'s>,
-    /// Its counts, or its failure.
+    /// The statement's counts, or its failure.
     pub counts: Result<WriteCounts, &'s Failure>,
     pub search: Option<LastSearch>,
-    /// The stage above its search: `UPDATE` or `DELETE`.
+    /// The plan stage above the search: `UPDATE` or `DELETE`.
     pub stage: &'static str,
     pub express: Express,
 }
 
 impl<'s> Statement<'s> {
-    /// An entry of `updates`.
+    /// The statement of an entry in `updates`.
     pub fn update(
         namespace: &'s Namespace,
         sent: DocumentRef<'s>,
@@ -69,7 +69,7 @@ impl<'s> Statement<'s> {
         }
     }
 
-    /// An entry of `deletes`.
+    /// The statement of an entry in `deletes`.
     pub fn delete(
         namespace: &'s Namespace,
         sent: DocumentRef<'s>,
@@ -89,20 +89,20 @@ impl<'s> Statement<'s> {
     }
 }
 
-/// When the statement at hand began.
+/// When the current statement began.
 pub(crate) struct StatementClock(Instant);
 
 impl StatementClock {
-    /// The first statement begins with its command.
+    /// Starts the clock. The first statement begins with its command.
     /// # Errors
-    /// `TooLong` on a shared thread while a database is profiled: a command that began anew on another thread after some of its
-    /// statements would note these twice.
+    /// `TooLong` on a shared thread while a database is profiled: a command that started again on another thread after
+    /// some of its statements would record these twice.
     pub fn begin(invocation: &Invocation<'_>) -> Result<Self, Halt> {
         invocation.refuse_if_long(invocation.service.profiler.is_any_on())?;
         Ok(Self(invocation.started()))
     }
 
-    /// Ends a statement: counts the keys and documents that it examined, and notes it where it is to be noted.
+    /// Ends a statement: counts the keys and documents that it examined, and records it if the settings ask for it.
     pub fn end(&mut self, invocation: &mut Invocation<'_>, statement: &Statement<'_>) {
         let began = std::mem::replace(&mut self.0, Instant::now());
         let elapsed = self.0.saturating_duration_since(began);
@@ -114,7 +114,7 @@ impl StatementClock {
             invocation.count_examined(examined);
         }
         let done = invocation.operation().work_done().take();
-        // A statement that is run again elsewhere is noted there.
+        // A statement that runs again on another thread is recorded there.
         if !invocation.is_noted_after(elapsed) || statement.counts.is_err_and(Failure::is_too_long) {
             return;
         }
@@ -145,7 +145,7 @@ impl StatementClock {
     }
 }
 
-/// An entry of `updates` as MongoDB tells it: with `multi` and `upsert`, whether or not they were sent.
+/// An entry of `updates` as MongoDB shows it: with `multi` and `upsert`, even if they were not sent.
 fn update_command(sent: DocumentRef<'_>) -> DocumentBuf {
     let mut command = DocumentBuf::new();
     for name in ["q", "u", "c", "arrayFilters", "hint", "multi", "upsert", "upsertSupplied", "collation", "sort"] {

@@ -1,10 +1,10 @@
-//! The `scale` of statistics: what sizes are divided by.
+//! The `scale` of statistics, by which sizes are divided.
 
 use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The `scale`, 1 where it is missing and at most the largest int32; fractions are cut off.
+/// The `scale`: 1 if missing, at most the largest int32. Fractions are truncated.
 /// # Errors
 /// `BadValue` below 1.
 pub(crate) fn scale(fields: &Fields<'_>) -> Result<u64> {
@@ -18,8 +18,8 @@ pub(crate) fn scale(fields: &Fields<'_>) -> Result<u64> {
     }
 }
 
-/// Refuses options of storage statistics that are no booleans. They change nothing here: `verbose` and `numericOnly` are about
-/// what MongoDB's storage engine adds, and no reader waits for a lock.
+/// Refuses options of storage statistics that are not booleans. The options have no effect here: `verbose` and
+/// `numericOnly` are about details of MongoDB's storage engine, and no reader waits for a lock.
 /// # Errors
 /// `TypeMismatch`.
 pub(crate) fn check_storage_options(fields: &Fields<'_>) -> Result<()> {

@@ -1,8 +1,8 @@
-//! The option `storageEngine` of `create`: which engine holds the collection, and what it is told.
+//! The option `storageEngine` of `create`: the engine that holds the collection, and its settings.
 //!
-//! `MongoDB` takes options for any number of engines and uses those of the one that runs. Here a collection may be in
-//! another engine than the server's own, so the option names exactly one, by our name or by that of `MongoDB`'s engine
-//! whose role it plays.
+//! `MongoDB` takes options for any number of engines and uses those for the running one. Here a collection may be in an
+//! engine other than the server's own, so the option names exactly one engine: by its own name, or by the name of the
+//! `MongoDB` engine in whose place it stands.
 
 use crate::invocation::Invocation;
 use bunko_bson::text::ValueText;
@@ -10,14 +10,14 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::EngineChoice;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Engines by `MongoDB`'s name and by ours; a test compares them with the table of engines.
+/// Engines by `MongoDB`'s name and by this server's; a test compares them with the table of engines.
 const ENGINE_NAMES: &[(&str, &str)] = &[("wiredTiger", "lsm"), ("inMemory", "memory"), ("mmapv1", MMAP)];
-/// The engine that has one file for all.
+/// The engine that keeps all databases in one file.
 pub(crate) const MMAP: &str = "mmap";
 
-/// What the option asks for; `None` where it is missing or empty.
+/// The chosen engine; `None` if the option is missing or empty.
 /// # Errors
-/// `InvalidOptions`, `BadValue` and `TypeMismatch`, each with the name or value that it is about.
+/// `InvalidOptions`, `BadValue` and `TypeMismatch`, each with the offending name or value.
 pub(crate) fn parse(invocation: &Invocation<'_>) -> Result<Option<EngineChoice>> {
     match invocation.document("storageEngine")? {
         Some(option) => choice(invocation, option),
@@ -25,7 +25,8 @@ pub(crate) fn parse(invocation: &Invocation<'_>) -> Result<Option<EngineChoice>>
     }
 }
 
-/// Checks `indexOptionDefaults`, which may name an engine and have nothing to say to it: indexes are where their collection is.
+/// Checks `indexOptionDefaults`. It may name an engine without settings, and has no effect: indexes are in the engine
+/// of their collection.
 /// # Errors
 /// As [`parse`]; `IDLUnknownField`; `CommandNotSupported` for settings.
 pub(crate) fn check_of_indexes(invocation: &Invocation<'_>) -> Result<()> {
@@ -44,15 +45,16 @@ pub(crate) fn check_of_indexes(invocation: &Invocation<'_>) -> Result<()> {
     }
 }
 
-/// Checks that `storageEngine` of an index names engines that there are. It lies where its collection is, whatever it names.
+/// Checks that `storageEngine` of an index names known engines. It has no effect: the index is in the engine of its
+/// collection.
 /// # Errors
-/// `InvalidOptions` for another name.
+/// `InvalidOptions` for an unknown name.
 pub(crate) fn check_of_index(spec: DocumentRef<'_>) -> Result<()> {
     let engines = spec.get("storageEngine").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
     engines.iter().try_for_each(|engine| named(engine.name).map(drop))
 }
 
-/// An engine by MongoDB's name and by ours, of which this is one.
+/// Both names of an engine, looked up by either.
 fn named(name: &str) -> Result<(&'static str, &'static str)> {
     let found = ENGINE_NAMES.iter().find(|(theirs, ours)| [*theirs, *ours].contains(&name));
     found.copied().ok_or_else(|| invalid_options(format!("{name} is not a registered storage engine for this server")))
@@ -91,7 +93,7 @@ fn invalid_options(message: String) -> Failure {
     Failure::new(ErrorCode::INVALID_OPTIONS, message)
 }
 
-/// The settings that stand for `{configString: ...}`.
+/// The settings that correspond to `{configString: ...}`.
 fn translate(engine: &str, settings: DocumentRef<'_>) -> Result<DocumentBuf> {
     let mut translated = DocumentBuf::new();
     for setting in settings {
@@ -109,7 +111,7 @@ fn translate(engine: &str, settings: DocumentRef<'_>) -> Result<DocumentBuf> {
     Ok(translated)
 }
 
-/// `block_compressor=zstd`, the one key of `WiredTiger`'s that means something here.
+/// Translates `block_compressor=zstd`, the only key of `WiredTiger` that has a meaning here.
 fn translate_config_string(text: &str, settings: &mut DocumentBuf) -> Result<()> {
     if text.contains('\0') {
         return Err(Failure::failed_to_parse("malformed 'configString' value: embedded null byte"));

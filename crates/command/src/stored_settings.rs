@@ -1,4 +1,4 @@
-//! What the server keeps about itself, as documents of collections of its own.
+//! Settings of the server itself, stored as documents in its own collections.
 
 use crate::access_control;
 use crate::commands;
@@ -8,9 +8,9 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The document of that name, where it has been kept.
+/// The document of that name, if one is stored.
 /// # Errors
-/// Where it cannot be read.
+/// If it cannot be read.
 pub(crate) fn find(catalog: &Catalog, database: &str, collection: &str, name: &str) -> Result<Option<DocumentBuf>> {
     let Some(collection) = catalog.collection(&Namespace::new(database, collection)?) else { return Ok(None) };
     let mut document = Vec::new();
@@ -18,9 +18,9 @@ pub(crate) fn find(catalog: &Catalog, database: &str, collection: &str, name: &s
     Ok(found.map(|_| DocumentRef::trusted(&document).to_owned()))
 }
 
-/// Keeps a document under its `_id`, in place of the one that is there.
+/// Stores a document under its `_id`, in place of an older one.
 /// # Errors
-/// Those of an update.
+/// Errors of an update.
 pub(crate) fn keep(
     invocation: &mut Invocation<'_>,
     database: &str,
@@ -35,9 +35,9 @@ pub(crate) fn keep(
     write(invocation, database, &body).map(drop)
 }
 
-/// Runs a command that writes, as a part of the one that runs; its reply.
+/// Runs a writing command as a part of the running one. Returns its reply.
 /// # Errors
-/// Those of the command, also where it reports them as write errors.
+/// Errors of the command, including those that it reports as write errors.
 pub(crate) fn write(invocation: &mut Invocation<'_>, database: &str, body: &DocumentBuf) -> Result<DocumentBuf, Halt> {
     let name = body.as_ref().first().map(|first| first.name).unwrap_or_default();
     let command = commands::find(name).expect("a command of the table");
@@ -50,7 +50,7 @@ pub(crate) fn write(invocation: &mut Invocation<'_>, database: &str, body: &Docu
     drop(inner);
     invocation.note_written(written);
     if database == access_control::DATABASE {
-        // The command around it may be one of another database.
+        // The outer command may run on another database.
         invocation.service.access.note_change();
     }
     let refused = DocumentRef::trusted(&reply).get("writeErrors");

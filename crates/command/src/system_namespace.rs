@@ -1,11 +1,11 @@
-//! Which `system.` collections clients may make and write to.
+//! The `system.` collections that clients may create and write to.
 
 use crate::session_collections::SessionCollection;
 use crate::unstored;
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Whether a write makes its collection where there is none.
+/// Whether a write creates a missing collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Creation {
     /// It may.
@@ -14,8 +14,8 @@ pub(crate) enum Creation {
     None,
 }
 
-/// Refuses writes to what the server alone writes, and such as would make what [`check_creatable`] refuses. What is
-/// there under such a name already may be written to.
+/// Refuses writes to collections that only the server writes, and writes that would create a collection that
+/// [`check_creatable`] refuses. An existing collection under such a name may be written to.
 /// # Errors
 /// `InvalidNamespace`; `CommandNotSupported` for the collections of sessions.
 pub(crate) fn check_writable(catalog: &Catalog, namespace: &Namespace, creation: Creation) -> Result<()> {
@@ -29,7 +29,7 @@ pub(crate) fn check_writable(catalog: &Catalog, namespace: &Namespace, creation:
     }
 }
 
-/// Refuses the names that belong to the server.
+/// Refuses names that belong to the server.
 /// # Errors
 /// `InvalidNamespace`.
 pub(crate) fn check_creatable(namespace: &Namespace) -> Result<()> {
@@ -39,7 +39,8 @@ pub(crate) fn check_creatable(namespace: &Namespace) -> Result<()> {
     Err(Failure::new(ErrorCode::INVALID_NAMESPACE, format!("Invalid system namespace: {namespace}")))
 }
 
-/// The same for commands that make a collection by its name: it may be one that the server reads where it is there.
+/// As [`check_creatable`], for commands that create a collection by its name. `system.profile` and `system.users` are
+/// allowed in any database.
 /// # Errors
 /// `InvalidNamespace`; `IllegalOperation` for buckets without their time series.
 pub(crate) fn check_creatable_by_name(namespace: &Namespace) -> Result<()> {
@@ -53,8 +54,8 @@ pub(crate) fn check_creatable_by_name(namespace: &Namespace) -> Result<()> {
     }
 }
 
-/// Refuses to take away what holds users, roles and the version of their format: they go with their commands only. A copy
-/// that is capped would forget some.
+/// Refuses to drop or replace the collections with users, roles and the version of their format: only their own
+/// commands change them. A capped copy would lose some of them.
 /// # Errors
 /// `IllegalOperation`.
 pub(crate) fn check_removable(action: &str, namespace: &Namespace) -> Result<()> {
@@ -67,7 +68,7 @@ pub(crate) fn check_removable(action: &str, namespace: &Namespace) -> Result<()>
     }
 }
 
-/// `system.js` and `admin`'s users and roles are what dumps of other servers bring along.
+/// `system.js` and the users and roles of `admin` are in dumps of other servers.
 fn is_creatable(namespace: &Namespace) -> bool {
     match namespace.collection() {
         "system.js" => true,

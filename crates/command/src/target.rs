@@ -1,4 +1,4 @@
-//! The kinds of things that a name leads to. Each command that reads asks here, so that all of them find the same.
+//! The kinds of targets that a name may have. All reading commands use this lookup, so that they agree.
 
 use crate::invocation::Invocation;
 use crate::time_series::{self, Series};
@@ -7,21 +7,21 @@ use bunko_catalog::{Collection, Namespace};
 use bunko_errors::Result;
 use std::sync::Arc;
 
-/// The thing that a name leads to, before views are followed; `Resolved` has the thing below them.
+/// The target of a name, before views are followed; `Resolved` has the source below them.
 pub(crate) enum Target {
     Collection(Arc<Collection>),
-    /// A view that is no time series.
+    /// A view that is not a time series.
     View,
     TimeSeries(Series),
-    /// Documents that are made while they are read.
+    /// Documents that are generated while they are read.
     Unstored(Unstored),
     Absent,
 }
 
 impl Target {
-    /// Looks a name up for the command's operation, whose transaction may have made a collection.
+    /// Looks up a name for the command's operation, whose transaction may have created a collection.
     /// # Errors
-    /// `InvalidViewDefinition` where a definition of a view cannot be read.
+    /// `InvalidViewDefinition` if a view definition cannot be read.
     pub(crate) fn of(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Self> {
         let catalog = &invocation.service.catalog;
         if let Some(unstored) = Unstored::at(catalog, namespace) {
@@ -36,12 +36,12 @@ impl Target {
         Ok(if catalog.view(namespace)?.is_some() { Self::View } else { Self::Absent })
     }
 
-    /// Whether it is a view of a kind.
+    /// Whether it is a view or a time series.
     pub(crate) fn is_view(&self) -> bool {
         matches!(self, Self::View | Self::TimeSeries(_))
     }
 
-    /// Whether a read of it is a pipeline over what is below it.
+    /// Whether it is read by a pipeline over the source below it.
     pub(crate) fn is_read_by_pipeline(&self) -> bool {
         matches!(self, Self::View | Self::TimeSeries(_) | Self::Unstored(_))
     }

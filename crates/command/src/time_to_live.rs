@@ -1,8 +1,8 @@
-//! The thread that deletes what is too old, as TTL indexes, clustered collections and time series say.
+//! The thread that deletes expired documents, by TTL indexes, clustered collections and time series.
 //!
-//! Each pass goes over these in turn and deletes a batch by each, until none has anything left: so one collection
-//! with very much to delete does not keep the others waiting. Between batches it rests as long as the batch took, which
-//! leaves at least half of a core to whoever else writes.
+//! Each pass takes these in turn and deletes one batch for each, until none has anything left, so a collection with
+//! much to delete does not keep the others waiting. After a batch it rests as long as the batch took, which leaves at
+//! least half of a core to other writers.
 //! Source: MongoDB manual, "TTL Indexes".
 
 use crate::expiry_option;
@@ -21,10 +21,11 @@ use std::time::{Duration, Instant};
 
 /// Documents that are deleted before the next index has its turn.
 const BATCH_COUNT_MAX: u64 = 1_000;
-/// After so many documents, and after that long, a search begins anew: what is deleted is kept for it until then.
+/// A search starts again after this many documents, or after [`SEARCH_TIME_MAX`]: until then the store keeps deleted
+/// documents for it.
 const SEARCH_COUNT_MAX: u64 = 50_000;
 const SEARCH_TIME_MAX: Duration = Duration::from_secs(5);
-/// How often the thread looks whether it has to stop or the parameters have changed.
+/// How often the thread checks whether it must stop or whether parameters have changed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// Seconds between passes.
 /// Source: MongoDB manual, parameter `ttlMonitorSleepSecs`.
@@ -41,7 +42,7 @@ pub struct TimeToLive {
     sub_passes: AtomicU64,
 }
 
-/// What `serverStatus` says of it.
+/// Counters that `serverStatus` shows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimeToLiveCounts {
     pub deleted_documents: u64,
@@ -68,7 +69,7 @@ impl TimeToLive {
         self.is_enabled.load(Ordering::Relaxed)
     }
 
-    /// The same from now on.
+    /// Sets `ttlMonitorEnabled`.
     pub(crate) fn set_enabled(&self, is_enabled: bool) {
         self.is_enabled.store(is_enabled, Ordering::Relaxed);
     }
@@ -78,7 +79,7 @@ impl TimeToLive {
         self.sleep_seconds.load(Ordering::Relaxed)
     }
 
-    /// The same from now on.
+    /// Sets `ttlMonitorSleepSecs`.
     pub(crate) fn set_sleep_seconds(&self, seconds: i64) {
         self.sleep_seconds.store(seconds, Ordering::Relaxed);
     }
@@ -97,31 +98,31 @@ impl TimeToLive {
     }
 }
 
-/// What says that documents of a collection are too old.
+/// The rule by which documents of a collection expire.
 enum Rule {
-    /// An index, by its dates.
+    /// A TTL index, by the dates in its keys.
     Index(Arc<Index>),
-    /// The collection's options, by the `_id` that is a date.
+    /// The collection's options, by the date in `_id`.
     Clustered,
-    /// The same of a collection of buckets, each of which goes as a whole.
+    /// The options of a collection of buckets. Each bucket expires as a whole.
     Buckets(TimeSeries),
 }
 
-/// What expires, and how far it has been deleted in this pass.
+/// A collection and rule to work through, with its progress in this pass.
 struct Task {
     collection: Arc<Collection>,
     rule: Rule,
     search: Option<(Expiring, Instant)>,
 }
 
-/// What came of a batch.
+/// Outcome of a batch.
 #[derive(Default)]
 struct Batch {
     deleted: u64,
     has_more: bool,
 }
 
-/// Who hears of an index by which nothing could be deleted: the namespace, the index's name and why.
+/// Called when an index fails to delete anything: with the namespace, the index's name and the failure.
 pub type OnFailure<'f> = dyn Fn(&str, &str, &Failure) + 'f;
 
 /// Makes passes until the server stops.
@@ -138,14 +139,14 @@ pub fn delete_expired_until_stopped(service: &Service, on_failure: &OnFailure<'_
     }
 }
 
-/// One pass: deletes all that is expired now, by one rule after the other in batches.
+/// One pass: deletes everything that is expired now, in batches, taking the rules in turn.
 pub fn delete_expired(service: &Service, operation: &Arc<OperationContext>, on_failure: &OnFailure<'_>) {
     let state = &service.time_to_live;
     let mut expiring = tasks(service);
     while !expiring.is_empty() && operation.check().is_ok() && state.is_enabled() {
         expiring.retain_mut(|task| {
             let began = Instant::now();
-            // Whoever locks the server against writes either sees this or is seen.
+            // A thread that closes the write lock sees this flag, or this thread sees the lock closed.
             state.is_deleting.store(true, Ordering::SeqCst);
             let is_held_back = service.write_lock.is_closed();
             let outcome = if is_held_back { Ok(Batch::default()) } else { delete_batch(service, task, operation) };
@@ -169,7 +170,7 @@ pub fn delete_expired(service: &Service, operation: &Arc<OperationContext>, on_f
 }
 
 impl Rule {
-    /// The index that documents are found by.
+    /// The index that finds the documents.
     fn index(&self, collection: &Collection) -> Arc<Index> {
         match self {
             Self::Index(index) => Arc::clone(index),
@@ -178,7 +179,7 @@ impl Rule {
     }
 }
 
-/// Whatever expires. An index that is not complete, or of a kind that does not keep values in their order, expires nothing.
+/// All expiry rules. An index is skipped while it is incomplete, or if its kind does not keep values in their order.
 fn tasks(service: &Service) -> Vec<Task> {
     let mut found = Vec::new();
     let mut add = |collection: &Arc<Collection>, rule| {
@@ -214,7 +215,7 @@ fn delete_batch(service: &Service, task: &mut Task, operation: &Arc<OperationCon
         Rule::Clustered | Rule::Buckets(_) => expiry_option::seconds_of(collection),
     };
     let Some(seconds) = seconds else { return Ok(Batch::default()) };
-    // The index may have been dropped, or given another expiry, since the pass began.
+    // The index may have been dropped or replaced since the pass began.
     let index = rule.index(collection);
     if collection.is_dropped() || !collection.indexes().iter().any(|other| Arc::ptr_eq(other, &index)) {
         return Ok(Batch::default());
@@ -251,8 +252,8 @@ fn delete_batch(service: &Service, task: &mut Task, operation: &Arc<OperationCon
     }
 }
 
-/// The buckets whose newest measurement is too old. Their ids begin with the seconds of their first measurement, of which
-/// 32 bits are kept: those from before 1970 and after 2038 are looked through on their own.
+/// Filters for buckets whose newest measurement has expired. A bucket's id begins with the seconds of its first
+/// measurement in 32 bits, so buckets from before 1970 and after 2038 are searched separately.
 fn expired_buckets(series: &TimeSeries, until_ms: i64) -> [DocumentBuf; 2] {
     let id = |seconds: u32| ObjectId::from_parts(seconds, [0; 5], 0);
     let newest = format!("control.max.{}", series.time_field);

@@ -1,16 +1,16 @@
-//! Commands that are too large to be told whole, as MongoDB tells them: as a text, with the ends of long strings left out.
+//! Commands that are too large to be shown whole, shown as MongoDB does: as text, with long strings truncated.
 
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use std::fmt::Write as _;
 
-/// Most bytes that are told of a string.
+/// Most bytes of a string that are shown.
 const STRING_BYTES_MAX: usize = 150;
-/// The sign that something is left out.
+/// Marks a truncation.
 const ELLIPSIS: &str = "...";
 
-/// The command itself where it has at most so many bytes; else its text under `$truncated`, which has about as many at most,
-/// and its comment.
+/// The command itself if it has at most `bytes_max` bytes, else its text under `$truncated`, limited to about as many
+/// bytes, with the command's comment.
 pub(crate) fn shortened(command: DocumentRef<'_>, bytes_max: usize) -> DocumentBuf {
     if command.len_bytes() <= bytes_max {
         return command.to_owned();
@@ -54,7 +54,7 @@ fn append_value(text: &mut String, value: ValueRef<'_>, bytes_max: usize) -> Opt
             let end = (0..=STRING_BYTES_MAX).rev().find(|end| string.is_char_boundary(*end)).unwrap_or_default();
             text.extend(["\"", &string[..end], ELLIPSIS, "\""]);
         }
-        // A string takes any text.
+        // Writing into a string cannot fail.
         other => drop(write!(text, "{}", ValueText(other))),
     }
     (text.len() <= bytes_max).then_some(())

@@ -1,8 +1,9 @@
-//! Collections that nothing is stored for: the oplog, which is made of the log, and those of `config` that tell of sessions.
-//! Their documents are made while they are read.
+//! Collections that are not stored: the oplog, which is generated from the log, and the collections of `config` about
+//! sessions. Their documents are generated while they are read.
 //!
-//! This module says once which commands and stages such a collection takes. Every command and stage that comes to one of them, by its own name, through
-//! a view or inside another pipeline, gets the same documents, the same statistics or the same refusal.
+//! This module is the only place that says which commands and stages work on such a collection. Every command and stage
+//! that uses one, by name, through a view or inside another pipeline, gets the documents, statistics or errors defined
+//! here.
 
 use crate::collection_statistics::CollectionStatistics;
 use crate::commands::aggregate::Aggregation;
@@ -17,23 +18,23 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::Hint;
 use bunko_store::Direction;
 
-/// The commands that read all of them; `explain` asks for the command inside.
+/// The commands that read all of these collections. For `explain`, the inner command counts.
 const READERS: [&str; 6] = ["find", "aggregate", "count", "distinct", "listIndexes", "mapReduce"];
-/// Commands that read the oplog besides.
+/// Commands that also read the oplog.
 const READERS_OF_OPLOG: [&str; 3] = ["collStats", "dataSize", "validate"];
-/// The stages before others that look at the collection and not at its documents, and know what to say of the oplog.
+/// Source stages that report on a collection itself rather than its documents, and that support the oplog.
 const STAGES_OF_OPLOG: [&str; 4] = ["$collStats", "$indexStats", "$listCatalog", "$planCacheStats"];
 
-/// A collection that nothing is stored for.
+/// A collection that is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unstored {
-    /// `local.oplog.rs`, where the log is kept for it.
+    /// `local.oplog.rs`, if the log is kept for it.
     Oplog,
     Sessions(SessionCollection),
 }
 
 impl Unstored {
-    /// The one that a namespace leads to.
+    /// The unstored collection that a namespace resolves to, if any.
     pub(crate) fn at(catalog: &Catalog, namespace: &Namespace) -> Option<Self> {
         if oplog_view::is_oplog(catalog, namespace) {
             return Some(Self::Oplog);
@@ -41,11 +42,11 @@ impl Unstored {
         SessionCollection::at(catalog, namespace).map(Self::Sessions)
     }
 
-    /// Opens its documents below a pipeline, of which the planner has taken nothing. It has no indexes, so that a hint can only
-    /// say from which end it is read.
+    /// Opens the documents for a pipeline, of which the planner has taken no part. There are no indexes, so a hint can
+    /// only choose the direction.
     /// # Errors
-    /// `BadValue` for a hint of an index; as [`check_searches`]; `InvalidOptions` where a past state of sessions is read, which is
-    /// not kept.
+    /// `BadValue` for an index hint; as [`check_searches`]; `InvalidOptions` for reading a past state of sessions,
+    /// which is not kept.
     pub(crate) fn open(
         self,
         surroundings: &Surroundings,
@@ -60,9 +61,9 @@ impl Unstored {
         }
     }
 
-    /// Its statistics as a collection, for commands and stages that [`check`] and [`Self::check_stage`] let through.
+    /// Its statistics as a collection, for commands and stages that [`check`] and [`Self::check_stage`] allow.
     /// # Errors
-    /// As reading it.
+    /// Errors of reading it.
     pub(crate) fn statistics(self, surroundings: &Surroundings) -> Result<Option<CollectionStatistics>> {
         match self {
             Self::Oplog => oplog_view::statistics(surroundings).map(Some),
@@ -70,7 +71,7 @@ impl Unstored {
         }
     }
 
-    /// Refuses a stage that looks at a collection as it is stored.
+    /// Refuses a stage that reports on a stored collection.
     /// # Errors
     /// `CommandNotSupported`.
     pub(crate) fn check_stage(self, stage: &str, namespace: &Namespace) -> Result<()> {
@@ -81,7 +82,7 @@ impl Unstored {
         if is_known { Ok(()) } else { Err(self.refusal(stage, namespace)) }
     }
 
-    /// The refusal of something that cannot be done with it.
+    /// The error for an operation that it does not support.
     pub(crate) fn refusal(self, what: &str, namespace: &Namespace) -> Failure {
         let kind = match self {
             Self::Oplog => "log",
@@ -94,11 +95,11 @@ impl Unstored {
     }
 }
 
-/// Refuses what cannot be done with the collection of that name, where it is one of them. `reader` is the command that would
-/// read it: the one that runs, or the one that `explain` has inside.
+/// Refuses operations that the collection of that name does not support, if it is an unstored one. `reader` is the
+/// command that would read it: the running command, or the one inside `explain`.
 /// # Errors
-/// `CommandNotSupported`; `CannotCreateIndex` and `IllegalOperation` for indexes; numbers of their own where the oplog would
-/// be dropped.
+/// `CommandNotSupported`; `CannotCreateIndex` and `IllegalOperation` for indexes; 5255000 or 5255001 for dropping the
+/// oplog.
 pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace, reader: &Command) -> Result<()> {
     let Some(unstored) = Unstored::at(&invocation.service.catalog, namespace) else { return Ok(()) };
     match (unstored, reader.name) {
@@ -116,14 +117,14 @@ pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace, reader: 
     }
 }
 
-/// Refuses all that is done with the collection of that name, where it is one of them.
+/// Refuses any operation on the collection of that name, if it is an unstored one.
 /// # Errors
 /// `CommandNotSupported`.
 pub(crate) fn refuse(catalog: &Catalog, namespace: &Namespace, what: &str) -> Result<()> {
     Unstored::at(catalog, namespace).map_or(Ok(()), |unstored| Err(unstored.refusal(what, namespace)))
 }
 
-/// Opens the one that a pipeline reads, if it reads one.
+/// Opens the unstored collection that a pipeline reads, if it reads one.
 /// # Errors
 /// As [`Unstored::open`].
 pub(crate) fn open(
@@ -139,7 +140,7 @@ pub(crate) fn open(
     Ok(Some(unstored.open(&surroundings, pipeline, query.hint.as_ref())?))
 }
 
-/// Refuses a pipeline whose first stage takes an index.
+/// Refuses a pipeline whose first stage needs an index.
 /// # Errors
 /// `IndexNotFound`.
 pub(crate) fn check_searches(pipeline: &Pipeline) -> Result<()> {
@@ -151,9 +152,9 @@ pub(crate) fn check_searches(pipeline: &Pipeline) -> Result<()> {
     if is_near { missing("unable to find index for $geoNear query") } else { Ok(()) }
 }
 
-/// From which end a hint lets a collection without indexes be read.
+/// The direction that a hint gives for reading a collection without indexes.
 /// # Errors
-/// `BadValue` for one of an index.
+/// `BadValue` for an index hint.
 pub(crate) fn direction(hint: Option<&Hint>) -> Result<Direction> {
     match hint {
         None => Ok(Direction::Forward),

@@ -1,4 +1,4 @@
-//! Stages of pipelines that updates do not have.
+//! Pipeline stages that updates do not support.
 
 use bunko_aggregate::{Environment, Pipeline};
 use bunko_bson::{ArrayBuf, DocumentRef, ValueRef};
@@ -6,7 +6,7 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_query::QueryScope;
 use std::sync::Arc;
 
-/// Those whose faults do not depend on the stages around them or on what other collections there are.
+/// Stages whose errors do not depend on other stages or collections.
 const CHECKED: &[&str] = &[
     "$bucket",
     "$bucketAuto",
@@ -22,8 +22,8 @@ const CHECKED: &[&str] = &[
     "$unwind",
 ];
 
-/// The refusal of an update, or in its place what is wrong with a stage itself, which MongoDB tells before it says that an
-/// update does not have such a stage.
+/// The error of a stage itself, or else `refusal`. MongoDB reports such errors before it reports that updates do not
+/// support the stage.
 pub(crate) fn own_fault(refusal: Failure, update: ValueRef<'_>, scope: &Arc<QueryScope>) -> Failure {
     let (ErrorCode::INVALID_OPTIONS, ValueRef::Array(stages)) = (refusal.code(), update) else { return refusal };
     let fault = stages.iter().filter(is_checked).find_map(|stage| {

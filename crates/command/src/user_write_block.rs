@@ -1,7 +1,7 @@
-//! The block of writes of users that `setUserWriteBlockMode` sets. It is kept over restarts.
+//! The block of users' writes that `setUserWriteBlockMode` sets. It is kept across restarts.
 //!
-//! An operation learns of the block when it begins, and the catalog refuses its writes. Users who may bypass the block never
-//! learn of it, nor does what the server does by itself.
+//! An operation reads the block when it begins, and the catalog refuses its writes. The block does not apply to users
+//! who may bypass it, nor to the server's own work.
 
 use crate::authorization::Asker;
 use crate::connection::ClientConnection;
@@ -12,11 +12,11 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Catalog;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Where the block is kept, as MongoDB keeps it: one document, as long as it is on.
+/// The database and collection that keep the block, as in MongoDB: one document, as long as the block is on.
 pub(crate) const DATABASE: &str = "config";
 /// See [`DATABASE`].
 pub(crate) const COLLECTION: &str = "user_writes_critical_sections";
-/// The `_id` of the document: it is about all collections.
+/// The `_id` of the document, which applies to all collections.
 pub(crate) const ID: &str = "";
 const BLOCKS: &str = "blockUserWrites";
 const REASON: &str = "userWritesBlockReason";
@@ -45,12 +45,12 @@ impl Reason {
         Self::ALL[self as usize].1
     }
 
-    /// As `serverStatus` shows it.
+    /// The number that `serverStatus` shows.
     pub fn number(self) -> i32 {
         self as i32
     }
 
-    /// The document that is kept while writes are blocked for this reason.
+    /// The document that is stored while writes are blocked for this reason.
     pub fn to_document(self) -> DocumentBuf {
         DocumentBuf::new()
             .with("_id", ID)
@@ -63,27 +63,27 @@ impl Reason {
 /// Whether writes of users are blocked, and why.
 #[derive(Debug, Default)]
 pub(crate) struct UserWriteBlock {
-    /// 0 where they are not, else one more than the reason's place.
+    /// 0 if writes are not blocked, else the reason's number plus one.
     state: AtomicU8,
 }
 
 impl UserWriteBlock {
-    /// As it has been kept. A document that says nothing of a reason has none in particular.
+    /// The stored block. A document without a known reason counts as `Unspecified`.
     pub fn kept(catalog: &Catalog) -> Self {
         let block = Self::default();
-        // Where it cannot be read nothing else can be, either.
+        // If this document cannot be read, nothing else can be read either.
         let kept = stored_settings::find(catalog, DATABASE, COLLECTION, ID).ok().flatten();
         block.set(kept.as_ref().and_then(|kept| reason_of(kept.as_ref())));
         block
     }
 
-    /// Why writes are blocked; `None` where they are not.
+    /// Why writes are blocked; `None` if they are not.
     pub fn reason(&self) -> Option<Reason> {
         let place = usize::from(self.state.load(Ordering::SeqCst)).checked_sub(1)?;
         Reason::ALL.get(place).map(|(reason, _)| *reason)
     }
 
-    /// Blocks writes of operations that begin from now on, or no more.
+    /// Blocks the writes of operations that begin from now on, or with `None` ends the block.
     pub fn set(&self, reason: Option<Reason>) {
         self.state.store(reason.map_or(0, |reason| reason as u8 + 1), Ordering::SeqCst);
     }
@@ -98,8 +98,8 @@ fn reason_of(kept: DocumentRef<'_>) -> Option<Reason> {
 }
 
 impl Service {
-    /// Whether the writes of whoever is at the other end of a connection are blocked. Where nobody asks for privileges, nobody
-    /// has that of bypassing it.
+    /// Whether the writes of a connection's client are blocked. Without privilege checks, no client may bypass the
+    /// block.
     pub(crate) fn blocks_writes_of(&self, connection: &ClientConnection) -> bool {
         if self.user_write_block.reason().is_none() {
             return false;

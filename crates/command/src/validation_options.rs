@@ -1,4 +1,4 @@
-//! The options of `create` and `collMod` that say what documents have to be like.
+//! The options of `create` and `collMod` for validating documents.
 
 use crate::collection_options::choice;
 use crate::invocation::Invocation;
@@ -6,10 +6,10 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Namespace, check_validator};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Size of a parsed validator, as a multiple of its document's size: the filter, and each clause as it was written.
+/// Size of a parsed validator, as a multiple of its document's size: the filter, and each clause in its original form.
 const VALIDATOR_PARTS: usize = 40;
 
-/// `validator`, `validationLevel` and `validationAction`, where they are given.
+/// `validator`, `validationLevel` and `validationAction`, if they are given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ValidationOptions<'a> {
     validator: Option<DocumentRef<'a>>,
@@ -18,9 +18,9 @@ pub(crate) struct ValidationOptions<'a> {
 }
 
 impl<'a> ValidationOptions<'a> {
-    /// Reads them.
+    /// Parses the options.
     /// # Errors
-    /// `TypeMismatch`; `BadValue` for a level or action that there is not.
+    /// `TypeMismatch`; `BadValue` for an unknown level or action.
     pub fn parse(invocation: &Invocation<'a>) -> Result<Self> {
         Ok(Self {
             validator: invocation.document("validator")?,
@@ -29,7 +29,7 @@ impl<'a> ValidationOptions<'a> {
         })
     }
 
-    /// Whether anything is said.
+    /// Whether any of the options is given.
     pub fn are_given(&self) -> bool {
         self.validator.is_some() || self.level.is_some() || self.action.is_some()
     }
@@ -39,9 +39,9 @@ impl<'a> ValidationOptions<'a> {
         self.level.is_none_or(|level| level == "strict") && self.action.is_none_or(|action| action != "warn")
     }
 
-    /// Whether the validator is one, and may be one of that collection.
+    /// Checks that the validator is valid, and that the collection may have one.
     /// # Errors
-    /// `InvalidOptions` where the server's own collections are; those of filters.
+    /// `InvalidOptions` for the server's own collections; errors of filters.
     pub fn check(&self, invocation: &Invocation<'_>, namespace: &Namespace) -> Result<()> {
         let Some(validator) = self.validator.filter(|validator| !validator.is_empty()) else { return Ok(()) };
         if namespace.collection().starts_with("system.") {
@@ -63,7 +63,7 @@ impl<'a> ValidationOptions<'a> {
         check_validator(validator, invocation.service.catalog.store())
     }
 
-    /// A collection's options with these in the place of those that it had.
+    /// A collection's options with these options in place of the old.
     pub fn put_into(&self, options: DocumentRef<'_>) -> DocumentBuf {
         const NAMES: [&str; 3] = ["validator", "validationLevel", "validationAction"];
         let mut changed = DocumentBuf::new();
@@ -78,7 +78,7 @@ impl<'a> ValidationOptions<'a> {
         if let Some(validator) = validator {
             changed.append("validator", validator);
         }
-        // A validator brings both, and they stay when it goes.
+        // A validator sets both defaults, and they stay when it is removed.
         for (name, given, default) in
             [("validationLevel", self.level, "strict"), ("validationAction", self.action, "error")]
         {

@@ -1,4 +1,4 @@
-//! `$vectorSearch`: finds the index that it names, and the documents.
+//! `$vectorSearch`: finds the index that it names, and the nearest documents.
 
 use crate::pipeline_sources::{Below, Resolved};
 use bunko_aggregate::{ScoredDocuments, StageRun};
@@ -10,11 +10,11 @@ use bunko_store::RecordId;
 use bunko_vector::{Definition, Hit, Request, query_error};
 use std::sync::Arc;
 
-/// Opens the documents that are nearest. Without a collection, the specification is not looked at. Without an index of
-/// that name there are no documents; a view has none either, because it cannot have an index.
+/// Opens the nearest documents. Without a collection, the specification is not parsed. Without an index of that name
+/// there are no documents, and a view has none because it cannot have an index.
 /// # Errors
-/// As the search node and the storage; `Interrupted` if the operation is killed; `CommandNotSupported` where nothing
-/// is stored.
+/// Errors of the search node and the storage; `Interrupted` if the operation is killed; `CommandNotSupported` on a
+/// source that is not stored.
 pub(crate) fn open(
     resolved: &Resolved,
     specification: DocumentRef<'_>,
@@ -39,16 +39,16 @@ pub(crate) fn open(
     Ok(Box::new(Found { collection: Arc::clone(collection), hits: hits.into_iter(), document: Vec::new() }))
 }
 
-/// Whether a search is the one that a view begins with: that speaks of the collection below.
+/// Whether a search is the first stage of a view's own pipeline, and so searches the collection below.
 fn is_of_view(resolved: &Resolved, specification: DocumentRef<'_>) -> bool {
     let first = resolved.views.as_ref().iter().next().and_then(|stage| stage.as_document()?.first());
     let first = first.filter(|first| first.name == "$vectorSearch").and_then(|first| first.value.as_document());
     first.is_some_and(|own| own.as_bytes() == specification.as_bytes())
 }
 
-/// The index of vectors with that name.
+/// The vector index of that name.
 /// # Errors
-/// That of the search node for an index of another type.
+/// The search node's error for an index of another type.
 fn index(collection: &Collection, name: &str) -> Result<Option<Arc<SearchIndex>>> {
     match collection.search_index(name) {
         Some(index) if index.definition.kind() != "vectorSearch" => Err(query_error(format!(
@@ -58,7 +58,7 @@ fn index(collection: &Collection, name: &str) -> Result<Option<Arc<SearchIndex>>
     }
 }
 
-/// No documents.
+/// A source without documents.
 struct Nothing;
 
 impl ScoredDocuments for Nothing {
@@ -67,7 +67,7 @@ impl ScoredDocuments for Nothing {
     }
 }
 
-/// Documents by their records, each as it is when it is read; what is gone by then is left out.
+/// Documents by their record ids, each as it is when read. Documents deleted by then are left out.
 struct Found {
     collection: Arc<Collection>,
     hits: std::vec::IntoIter<Hit>,
@@ -91,9 +91,9 @@ impl ScoredDocuments for Found {
     }
 }
 
-/// The stages of a pipeline that begins with a search, for `explain`.
+/// The `explain` stages of a pipeline that begins with a search.
 /// # Errors
-/// Those of the search node; those of the storage.
+/// Errors of the search node and of the storage.
 pub(crate) fn explain(
     namespace: &Namespace,
     collection: Option<&Arc<Collection>>,
@@ -119,7 +119,7 @@ pub(crate) fn explain(
     Ok(stages)
 }
 
-/// What the search node would say of a search.
+/// The search node's explanation of a search.
 /// Source: MongoDB manual, "Explain Vector Search Results".
 fn explain_search(
     namespace: &Namespace,
@@ -154,7 +154,7 @@ fn explain_search(
     Ok(explained)
 }
 
-/// What becomes of one document in a search.
+/// The outcome for one document in a search.
 fn trace(
     collection: &Arc<Collection>,
     definition: &Definition,

@@ -1,4 +1,4 @@
-//! What `create` and `collMod` are told of a view, checked.
+//! Checks the definition of a view from `create` or `collMod`.
 
 use crate::change_stream;
 use crate::commands::aggregate::first_name;
@@ -14,14 +14,15 @@ use bunko_query::QueryScope;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Most bytes of a view's pipeline, together with those of the views that it stands on.
+/// Most bytes of a view's pipeline, together with the pipelines of the views below it.
 /// Source: MongoDB 8.2, "View pipeline exceeds size limit".
 const PIPELINE_BYTES_MAX: usize = 16_000_000;
 
-/// Reads a definition. Nulls in the pipeline count for nothing.
+/// Parses a definition. Nulls in the pipeline are dropped.
 /// # Errors
-/// `BadValue` for the name of what is below, `OptionNotSupportedOnView` for stages that write, 195 for a pipeline that is
-/// too large, `GraphContainsCycle`, `ViewDepthLimitExceeded`; those of the stages.
+/// `BadValue` and `InvalidNamespace` for `view_on`, `OptionNotSupportedOnView` for stages that write and for a
+/// collation other than that of a view below, 195 for a pipeline that is too large, `GraphContainsCycle`,
+/// `ViewDepthLimitExceeded`; errors of the stages.
 pub(crate) fn parse(
     invocation: &Invocation<'_>,
     namespace: &Namespace,
@@ -60,7 +61,7 @@ fn check_bytes(pipeline_bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// A view has the collation of the views that it reads.
+/// Checks that a view has the collation of the views that it reads.
 fn check_collation(catalog: &Catalog, namespace: &Namespace, view: &ViewDefinition) -> Result<()> {
     let own = view.strings()?;
     for below in below(namespace, view) {
@@ -101,7 +102,7 @@ fn check_stages(
 ) -> Result<()> {
     let pipeline = view.pipeline.as_ref();
     let scope = invocation.scope();
-    // Whether there is such a time is found out by who reads the view.
+    // A missing cluster time is reported when the view is read.
     let any_time = Timestamp { seconds: 0, increment: 0 };
     let variables = scope.variables.clone().with_cluster_time(scope.variables.cluster_time().or(Some(any_time)));
     let scope = Arc::new(QueryScope { variables, strings: view.strings()?, ..QueryScope::clone(&scope) });
@@ -122,7 +123,7 @@ fn check_stages(
         return Err(Failure::new(ErrorCode::OPTION_NOT_SUPPORTED_ON_VIEW, message));
     }
     match SourcedPipeline::take_off(pipeline)? {
-        // It reads one collection of the server's, whatever the view is on.
+        // Such a stage reads the server's own data, whatever the view is on.
         Some(sourced)
             if matches!(sourced.stage.subject, Subject::Server | Subject::Database)
                 || sourced.stage.name == "$listSessions" =>
@@ -133,13 +134,13 @@ fn check_stages(
     }
 }
 
-/// Which views stand on which, the new one included.
+/// The views that stand on each other, the new one included.
 struct Graph<'g> {
     catalog: &'g Catalog,
     new: (&'g Namespace, &'g ViewDefinition),
 }
 
-/// How many views stand on each other, and how many bytes their pipelines have together: each for the way on which it is
+/// Number of views that stand on each other, and bytes of their pipelines together: each for the path on which it is
 /// largest.
 #[derive(Clone, Copy, Default)]
 struct Height {
@@ -158,7 +159,7 @@ impl Height {
 }
 
 impl Graph<'_> {
-    /// Checks the views below the new one and those above it, together.
+    /// Checks the views below the new one together with those above it.
     fn check(&self) -> Result<()> {
         let (new, definition) = self.new;
         let mut known = HashMap::new();
@@ -169,7 +170,7 @@ impl Graph<'_> {
         let mut above: HashMap<Namespace, Vec<Namespace>> = HashMap::new();
         let mut views: HashMap<Namespace, ViewDefinition> = HashMap::new();
         let defined = match self.catalog.views(new.database()) {
-            // No view can be read then, so that it does not matter which stand on the new one.
+            // No view can be read in that case, so the views above the new one do not matter.
             Err(failure) if failure.code() == ErrorCode::INVALID_VIEW_DEFINITION => Vec::new(),
             defined => defined?,
         };
@@ -186,7 +187,7 @@ impl Graph<'_> {
         check_bytes(down.bytes + up.bytes + pipeline_bytes(definition.pipeline.as_ref()))
     }
 
-    /// The views from `namespace` down, of which `depth` are above it.
+    /// Height of `namespace` and the views below it. `depth` views are above it.
     fn height_below(
         &self,
         namespace: &Namespace,
@@ -216,7 +217,7 @@ impl Graph<'_> {
     }
 }
 
-/// The views that stand on `namespace`. There is no cycle among them: each was checked when it was defined.
+/// Height of the views above `namespace`. They have no cycle: each was checked when it was defined.
 fn height_above(
     namespace: &Namespace,
     (above, views): (&HashMap<Namespace, Vec<Namespace>>, &HashMap<Namespace, ViewDefinition>),
@@ -225,7 +226,7 @@ fn height_above(
     if let Some(height) = known.get(namespace) {
         return *height;
     }
-    // Definitions that another program damaged may have a cycle, which ends here.
+    // Definitions that another program damaged may have a cycle. This entry ends it.
     known.insert(namespace.clone(), Height::default());
     let mut height = Height::default();
     for next in above.get(namespace).into_iter().flatten() {
@@ -245,10 +246,10 @@ fn check_depth(views: usize) -> Result<()> {
     Ok(())
 }
 
-/// What a `collMod` of a view asks for: it changes what is below the view, its pipeline, or both; where privileges are asked
-/// for only both.
+/// Runs a `collMod` of a view, which changes `viewOn`, the pipeline, or both; only both if privileges are checked.
 /// # Errors
-/// As [`parse`]; `InvalidOptions` for what only collections have, and for one half alone; `NamespaceNotFound` where there is no view.
+/// As [`parse`]; `InvalidOptions` for options of collections, and for one of the two if both are needed;
+/// `NamespaceNotFound` if there is no such view.
 pub(crate) fn modify(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result<()> {
     let Some(view) = invocation.service.catalog.view(namespace)? else {
         return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")));
@@ -267,7 +268,7 @@ pub(crate) fn modify(invocation: &mut Invocation<'_>, namespace: &Namespace) -> 
     let view_on = invocation.string("viewOn")?;
     let pipeline = invocation.array("pipeline")?;
     if invocation.service.access.is_enforced() && view_on.is_some() != pipeline.is_some() {
-        // The half that stays was made by somebody who may read more than whoever asks.
+        // The user who defined the unchanged half may have had more read privileges than this one.
         let message = "Must specify both 'viewOn' and 'pipeline' when modifying a view and auth is enabled";
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
     }

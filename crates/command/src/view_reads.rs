@@ -1,5 +1,5 @@
-//! `find`, `count` and `distinct` of a view, or of what is made while it is read: the command as a pipeline behind the view's
-//! own.
+//! `find`, `count` and `distinct` on a view, or on a source generated while it is read. Each runs as a pipeline behind
+//! the view's own.
 
 use crate::commands::aggregate::{hint, open, prepare};
 use crate::cursor_store::CursorSource;
@@ -13,17 +13,17 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::{DistinctValues, Hint};
 use std::sync::Arc;
 
-/// Opens what a `find` of a view asks for, and says whether it may be long.
+/// Opens a `find` on a view. The flag says whether it may take long.
 /// # Errors
-/// `InvalidPipelineOperator` for options that pipelines lack; those of stages.
+/// `InvalidPipelineOperator` for options that pipelines lack; errors of the stages.
 pub(crate) fn find(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<(Box<dyn CursorSource>, bool), Halt> {
     let stages = find_stages(invocation)?;
     read(invocation, namespace, invocation, &stages)
 }
 
-/// The stages that a `find`, `count` or `distinct` of a view becomes, for `explain`.
+/// The stages for a `find`, `count` or `distinct` on a view, for `explain`.
 /// # Errors
-/// Those of the fields.
+/// Errors of the fields.
 pub(crate) fn stages(fields: &Fields<'_>) -> Result<ArrayBuf> {
     match fields.command {
         "find" => find_stages(fields),
@@ -39,7 +39,7 @@ fn count_stages(fields: &Fields<'_>) -> Result<ArrayBuf> {
     Ok(stages)
 }
 
-/// The stages that do what a `find` does.
+/// The stages that are equivalent to a `find`.
 /// # Errors
 /// `InvalidPipelineOperator`.
 fn find_stages(fields: &Fields<'_>) -> Result<ArrayBuf> {
@@ -55,7 +55,7 @@ fn find_stages(fields: &Fields<'_>) -> Result<ArrayBuf> {
     }
     let mut stages = match_stage(fields, "filter")?;
     if let Some(sort) = fields.document("sort")?.filter(|sort| !sort.is_empty()) {
-        // From which end the collection below is read stands in the hint.
+        // The direction for reading the collection below is in the hint.
         if sort.get("$natural").is_none() {
             stages.push(&DocumentBuf::new().with("$sort", sort));
         }
@@ -102,7 +102,7 @@ fn read(
     open(invocation, aggregation)
 }
 
-/// The hint that a command gives for what is below a view: a sort by `$natural` is one too.
+/// The hint of a command for the collection below a view. A sort by `$natural` counts as a hint.
 /// # Errors
 /// As [`Hint::parse`].
 pub(crate) fn hint_of(invocation: &Invocation<'_>, fields: &Fields<'_>, namespace: &Namespace) -> Result<Option<Hint>> {
@@ -113,9 +113,9 @@ pub(crate) fn hint_of(invocation: &Invocation<'_>, fields: &Fields<'_>, namespac
     }
 }
 
-/// How many documents a `count` of a view finds.
+/// Number of documents that a `count` on a view finds.
 /// # Errors
-/// Those of stages.
+/// Errors of the stages.
 pub(crate) fn count(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<u64, Halt> {
     let stages = count_stages(invocation)?;
     let (mut source, _) = read(invocation, namespace, invocation, &stages)?;
@@ -123,9 +123,9 @@ pub(crate) fn count(invocation: &Invocation<'_>, namespace: &Namespace) -> Resul
     Ok(counted.map_or(0, i64::unsigned_abs))
 }
 
-/// The values that a `distinct` of a view finds at `key`.
+/// The values at `key` that a `distinct` on a view finds.
 /// # Errors
-/// Those of stages; 17217.
+/// Errors of the stages; 17217.
 pub(crate) fn distinct(invocation: &Invocation<'_>, namespace: &Namespace, key: &str) -> Result<ArrayBuf, Halt> {
     let stages = match_stage(invocation, "query")?;
     let (mut source, _) = read(invocation, namespace, invocation, &stages)?;
@@ -137,8 +137,8 @@ pub(crate) fn distinct(invocation: &Invocation<'_>, namespace: &Namespace, key: 
     Ok(values.into_found())
 }
 
-/// A view in the list of collections; a time series is a kind of view that is written to, and a collection of sessions is
-/// listed like one that is not.
+/// An entry in the list of collections: for a view, a time series (a view that can be written to), or a collection of
+/// sessions (listed as read-only).
 pub(crate) fn describe(namespace: &Namespace, kind: &str, options: &DocumentBuf) -> DocumentBuf {
     let info = DocumentBuf::new().with("readOnly", ValueRef::Boolean(kind != "timeseries"));
     DocumentBuf::new()

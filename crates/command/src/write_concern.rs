@@ -1,4 +1,4 @@
-//! What a client wants to be true before it hears of success.
+//! The condition that a client sets for reporting a write as successful.
 
 use crate::fields::Fields;
 use crate::replica_set::Deployment;
@@ -11,19 +11,19 @@ use bunko_store::Lsn;
 pub struct WriteConcern {
     /// Whether the record must be on disk.
     pub is_journaled: bool,
-    /// Whether nobody waits (`w: 0`).
+    /// Whether the client does not wait for a reply (`w: 0`).
     pub is_unacknowledged: bool,
 }
 
-/// What a connection waits for before it sends a reply.
+/// The condition that must hold before a reply is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Acknowledgement {
-    /// Nothing was written, or nobody asked.
+    /// Nothing was written.
     #[default]
     None,
-    /// The record is in the kernel: it survives the process.
+    /// The record has been passed to the kernel: it survives the process.
     Written(Lsn),
-    /// The record is on disk: it survives the power.
+    /// The record is on disk: it survives a power failure.
     Durable(Lsn),
 }
 
@@ -38,8 +38,8 @@ impl Acknowledgement {
 }
 
 impl WriteConcern {
-    /// Parses and judges a write concern. A `w` that one node cannot satisfy is refused by a standalone server; a member
-    /// of a set writes, and says then that it cannot be satisfied.
+    /// Parses a write concern. If one node cannot satisfy its `w`, a standalone server refuses the write; a member of a
+    /// set writes, and reports that the concern was not met.
     /// # Errors
     /// `BadValue`, `FailedToParse`, `TypeMismatch` and `IDLUnknownField` as MongoDB's.
     pub(crate) fn parse(deployment: Deployment, document: DocumentRef<'_>) -> Result<(Self, Option<Failure>)> {
@@ -77,7 +77,7 @@ impl WriteConcern {
         let mode = if value.is_nullish() { Some("") } else { value.as_str() };
         if let Some(mode) = mode {
             if mode == "majority" {
-                // On a single node the majority is itself, with the journal on.
+                // On a single node the majority is the node itself, with the journal synced.
                 self.is_journaled = true;
                 return Ok(None);
             }
@@ -114,8 +114,8 @@ impl WriteConcern {
     }
 }
 
-/// A write concern as the error repeats that tells that it was not met. Clients are the only ones who ask for what one
-/// node cannot do: defaults are checked when they are set.
+/// The write concern as repeated in the error that says it was not met. Only clients can set one that a single node
+/// cannot meet: defaults are checked when they are set.
 /// Source: MongoDB manual, "WriteResult", `writeConcernError.errInfo.writeConcern`.
 pub(crate) fn as_used(given: DocumentRef<'_>) -> DocumentBuf {
     let mut used = DocumentBuf::new();
@@ -140,7 +140,7 @@ pub(crate) fn as_used(given: DocumentRef<'_>) -> DocumentBuf {
     used
 }
 
-/// `w: {tag: number, ...}`, which a server without replicas takes for `w: 1`.
+/// `w: {tag: number, ...}`. A standalone server treats it as `w: 1`.
 fn read_tags_or_refuse(deployment: Deployment, value: ValueRef<'_>) -> Result<Option<Failure>> {
     let Some(tags) = value.as_document() else {
         return Err(Failure::failed_to_parse(format!(
@@ -165,18 +165,18 @@ fn read_tags_or_refuse(deployment: Deployment, value: ValueRef<'_>) -> Result<Op
     }
 }
 
-/// On a single node nobody waits for another.
+/// Checks `wtimeout`. A single node never waits for another.
 fn check_timeout(value: ValueRef<'_>) -> Result<()> {
     match number::clamp_to_i64(value) {
         Some(milliseconds) if milliseconds > i64::from(i32::MAX) => {
             Err(Failure::failed_to_parse("wtimeout must be a 32-bit integer"))
         }
-        // MongoDB takes what is no number, or a negative one, for none.
+        // MongoDB treats a value that is not a number, or is negative, as no timeout.
         _ => Ok(()),
     }
 }
 
-/// Servers add it to what they store.
+/// Checks `provenance`, which servers add to concerns that they store.
 fn check_provenance(fields: &Fields<'_>) -> Result<()> {
     match fields.string("provenance")? {
         None

@@ -1,5 +1,5 @@
-//! The lock of `fsync: {lock: true}`: while it is held no command changes anything, nothing in the background changes
-//! files, and `fsyncUnlock` has to be run as often as the lock was taken.
+//! The lock of `fsync: {lock: true}`. While it is held, no command changes anything and no background work changes
+//! files. `fsyncUnlock` must run as often as the lock was taken.
 //!
 //! ```text
 //!            first lock                 no write runs, checkpoint made
@@ -16,9 +16,9 @@ use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long somebody waits before asking whether to go on waiting.
+/// How long a waiting thread sleeps before it checks for interruption.
 const SLICE: Duration = Duration::from_millis(20);
-/// How long a lock waits before it looks again whether a write still runs.
+/// How long the lock waits before it checks again whether a write still runs.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The server's lock against writes.
@@ -26,28 +26,28 @@ const LOOK: Duration = Duration::from_millis(1);
 pub struct WriteLock {
     state: Mutex<State>,
     changed: Condvar,
-    /// Whether writes have to wait: while the lock is taken, and while it is held.
+    /// Whether writes must wait: while the lock is being taken, and while it is held.
     is_closed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct State {
     is_closing: bool,
-    /// How often it was taken.
+    /// How often it has been taken.
     count: u64,
     files: Option<StillFiles>,
 }
 
 impl WriteLock {
-    /// Whether writes have to wait.
+    /// Whether writes must wait.
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Takes it once more, the first time within `patience`: what writes at the moment comes to its end, then all is
-    /// made durable. Answers how often it is held.
+    /// Takes the lock once more. The first time, it waits within `patience` for running writes to end, then makes
+    /// everything durable. Returns how often the lock is held.
     /// # Errors
-    /// `LockTimeout` where a write does not end in time; what interrupts `invocation`; failures of a checkpoint.
+    /// `LockTimeout` if a write does not end in time; errors of interruption and of the checkpoint.
     pub(crate) fn lock(&self, invocation: &Invocation<'_>, patience: Duration) -> Result<u64> {
         let deadline = Instant::now() + patience;
         let mut state = self.state.lock();
@@ -57,7 +57,7 @@ impl WriteLock {
         }
         if state.count == 0 {
             state.is_closing = true;
-            // Ordered with the look at who deletes what is expired.
+            // Sequentially consistent, so that the thread that deletes expired documents sees this or is seen deleting.
             self.is_closed.store(true, Ordering::SeqCst);
             drop(state);
             let closed = close(invocation, deadline);
@@ -76,9 +76,9 @@ impl WriteLock {
         Ok(state.count)
     }
 
-    /// Gives it back once, and answers how often it is still held.
+    /// Releases the lock once. Returns how often it is still held.
     /// # Errors
-    /// `IllegalOperation` where nobody holds it.
+    /// `IllegalOperation` if the lock is not held.
     pub(crate) fn unlock(&self) -> Result<u64> {
         let mut state = self.state.lock();
         if state.count == 0 {
@@ -91,7 +91,7 @@ impl WriteLock {
         Ok(state.count)
     }
 
-    /// Gives it back altogether: the server ends.
+    /// Releases the lock completely, because the server is shutting down.
     pub(crate) fn release(&self) {
         let mut state = self.state.lock();
         state.count = 0;
@@ -104,9 +104,9 @@ impl WriteLock {
         self.changed.notify_all();
     }
 
-    /// Waits until writes may go on.
+    /// Waits until writes may continue.
     /// # Errors
-    /// What interrupts `invocation`.
+    /// If the operation is interrupted.
     pub(crate) fn wait(&self, invocation: &Invocation<'_>) -> Result<()> {
         let mut state = self.state.lock();
         while self.is_closed() {
@@ -117,7 +117,7 @@ impl WriteLock {
     }
 }
 
-/// Waits for the writes that began before, and makes what they wrote durable.
+/// Waits for the writes that began before, then makes them durable.
 fn close(invocation: &Invocation<'_>, deadline: Instant) -> Result<StillFiles> {
     while invocation.service.operations.is_one_writing() || invocation.service.time_to_live.is_deleting() {
         invocation.operation().check()?;

@@ -1,4 +1,4 @@
-//! What the batches of `update` and `delete` share: reading statements, judging the whole, running one by one.
+//! Code shared by the batches of `update` and `delete`: parsing statements, checking the batch, running its statements.
 
 use crate::dispatch::Halt;
 use crate::field_kinds::Field;
@@ -12,10 +12,10 @@ use bunko_query::write::records_expected;
 use bunko_update::Targets;
 use std::cell::LazyCell;
 
-/// Records that a command may look at where others wait for it: about 2 ms.
+/// Records that a command may examine on a thread that others wait for: about 2 ms.
 const RECORDS_SHORT_MAX: u64 = 2000;
 
-/// Takes one entry of `updates` or `deletes`; `place` is its path, for messages: `update.updates`.
+/// Parses an entry of `updates` or `deletes`. `place` is its path in messages: `update.updates`.
 /// # Errors
 /// `IDLUnknownField` for a field that is not in `known`; as [`Field::check`].
 pub(crate) fn statement<'a>(place: &'static str, body: DocumentRef<'a>, known: &'static [Field]) -> Result<Fields<'a>> {
@@ -39,7 +39,7 @@ pub(crate) fn statement<'a>(place: &'static str, body: DocumentRef<'a>, known: &
     Ok(Fields::of_walked(place, body, met))
 }
 
-/// A field that must be there and no null.
+/// A field that must be present and not null.
 pub(crate) fn required_value<'a>(fields: &Fields<'a>, name: &str) -> Result<ValueRef<'a>> {
     fields.field(name).ok_or_else(|| missing(fields, name))
 }
@@ -49,12 +49,12 @@ fn missing(fields: &Fields<'_>, name: &str) -> Failure {
     Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
 }
 
-/// A field that must be there, of whatever type.
+/// A field that must be present, of any type.
 pub(crate) fn required<'a>(fields: &Fields<'a>, name: &str) -> Result<ValueRef<'a>> {
     fields.value(name).ok_or_else(|| missing(fields, name))
 }
 
-/// A document that must be there and no null.
+/// A document that must be present and not null.
 pub(crate) fn required_document<'a>(fields: &Fields<'a>, name: &str) -> Result<DocumentRef<'a>> {
     let value = required_value(fields, name)?;
     value.as_document().ok_or_else(|| fields.mismatch(name, value, "type 'object'"))
@@ -62,7 +62,7 @@ pub(crate) fn required_document<'a>(fields: &Fields<'a>, name: &str) -> Result<D
 
 /// `u` of an update, or `update` of a findAndModify.
 /// # Errors
-/// `FailedToParse` for neither a document nor an array; `TypeMismatch` for a stage that is no document.
+/// `FailedToParse` if it is neither a document nor an array; `TypeMismatch` for a stage that is not a document.
 pub(crate) fn check_modification(update: ValueRef<'_>) -> Result<ValueRef<'_>> {
     match update {
         ValueRef::Array(stages) if stages.iter().any(|stage| stage.as_document().is_none()) => {
@@ -73,7 +73,7 @@ pub(crate) fn check_modification(update: ValueRef<'_>) -> Result<ValueRef<'_>> {
     }
 }
 
-/// `arrayFilters`; empty where it is missing.
+/// `arrayFilters`; empty if missing.
 pub(crate) fn array_filters<'a>(fields: &Fields<'a>) -> Result<Vec<DocumentRef<'a>>> {
     let filters = fields.array("arrayFilters")?.unwrap_or(ArrayRef::EMPTY);
     filters
@@ -86,13 +86,14 @@ pub(crate) fn array_filters<'a>(fields: &Fields<'a>) -> Result<Vec<DocumentRef<'
         .collect()
 }
 
-/// Refuses a batch that would take long, before it does anything. Of each statement: filter, sort, targets.
+/// Halts a batch that would take long, before it does anything. Each statement is given by its filter, sort and
+/// targets.
 pub(crate) fn refuse_long_batch<'s>(
     invocation: &Invocation<'_>,
     namespace: &Namespace,
     statements: impl Iterator<Item = (DocumentRef<'s>, Option<DocumentRef<'s>>, Targets)>,
 ) -> Result<(), Halt> {
-    // Most statements are for one `_id` and need no look at the collection.
+    // Most statements are for one `_id` and do not need the collection.
     let collection = LazyCell::new(|| invocation.collection(namespace));
     let mut records = 0_u64;
     for (filter, sort, targets) in statements {
@@ -109,13 +110,14 @@ pub(crate) fn refuse_long_batch<'s>(
     Ok(())
 }
 
-/// Refuses statements of which one holds a script, which must not begin behind the changes of another.
+/// Halts a batch of several statements with a script among them on a shared thread: the script would halt there, and
+/// must not do so after another statement has made changes.
 pub(crate) fn refuse_scripts(invocation: &Invocation<'_>, statements: &[DocumentRef<'_>]) -> Result<(), Halt> {
     let holds_script = |statement: &DocumentRef<'_>| holds_script(statement.as_bytes());
     invocation.refuse_if_long(statements.len() > 1 && statements.iter().any(holds_script))
 }
 
-/// Whether a name of an operator that has a script occurs, be it in a string.
+/// Whether the name of an operator with a script occurs, even inside a string.
 fn holds_script(bytes: &[u8]) -> bool {
     memchr::memchr_iter(b'$', bytes).any(|at| {
         let rest = &bytes[at..];
@@ -123,9 +125,9 @@ fn holds_script(bytes: &[u8]) -> bool {
     })
 }
 
-/// Runs statements in their order; failures by position. In an ordered batch the first is the last.
+/// Runs statements in order, and returns failures with their positions. An ordered batch ends with the first failure.
 /// # Errors
-/// An interruption ends the command, not a statement.
+/// An interruption, which ends the whole command.
 pub(crate) fn run_each<S>(
     statements: &[S],
     order: Order,
@@ -145,7 +147,7 @@ pub(crate) fn run_each<S>(
     Ok(failures)
 }
 
-/// Whether it concerns the whole command.
+/// Whether a failure ends the whole command, and not only a statement.
 pub(crate) fn is_interruption(failure: &Failure) -> bool {
     failure.is_too_long()
         || matches!(

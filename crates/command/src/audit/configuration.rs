@@ -1,7 +1,7 @@
-//! Which events are written, and that clients may say so while the server runs: the cluster parameter `auditConfig`.
+//! The choice of events to write, and how clients change it while the server runs: the cluster parameter `auditConfig`.
 //!
-//! It is kept in `config.clusterParameters`, so that it holds after a restart. A server whose options say which events
-//! are written shows that, and takes nothing else.
+//! The choice is kept in `config.clusterParameters`, so that it holds after a restart. If the server's options choose
+//! the events, the parameter shows that choice and cannot be set.
 //! Source: MongoDB manual 8.2, "auditConfig" and "Configure Audit Filters at Runtime".
 
 use super::{Audit, Sink};
@@ -14,39 +14,39 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::Filter;
 use std::sync::atomic::Ordering;
 
-/// Who says which events are written.
+/// The source of the choice of events.
 pub enum Configuration {
-    /// The server's options: all events, or those that a filter lets through (`auditLog.filter`).
+    /// The server's options: all events, or the events that `auditLog.filter` matches.
     Fixed(Option<DocumentBuf>),
     /// Clients, by `setClusterParameter` (`auditLog.runtimeConfiguration`).
     AtRunTime,
 }
 
-/// Which events are written.
+/// The choice of events to write.
 #[derive(Default)]
 pub(super) struct Choice {
     filter: Option<(DocumentBuf, Filter)>,
 }
 
 impl Choice {
-    /// Those that a filter lets through; an empty one lets all through.
+    /// The events that a filter matches. An empty filter matches all.
     /// # Errors
-    /// Where it is none.
+    /// If the filter is malformed.
     pub fn of(filter: DocumentBuf) -> Result<Self> {
         let parsed = Filter::parse(filter.as_ref())?;
         Ok(Self { filter: Some((filter, parsed)) })
     }
 
-    /// Whether an event is written. What a filter cannot be asked of is.
+    /// Whether an event is written. An event is also written if evaluating the filter fails.
     pub fn includes(&self, event: DocumentRef<'_>) -> bool {
         self.filter.as_ref().is_none_or(|(_, filter)| filter.try_matches(event).unwrap_or(true))
     }
 }
 
 impl Audit {
-    /// Refuses a change of what is written by another way than the cluster parameter.
+    /// Refuses to set `auditAuthorizationSuccess` by any other way than the cluster parameter.
     /// # Errors
-    /// `BadValue` where clients say by the cluster parameter which events are written.
+    /// `BadValue` if clients choose the events with the cluster parameter.
     pub(super) fn refuse_if_configurable(&self) -> Result<()> {
         match &self.sink {
             Some(sink) if sink.is_configurable => Err(Failure::bad_value(
@@ -57,7 +57,7 @@ impl Audit {
         }
     }
 
-    /// Refuses to let clients say which events are written.
+    /// Checks that clients may choose the events.
     /// # Errors
     /// `AuditingNotEnabled`, `RuntimeAuditConfigurationNotEnabled`.
     pub fn check_configurable(&self) -> Result<()> {
@@ -74,7 +74,7 @@ impl Audit {
         }
     }
 
-    /// What is written now, as the fields of the cluster parameter; `None` where no audit is kept.
+    /// The present choice of events, as the fields of the cluster parameter; `None` without an audit log.
     pub fn configuration(&self) -> Option<DocumentBuf> {
         let choice = self.sink.as_ref()?.choice.read();
         let filter = choice.filter.as_ref().map_or(DocumentRef::EMPTY, |(filter, _)| filter.as_ref());
@@ -85,7 +85,7 @@ impl Audit {
 }
 
 impl Service {
-    /// Has what clients said before the server was started hold again.
+    /// Applies the choice that clients stored before the server was started.
     pub(super) fn load_audit_configuration(&self) -> Result<()> {
         let Some(sink) = self.audit.sink.as_ref().filter(|sink| sink.is_configurable) else { return Ok(()) };
         match stored_settings::find(&self.catalog, DATABASE, COLLECTION, AUDIT_CONFIG)? {
@@ -94,10 +94,10 @@ impl Service {
         }
     }
 
-    /// Has the value of the cluster parameter take effect, and notes that, so that nobody switches the log off unnoticed:
-    /// the event is written where the choice before or the one from now on has it.
+    /// Applies a new value of the cluster parameter and writes an event about it, if the old or the new choice includes
+    /// that event. The log therefore cannot be switched off unnoticed.
     /// # Errors
-    /// Where the filter is none.
+    /// If the filter is malformed.
     pub(crate) fn configure_audit(&self, connection: &ClientConnection, value: DocumentRef<'_>) -> Result<()> {
         let Some(sink) = &self.audit.sink else { return Ok(()) };
         let previous = self.audit.configuration().unwrap_or_default();
@@ -112,7 +112,7 @@ impl Service {
         Ok(())
     }
 
-    /// Has a value hold from now on; the choice before.
+    /// Applies a value from now on. Returns the choice before.
     fn choose_events(&self, sink: &Sink, value: DocumentRef<'_>) -> Result<Choice> {
         let filter = value.get("filter").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
         let choice = Choice::of(filter.to_owned())?;

@@ -1,4 +1,4 @@
-//! Which commands are events, and what is said of them.
+//! Commands that are audit events, and the content of those events.
 
 use super::named;
 use crate::access_control::{Shown, without_named};
@@ -9,7 +9,7 @@ use bunko_access::Name;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::ErrorCode;
 
-/// Notes a command that has come to its end, if it is an event.
+/// Writes the event of a finished command, if it has one.
 pub(crate) fn note_command(
     service: &Service,
     connection: &ClientConnection,
@@ -53,7 +53,7 @@ pub(crate) fn note_command(
     }
 }
 
-/// Notes collections that a command has made because it needed them.
+/// Writes events for collections that a command created implicitly.
 pub(crate) fn note_created(service: &Service, connection: &ClientConnection, namespaces: Vec<String>) {
     for namespace in namespaces {
         let param = DocumentBuf::new().with("ns", namespace.as_str());
@@ -61,7 +61,7 @@ pub(crate) fn note_created(service: &Service, connection: &ClientConnection, nam
     }
 }
 
-/// What is said of a command on a user or a role; `None` of others.
+/// The event's parameters for a command on a user or role; `None` for other commands.
 fn of_user_or_role(name: &str, request: &Request<'_>) -> Option<DocumentBuf> {
     let (what, fields): (_, &[_]) = match name {
         "createUser" | "updateUser" => ("user", &["customData"]),
@@ -81,7 +81,7 @@ fn of_user_or_role(name: &str, request: &Request<'_>) -> Option<DocumentBuf> {
     Some(with(param, body, fields))
 }
 
-/// Roles with their databases, also where a command leaves those out.
+/// Roles with their databases, added where a command leaves them out.
 fn whole_names(roles: ArrayRef<'_>, database: &str) -> ArrayBuf {
     let mut whole = ArrayBuf::new();
     for role in roles.iter() {
@@ -104,7 +104,7 @@ fn of_collection(request: &Request<'_>) -> DocumentBuf {
     DocumentBuf::new().with("ns", format!("{}.{}", request.database, argument(request.body)).as_str())
 }
 
-/// The indexes that a command makes, whether they came in the body or as a sequence.
+/// The indexes that a command creates, from the body or a document sequence.
 fn indexes<'r>(request: &Request<'r>) -> Vec<DocumentRef<'r>> {
     let array = request.body.get("indexes").and_then(ValueRef::as_array);
     let in_body = array.into_iter().flat_map(ArrayRef::iter).filter_map(ValueRef::as_document);
@@ -120,7 +120,7 @@ fn text<'r>(body: DocumentRef<'r>, field: &str) -> &'r str {
     body.get(field).and_then(ValueRef::as_str).unwrap_or_default()
 }
 
-/// Notes a user or a role that came with a dump, or went for it.
+/// Writes the event of a user or role that restoring a dump created, changed or removed.
 pub(crate) fn note_merged(
     service: &Service,
     connection: &ClientConnection,
@@ -140,7 +140,7 @@ pub(crate) fn note_merged(
     service.note_event(Some(connection), event, &without_named(param.as_ref()), 0);
 }
 
-/// Notes a login, or the refusal of one.
+/// Writes the event of a successful or refused login.
 pub(crate) fn note_login(
     service: &Service,
     connection: &ClientConnection,
@@ -158,7 +158,7 @@ pub(crate) fn note_login(
     service.note_event(Some(connection), "authenticate", &param, result.map_or(0, |code| code.0));
 }
 
-/// Notes that whoever is logged in logs out.
+/// Writes the event of a logout.
 pub(crate) fn note_logout(service: &Service, connection: &ClientConnection) {
     let Some(user) = connection.user.as_ref().filter(|_| service.audit.is_on()) else { return };
     let mut initial = ArrayBuf::new();
@@ -170,14 +170,14 @@ pub(crate) fn note_logout(service: &Service, connection: &ClientConnection) {
     service.note_event(Some(connection), "logout", &param, 0);
 }
 
-/// Notes that somebody may not run a command.
+/// Writes the event of a command refused for missing privileges.
 pub(crate) fn note_refusal(service: &Service, connection: &ClientConnection, command: &Command, request: &Request<'_>) {
     if service.audit.is_on() {
         note_check(service, connection, command, request, ErrorCode::UNAUTHORIZED.0);
     }
 }
 
-/// Notes that somebody may, where that is wanted.
+/// Writes the event of a successful privilege check, if those are wanted.
 pub(crate) fn note_success(service: &Service, connection: &ClientConnection, command: &Command, request: &Request<'_>) {
     if service.audit.notes_successes() {
         note_check(service, connection, command, request, 0);

@@ -1,8 +1,8 @@
-//! The audit log: who did what to users, roles, collections and indexes, who logged in, and who was refused.
+//! The audit log: changes of users, roles, collections and indexes, logins, and refused commands, each with its user.
 //!
-//! One document an event, in MongoDB's form. Where no audit is kept, a command pays for one branch.
+//! One document for each event, in MongoDB's form. Without an audit log, a command pays only for one branch.
 //!
-//! **Invariant:** no event holds a password or a message of a login.
+//! **Invariant:** no event contains a password or a login message.
 //! Source: MongoDB manual 8.2, "System Event Audit Messages".
 
 mod configuration;
@@ -23,36 +23,36 @@ use parking_lot::RwLock;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Takes one event.
+/// Writes an event.
 type WriteEvent = Box<dyn Fn(DocumentRef<'_>) + Send + Sync>;
-/// Goes on in a new file, or says why not.
+/// Continues the log in a new file, or returns why it could not.
 type Rotate = Box<dyn Fn() -> std::result::Result<(), String> + Send + Sync>;
 
-/// Where events go, and which.
+/// The destination of events, and the choice of events.
 pub struct AuditOptions {
-    /// Which are written, or that clients say it.
+    /// The choice of events.
     pub configuration: Configuration,
-    /// Writes one.
+    /// Writes an event.
     pub write: WriteEvent,
-    /// Rotates the file.
+    /// Continues the log in a new file.
     pub rotate: Rotate,
 }
 
 struct Sink {
-    /// Whether clients may say which events are written.
+    /// Whether clients may change the choice of events.
     is_configurable: bool,
-    /// Which are.
+    /// The choice of events.
     choice: RwLock<Choice>,
     write: WriteEvent,
     rotate: Rotate,
 }
 
-/// Nothing, or where events go.
+/// The audit log, if there is one.
 #[derive(Default)]
 pub(crate) struct Audit {
     sink: Option<Sink>,
     notes_successes: AtomicBool,
-    /// The end of the server is noted once: with who asked for it, where somebody did.
+    /// Whether the shutdown event was written. It is written once, with the client that asked for it, if there is one.
     has_noted_end: AtomicBool,
 }
 
@@ -61,12 +61,12 @@ impl Audit {
         self.sink.is_some()
     }
 
-    /// Whether checks of privileges are noted that let somebody through (`auditAuthorizationSuccess`).
+    /// Whether successful privilege checks are events (`auditAuthorizationSuccess`).
     pub fn notes_successes(&self) -> bool {
         self.is_on() && self.notes_successes.load(Ordering::Relaxed)
     }
 
-    /// Goes on in a new file; `None` where no audit is kept.
+    /// Continues the log in a new file; `None` without an audit log.
     pub fn rotate(&self) -> Option<std::result::Result<(), String>> {
         self.sink.as_ref().map(|sink| (sink.rotate)())
     }
@@ -83,9 +83,9 @@ pub(crate) const SUCCESSES: Parameter = Parameter::settable(
 );
 
 impl Service {
-    /// Notes events from now on.
+    /// Starts the audit log.
     /// # Errors
-    /// Where the filter is none.
+    /// If the filter is malformed.
     pub fn begin_audit(&mut self, options: AuditOptions) -> Result<()> {
         let AuditOptions { configuration, write, rotate } = options;
         let is_configurable = matches!(configuration, Configuration::AtRunTime);
@@ -97,24 +97,24 @@ impl Service {
         self.load_audit_configuration()
     }
 
-    /// Whether events are noted.
+    /// Whether there is an audit log.
     pub fn is_audited(&self) -> bool {
         self.audit.is_on()
     }
 
-    /// Notes that the server has started, with the options in force.
+    /// Writes the event of the server's start, with the options in force.
     pub fn audit_start(&self, options: DocumentRef<'_>) {
         self.note_event(None, "startup", &DocumentBuf::new().with("options", ValueRef::Document(options)), 0);
     }
 
-    /// Notes that the server ends, if that has not been noted.
+    /// Writes the event of the server's shutdown, unless it was written before.
     pub fn audit_end(&self) {
         self.note_end(None);
     }
 
-    /// Goes on in a new file of the audit log, where one is kept, and notes that there.
+    /// Continues the audit log in a new file, if there is a log, and writes an event about it there.
     /// # Errors
-    /// A sentence that says why not.
+    /// A sentence with the reason.
     pub fn rotate_audit(&self) -> std::result::Result<(), String> {
         let Some(rotated) = self.audit.rotate() else { return Ok(()) };
         let param = DocumentBuf::new().with("pid", i64::from(std::process::id()));
@@ -128,7 +128,7 @@ impl Service {
         }
     }
 
-    /// Writes an event, unless the filter leaves it out. `result` is an error's code, 0 for none.
+    /// Writes an event, unless the filter excludes it. `result` is an error code, or 0 on success.
     pub(crate) fn note_event(
         &self,
         connection: Option<&ClientConnection>,
@@ -152,7 +152,7 @@ impl Service {
         result: i32,
     ) -> DocumentBuf {
         let mut event = DocumentBuf::new().with("atype", name).with("ts", ValueRef::DateTime(self.world.now_ms()));
-        // The server's own commands come over a connection without a number.
+        // The server's own commands use a connection with id 0.
         if let Some(connection) = connection.filter(|connection| connection.id != 0) {
             let bytes = connection.uuid(&*self.world.random);
             event.append("uuid", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &bytes });
@@ -194,7 +194,7 @@ fn local_end(local: Option<&LocalEnd>) -> DocumentBuf {
     }
 }
 
-/// An end that has no name, as that of a client of a Unix domain socket.
+/// An end without a name, such as the client's end of a Unix domain socket.
 fn unnamed() -> DocumentBuf {
     DocumentBuf::new().with("unix", "anonymous")
 }

@@ -1,4 +1,4 @@
-//! Whoever sent a command, and what they may do.
+//! The client that sent a command, and its privileges.
 
 use super::localhost_exception;
 use crate::access_control::LoggedIn;
@@ -9,7 +9,7 @@ use bunko_access::{Action, ActionSet, Authorization, Name};
 use bunko_bson::ValueRef;
 use std::ptr;
 
-/// The client of a connection on a server that asks for privileges.
+/// The client of a connection, on a server that checks privileges.
 pub struct Asker<'a> {
     pub(super) service: &'a Service,
     user: Option<&'a LoggedIn>,
@@ -17,7 +17,7 @@ pub struct Asker<'a> {
     named: Option<Named<'a>>,
 }
 
-/// What may be done on the collection that the command names, whose names are those in the command itself.
+/// Privileges on the collection that the command names. The names are borrowed from the command itself.
 #[derive(Clone, Copy)]
 struct Named<'a> {
     database: &'a str,
@@ -26,7 +26,7 @@ struct Named<'a> {
 }
 
 impl<'a> Asker<'a> {
-    /// Who asks for a command, and what they may do on the collection that its first value names.
+    /// The client of a command, with its privileges on the collection that the command's first value names.
     pub(super) fn of_command(
         service: &'a Service,
         connection: &'a mut ClientConnection,
@@ -42,7 +42,8 @@ impl<'a> Asker<'a> {
         Self::of(service, connection).map(|asker| Self { named, ..asker })
     }
 
-    /// Who asks: the user who is logged in, else somebody whom the localhost exception is for, else `None`.
+    /// The connection's client: the logged-in user, or a user-less client under the localhost exception, or else
+    /// `None`.
     pub(crate) fn of(service: &'a Service, connection: &'a ClientConnection) -> Option<Self> {
         if let Some(user) = &connection.user {
             return Some(Self { service, user: Some(user), authorization: &user.authorization, named: None });
@@ -51,12 +52,12 @@ impl<'a> Asker<'a> {
         Some(Self { service, user: None, authorization, named: None })
     }
 
-    /// Who is logged in.
+    /// The name of the logged-in user.
     pub(crate) fn user(&self) -> Option<&'a Name> {
         self.user.map(|user| &user.name)
     }
 
-    /// Who is logged in, with what that brings.
+    /// The logged-in user.
     pub(super) fn logged_in(&self) -> Option<&'a LoggedIn> {
         self.user
     }
@@ -71,7 +72,7 @@ impl<'a> Asker<'a> {
 
     pub(crate) fn on_collection(&self, database: &str, collection: &str, action: Action) -> bool {
         match self.named {
-            // Most ask about the text in the command, which need not be compared to be known for the same.
+            // Most checks are for the names in the command itself, which need no comparison of their text.
             Some(named) if ptr::eq(named.collection, collection) && ptr::eq(named.database, database) => {
                 named.actions.allows(action)
             }
@@ -87,22 +88,22 @@ impl<'a> Asker<'a> {
         self.authorization.on_cluster(action)
     }
 
-    /// Whether an action is allowed on all databases of clients.
+    /// Whether an action is allowed on all databases that are not the server's own.
     pub(crate) fn on_all_databases(&self, action: Action) -> bool {
         self.authorization.on_all_databases(action)
     }
 
-    /// Whether everything is allowed, also what the server keeps for itself.
+    /// Whether everything is allowed, also on the server's own data.
     pub(crate) fn may_do_everything(&self) -> bool {
         self.authorization.allows_everything()
     }
 
-    /// Whether anything is allowed on a collection, so that its name is no secret.
+    /// Whether any action is allowed on a collection, so that its name need not be hidden.
     pub(crate) fn knows_collection(&self, database: &str, collection: &str) -> bool {
         Action::ALL.iter().any(|action| self.on_collection(database, collection, *action))
     }
 
-    /// Whether anything is allowed on a database or in it.
+    /// Whether any action is allowed on a database or in it.
     pub(crate) fn knows_database(&self, database: &str) -> bool {
         Action::ALL.iter().any(|action| self.authorization.somewhere_in(database, *action))
     }

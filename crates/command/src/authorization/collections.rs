@@ -1,4 +1,4 @@
-//! Commands that make, change and measure collections.
+//! Privileges for commands that create, change and measure collections.
 
 use super::pipelines::{Validation, may_run};
 use super::{Asker, argument, has_on, is_on, split};
@@ -7,10 +7,11 @@ use crate::dispatch::Request;
 use bunko_access::Action;
 use bunko_bson::{ArrayRef, ValueRef};
 
-/// `create`: to make a collection whoever may insert into it may, too; a view must not show what its maker cannot see.
+/// `create`: the privilege to insert into a collection also allows creating it. A view must not show data that its
+/// creator cannot read.
 pub(crate) fn create(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let may_create = asker.on_named(request, Action::CreateCollection);
-    // Each option asks for its own: none of them makes another one's question superfluous.
+    // Each option needs its own privileges. None of them replaces another's.
     let is_view = request.body.get("viewOn").is_some();
     let is_capped = has_on(request.body, "capped");
     if is_view || is_capped {
@@ -27,7 +28,7 @@ pub(crate) fn modify(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.on_named(request, Action::CollMod) && (!is_view || may_show(asker, request))
 }
 
-/// Whether somebody may read what a view would show.
+/// Whether the client may read the data that a view would show.
 fn may_show(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let stages = request.body.get("pipeline").and_then(ValueRef::as_array).unwrap_or(ArrayRef::EMPTY);
     let on = request.body.get("viewOn").and_then(ValueRef::as_str);
@@ -50,7 +51,8 @@ pub(crate) fn file_md5(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.on_collection(request.database, &file_md5::chunks(request), Action::Find)
 }
 
-/// `renameCollection`. Whoever cannot read a collection must not get to by giving it a name that they can read.
+/// `renameCollection`: a user who cannot read a collection must not gain access by renaming it to a name that they can
+/// read.
 pub(crate) fn rename(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let (from, to) = (split(argument(request)), split(request.body.get("to").and_then(ValueRef::as_str).unwrap_or("")));
     let may = |(database, collection): (&str, &str), action| asker.on_collection(database, collection, action);

@@ -1,4 +1,4 @@
-//! Cursors belong to the user who opened them.
+//! A cursor belongs to the user who opened it.
 
 use super::Asker;
 use crate::access_control::LoggedIn;
@@ -11,33 +11,33 @@ use bunko_bson::{ArrayRef, ValueRef};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Who opened a cursor or runs an operation, and what they could do then.
+/// The user who opened a cursor or runs an operation, with their privileges at that time.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     name: Name,
-    /// Whose their sessions are.
+    /// Identifies the user as owner of sessions.
     digest: Digest,
-    /// Another user of that name has another.
+    /// The user's id. A later user of that name has a different one.
     id: Option<Arc<[u8]>>,
     privileges: Arc<[Privilege]>,
-    /// Where they came from; a Unix domain socket has no address.
+    /// The client's address; `None` for a Unix domain socket.
     source: Option<IpAddr>,
 }
 
 impl Owner {
-    /// Whose cursor it is that a command opens; `None` on a server that asks for no privileges.
+    /// The owner of a cursor that a command opens; `None` if privileges are not checked or no user is logged in.
     pub(crate) fn of(invocation: &Invocation<'_>) -> Option<Self> {
         let user = invocation.connection.user.as_ref().filter(|_| invocation.service.access.is_enforced())?;
         Some(Self::of_user(user, invocation.connection.peer.ip()))
     }
 
-    /// Who is logged in, from that address.
+    /// A logged-in user who connects from that address.
     pub(crate) fn of_user(user: &LoggedIn, source: Option<IpAddr>) -> Self {
         let (name, privileges) = (user.name.clone(), Arc::clone(&user.privileges));
         Self { name, digest: user.digest, id: user.id.clone(), privileges, source }
     }
 
-    /// The same with what they may do now.
+    /// Sets the user's present privileges.
     pub(crate) fn renew(&mut self, now: &Self) {
         self.privileges = Arc::clone(&now.privileges);
     }
@@ -46,17 +46,17 @@ impl Owner {
         &self.name
     }
 
-    /// By which users are told apart, in few bytes.
+    /// A short digest that tells users apart.
     pub(crate) fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// Whether that is the user, and not another one of the same name.
+    /// Whether this is that user, and not another user of the same name.
     pub(crate) fn is_of(&self, user: &LoggedIn) -> bool {
         self.name == user.name && self.id == user.id
     }
 
-    /// Whether that is the user, who still may do all that they could then, and may come from where they came from.
+    /// Whether this is that user, who still has all their privileges from then and may still connect from that address.
     pub(crate) fn is_still(&self, user: &LoggedIn) -> bool {
         let keeps = |before: &Privilege| {
             let now = user.privileges.iter().find(|now| now.resource == before.resource);
@@ -67,7 +67,7 @@ impl Owner {
     }
 }
 
-/// `getMore`: the cursor is one's own, and nothing has been revoked since it was opened.
+/// `getMore`: the cursor is the user's own, and none of their privileges was revoked since.
 pub(crate) fn get_more(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let Some(user) = asker.logged_in() else { return false };
     match request.argument() {
@@ -76,8 +76,8 @@ pub(crate) fn get_more(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     }
 }
 
-/// `killCursors`: all of them are one's own, or one may close any of what they read. The collection that the command
-/// names tells nothing, as it is not asked whether the cursors read it.
+/// `killCursors`: all cursors are the user's own, or the user may kill any cursor on the collections that they read.
+/// The collection in the command does not count: nothing checks that the cursors read it.
 pub(crate) fn kill(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let Some(user) = asker.user() else { return false };
     if asker.on_cluster(Action::KillAnyCursor) {
@@ -96,7 +96,7 @@ pub(crate) fn kill(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     })
 }
 
-/// Whether a client may close a cursor by the opcode of old drivers, which nobody answers.
+/// Whether a client may close a cursor by the opcode OP_KILL_CURSORS, which has no reply.
 pub(crate) fn may_close(service: &Service, asker: Option<&Asker<'_>>, id: i64) -> bool {
     let user = asker.and_then(Asker::user);
     user.is_some_and(|user| !service.cursors.is_anothers(id, |owner| owner.name == *user))

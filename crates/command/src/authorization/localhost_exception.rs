@@ -1,4 +1,5 @@
-//! How the first user comes to be: while there is none, a client on the same machine may make one, and do nothing else.
+//! The localhost exception: while there is no user, a client on this machine may, without a login, create one, grant
+//! roles, and set up the replica set.
 //! Source: MongoDB manual 8.2, "Localhost Exception in Self-Managed Deployments".
 
 use crate::access_control::{DATABASE, EXTERNAL_DATABASE, USERS};
@@ -8,7 +9,7 @@ use bunko_access::{Action, ActionSet, Authorization, Privilege, Resource};
 use bunko_catalog::Namespace;
 use std::sync::LazyLock;
 
-/// What it allows.
+/// The privileges of the exception.
 static ALLOWED: LazyLock<Authorization> = LazyLock::new(|| {
     let users = ActionSet::of(&[Action::CreateUser, Action::GrantRole]);
     let set = ActionSet::of(&[Action::ReplSetConfigure, Action::ReplSetGetStatus]);
@@ -20,7 +21,7 @@ static ALLOWED: LazyLock<Authorization> = LazyLock::new(|| {
     ])
 });
 
-/// What the exception allows a client; `None` where it is not for them, or over.
+/// The privileges that the exception gives a client; `None` if the client is remote or the exception has ended.
 pub(super) fn of(service: &Service, connection: &ClientConnection) -> Option<&'static Authorization> {
     let is_local = match connection.peer {
         Peer::Tcp(address) => address.ip().to_canonical().is_loopback(),
@@ -29,7 +30,8 @@ pub(super) fn of(service: &Service, connection: &ClientConnection) -> Option<&'s
     (is_local && is_open(service)).then(|| &*ALLOWED)
 }
 
-/// Whether there is no user. Once there was one it is over until the next start, whatever becomes of the user.
+/// Whether there is no user. Once there was a user, the exception stays closed until the next start, even if the user
+/// is dropped.
 pub(crate) fn is_open(service: &Service) -> bool {
     let access = &service.access;
     if access.is_bypass_closed() || access.has_had_users() {

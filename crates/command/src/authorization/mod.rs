@@ -1,8 +1,8 @@
-//! Who may run which command: what each needs stands in its entry of the table, and is asked at one door, before anything
-//! else of the command is read.
+//! Checks privileges. Each command declares its privileges in its entry of the table, and one function checks them
+//! before anything else of the command is parsed.
 //!
 //! **Invariant:** a command without a declaration does not compile.
-//! **Invariant:** what is malformed is never a way in: it is checked as strictly as what it could be taken for.
+//! **Invariant:** malformed input never avoids a check: it is checked as strictly as anything it could be taken for.
 //! Source: MongoDB manual 8.2, "Privilege Actions" and "Required Access" of each command.
 
 pub(crate) mod administration;
@@ -29,10 +29,10 @@ use bunko_bson::{ArrayRef, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::planted::{Bug, active};
 
-/// What a command needs to be allowed.
+/// The privileges that a command needs.
 #[derive(Clone, Copy)]
 pub enum Privileges {
-    /// Nothing: it runs before a login, too.
+    /// None: it also runs before a login.
     BeforeLogin,
     /// A login.
     Login,
@@ -42,7 +42,7 @@ pub enum Privileges {
     OnDatabase(Action),
     /// The action on the server as a whole.
     OnCluster(Action),
-    /// What the request says.
+    /// As the request demands.
     By(fn(&Asker<'_>, &Request<'_>) -> bool),
 }
 
@@ -112,14 +112,14 @@ impl Asker<'_> {
             Some(collection) => self.on_collection(request.database, collection, action),
             None => match collection_uuid::of_value(request.argument()) {
                 Ok(Some(uuid)) => self.on_identified(request.database, uuid, action),
-                // The command refuses it; until then it may be any collection.
+                // The command refuses such a value. Until then it may stand for any collection.
                 _ => self.on_database(request.database, action),
             },
         }
     }
 
-    /// Whether an action is allowed on the collection of a database that is named by its UUID. Where none has it now, one may
-    /// have it soon.
+    /// Whether an action is allowed on a collection of a database that is named by its UUID. If no collection has the
+    /// UUID now, one may have it soon, so the database counts.
     fn on_identified(&self, database: &str, uuid: [u8; 16], action: Action) -> bool {
         let collection = self.service.catalog.collection_by_uuid(uuid).map(|collection| collection.namespace());
         let named = collection.filter(|namespace| namespace.database() == database);
@@ -131,7 +131,7 @@ impl Asker<'_> {
     }
 }
 
-/// Whether an option may be on; what is no boolean counts as on.
+/// Whether an option may be on. Any value but a boolean, null or zero counts as on.
 fn is_on(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Boolean(is_on) => is_on,
@@ -139,13 +139,13 @@ fn is_on(value: ValueRef<'_>) -> bool {
     }
 }
 
-/// Whether an option of a document may be on, however often it is there.
+/// Whether an option of a document may be on, in any of its occurrences.
 pub(crate) fn has_on(document: DocumentRef<'_>, name: &str) -> bool {
-    // Most do not have it, which is found out without reading any value.
+    // Most documents lack the option, which this finds without decoding a value.
     document.get(name).is_some() && document.iter().any(|field| field.name == name && is_on(field.value))
 }
 
-/// The documents of an array field, whether it came in the body or as a sequence.
+/// The documents of an array field, from the body or a document sequence.
 fn entries<'r>(request: &Request<'r>, name: &str) -> Vec<DocumentRef<'r>> {
     let in_body = request.body.iter().filter(|field| field.name == name).filter_map(|field| field.value.as_array());
     let in_body = in_body.flat_map(ArrayRef::iter).filter_map(ValueRef::as_document);
@@ -153,12 +153,12 @@ fn entries<'r>(request: &Request<'r>, name: &str) -> Vec<DocumentRef<'r>> {
     in_body.chain(sequence.into_iter().flatten()).collect()
 }
 
-/// Database and collection of a whole name; of one that is none, the database and no collection.
+/// Database and collection of a full name. A name without a dot is a database with no collection.
 fn split(namespace: &str) -> (&str, &str) {
     namespace.split_once('.').unwrap_or((namespace, ""))
 }
 
-/// The text of a command's first value; empty where it is none.
+/// The command's first value as text; empty if it is not a string.
 fn argument<'r>(request: &Request<'r>) -> &'r str {
     request.argument().as_str().unwrap_or_default()
 }

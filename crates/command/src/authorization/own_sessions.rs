@@ -1,4 +1,4 @@
-//! Sessions belong to the user who named them: two users may choose the same UUID, and have a session each.
+//! A session belongs to the user who named it: two users may choose the same UUID and have separate sessions.
 
 use super::Asker;
 use crate::connection::ClientConnection;
@@ -12,16 +12,16 @@ use bunko_errors::Result;
 use std::time::Instant;
 
 impl Service {
-    /// Notes that a command of the connection names a session: which it is.
+    /// Notes that a command of the connection names a session, and returns the session's id.
     /// # Errors
-    /// `TooManyLogicalSessions`; `Unauthorized` where it is said to be another user's.
+    /// `TooManyLogicalSessions`; `Unauthorized` if the session is named as another user's.
     pub(crate) fn use_session(
         &self,
         connection: &mut ClientConnection,
         named: NamedSession,
     ) -> Result<Option<SessionId>> {
         let is_enforced = self.access.is_enforced();
-        // Whoever is not logged in has no sessions, and fills no memory with them.
+        // A client that is not logged in gets no sessions, so it cannot fill memory with them.
         if is_enforced && connection.user.is_none() {
             connection.session = None;
             return Ok(None);
@@ -31,14 +31,14 @@ impl Service {
         Ok(Some(session))
     }
 
-    /// Whose the sessions are that a connection begins.
+    /// The user who owns the sessions that a connection begins.
     pub(crate) fn session_user(&self, connection: &ClientConnection) -> Digest {
         let user = connection.user.as_ref().filter(|_| self.access.is_enforced());
         user.map_or(NOBODY, |user| user.digest)
     }
 }
 
-/// Which sessions a command may end.
+/// The sessions that a command may end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     All,
@@ -46,13 +46,13 @@ pub(crate) enum Reach {
 }
 
 impl Reach {
-    /// Those of everybody for who may end them all, and where no privileges are asked for.
+    /// All sessions if the user may end any session or if privileges are not checked, else the user's own.
     pub(crate) fn of(invocation: &Invocation<'_>) -> Self {
         let reaches_all = invocation.asker().is_none_or(|asker: Asker<'_>| asker.on_cluster(Action::KillAnySession));
         if reaches_all { Self::All } else { Self::Own }
     }
 
-    /// Those of whoever asks, where privileges are asked for.
+    /// The user's own sessions if privileges are checked, else all.
     pub(crate) fn own(invocation: &Invocation<'_>) -> Self {
         if invocation.asker().is_some() { Self::Own } else { Self::All }
     }

@@ -1,14 +1,14 @@
-//! Pipelines: what they begin with, and each stage that reads or writes elsewhere.
+//! Privileges for pipelines: for the first stage, and for each stage that reads or writes another collection.
 //!
-//! The stages are looked for in all that was sent, wherever they stand, so that no place is forgotten where a pipeline may
-//! hold another. What a view's own pipeline reads is asked of who makes the view, and not of who reads it.
+//! Stages are searched at any depth of the request, so that no place of an inner pipeline is missed. A view's own
+//! pipeline is checked against the user who defines the view, not against its readers.
 
 use super::{Asker, argument, has_on, writes};
 use crate::dispatch::Request;
 use bunko_access::Action;
 use bunko_bson::{ArrayRef, DocumentRef, Element, ValueRef};
 
-/// Whether what a pipeline writes goes by validators.
+/// Whether validators check the documents that a pipeline writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Validation {
     Done,
@@ -27,7 +27,7 @@ pub(crate) fn aggregate(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     may_run(asker, request.database, collection, stages, Validation::of(request))
 }
 
-/// `mapReduce`: reads its collection, and writes as its `out` says.
+/// `mapReduce`: reads its collection, and writes as its `out` asks.
 pub(crate) fn map_reduce(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let validation = Validation::of(request);
     let may_write =
@@ -67,7 +67,7 @@ pub(super) fn may_run(
     may_begin(asker, database, collection, first) && may_do_all(asker, database, ValueRef::Array(stages), validation)
 }
 
-/// Whether its source may be read.
+/// Whether the source of a pipeline may be read.
 fn may_begin(asker: &Asker<'_>, database: &str, collection: Option<&str>, first: Option<Element<'_>>) -> bool {
     let on_source = |action| match collection {
         Some(collection) => asker.on_collection(database, collection, action),
@@ -85,7 +85,7 @@ fn may_begin(asker: &Asker<'_>, database: &str, collection: Option<&str>, first:
         "$listSessions" | "$listLocalSessions" if has_on(options, "allUsers") || options.get("users").is_some() => {
             asker.on_cluster(Action::ListSessions)
         }
-        // Without these options they show one's own.
+        // Without these options they show only the user's own.
         "$currentOp" | "$listSessions" | "$listLocalSessions" => is_logged_in,
         "$documents" => is_logged_in,
         "$listCatalog" if collection.is_none() => {
@@ -102,7 +102,7 @@ fn may_begin(asker: &Asker<'_>, database: &str, collection: Option<&str>, first:
     }
 }
 
-/// Whether all stages in a value that go to another collection are allowed.
+/// Whether all stages in a value that use another collection are allowed.
 fn may_do_all(asker: &Asker<'_>, database: &str, value: ValueRef<'_>, validation: Validation) -> bool {
     let fields = match value {
         ValueRef::Document(document) => document,
@@ -137,7 +137,7 @@ fn may_do(asker: &Asker<'_>, database: &str, stage: Element<'_>, validation: Val
     }
 }
 
-/// What a pipeline that begins with a stage does to the collection that it is over.
+/// The actions that a pipeline with this first stage needs on its collection.
 fn actions_over(first: Option<&str>) -> &'static [Action] {
     match first {
         Some("$collStats") => &[Action::CollStats],
@@ -149,7 +149,7 @@ fn actions_over(first: Option<&str>) -> &'static [Action] {
     }
 }
 
-/// The same of the pipeline inside a stage.
+/// The actions that the pipeline inside a stage needs on its collection.
 fn actions_inside(stage: ValueRef<'_>) -> &'static [Action] {
     let pipeline = stage.as_document().and_then(|stage| stage.get("pipeline")?.as_array());
     let first = pipeline.and_then(|pipeline| pipeline.iter().next()?.as_document()?.first());
@@ -162,7 +162,7 @@ fn may_write(asker: &Asker<'_>, database: &str, collection: &str, actions: &[Act
         && (validation == Validation::Done || may(Action::BypassDocumentValidation))
 }
 
-/// A collection as a stage names it: by its name alone, or with `db` and `coll`.
+/// The collection that a stage names, either by a string or with `db` and `coll`.
 fn named<'v>(value: ValueRef<'v>, database: &'v str) -> Vec<(&'v str, &'v str)> {
     match value {
         ValueRef::String(collection) => vec![(database, collection)],
@@ -187,7 +187,7 @@ fn merge_targets<'v>(stage: ValueRef<'v>, database: &'v str) -> Vec<(&'v str, &'
     }
 }
 
-/// What `$merge` does to its target.
+/// The actions that `$merge` needs on its target.
 fn merge_actions(stage: ValueRef<'_>) -> &'static [Action] {
     let stage = stage.as_document().unwrap_or(DocumentRef::EMPTY);
     let is = |field: &str, values: &[&str]| {

@@ -1,11 +1,12 @@
-//! Commands about users and roles. Nobody grants in a database where they may not grant.
+//! Privileges for commands about users and roles. A user grants only in databases where they have the privilege to
+//! grant.
 
 use super::{Asker, argument, has_on, split};
 use crate::dispatch::Request;
 use bunko_access::{Action, Name, Privilege, Resource};
 use bunko_bson::{ArrayRef, ValueRef, number};
 
-/// The names in an array field; the command refuses what is none.
+/// The names in an array field. The command itself refuses malformed names.
 fn names(request: &Request<'_>, value: Option<ValueRef<'_>>, key: &str) -> Vec<Name> {
     let values = value.and_then(ValueRef::as_array).into_iter().flat_map(ArrayRef::iter);
     values.filter_map(|name| Name::parse(name, key, request.database).ok()).collect()
@@ -15,7 +16,7 @@ fn on_roles(asker: &Asker<'_>, request: &Request<'_>, action: Action) -> bool {
     names(request, request.body.get("roles"), "role").iter().all(|role| asker.on_database(&role.database, action))
 }
 
-/// Privileges are granted by who may grant in their database; those of no one database, by who may in `admin`.
+/// Granting a privilege needs the action in the privilege's database, or in `admin` if it is not for one database.
 fn on_privileges(asker: &Asker<'_>, request: &Request<'_>, action: Action) -> bool {
     let privileges = request.body.get("privileges").and_then(ValueRef::as_array);
     privileges.into_iter().flat_map(ArrayRef::iter).all(|privilege| {
@@ -44,7 +45,8 @@ pub(crate) fn create_user(asker: &Asker<'_>, request: &Request<'_>) -> bool {
         && may_restrict(asker, request)
 }
 
-/// `updateUser`: to set roles is to take away those that there were. Some may change their own password or data.
+/// `updateUser`: setting roles also takes away the old ones. A user may change their own password or data with
+/// privileges of their own.
 pub(crate) fn update_user(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let is_own = asker.is(&Name::new(argument(request), request.database));
     let sets = |field: &str| request.body.get(field).is_some_and(|value| !value.is_nullish());
@@ -84,7 +86,8 @@ pub(crate) fn grant_privileges(asker: &Asker<'_>, request: &Request<'_>) -> bool
     asker.user().is_some() && on_privileges(asker, request, Action::GrantRole)
 }
 
-/// `_mergeAuthzCollections`: to make any user or role, and to read where those of the dump wait.
+/// `_mergeAuthzCollections`: needs the privileges to create any user or role, and to read the temporary collections of
+/// the dump.
 pub(crate) fn merge(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let may_read = |option: &str| {
         let named = request.body.iter().filter(|field| field.name == option).filter_map(|field| field.value.as_str());
@@ -104,7 +107,7 @@ pub(crate) fn revoke_privileges(asker: &Asker<'_>, request: &Request<'_>) -> boo
     asker.user().is_some() && on_privileges(asker, request, Action::RevokeRole)
 }
 
-/// `usersInfo`: those of databases whose users one may see, and oneself.
+/// `usersInfo`: users of databases whose users the client may see, and the client's own user.
 pub(crate) fn users_info(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let is_visible = |name: &Name| asker.on_database(&name.database, Action::ViewUser) || asker.is(name);
     match request.argument() {
@@ -113,7 +116,7 @@ pub(crate) fn users_info(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     }
 }
 
-/// `rolesInfo`: those of databases whose roles one may see, and one's own.
+/// `rolesInfo`: roles of databases whose roles the client may see, and the client's own roles.
 pub(crate) fn roles_info(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let is_visible = |name: &Name| asker.on_database(&name.database, Action::ViewRole) || asker.has_role(name);
     let value = request.argument();

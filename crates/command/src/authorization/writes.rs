@@ -1,13 +1,13 @@
-//! Commands that write documents.
+//! Privileges for commands that write documents.
 
 use super::{Asker, argument, entries, has_on, split};
 use crate::dispatch::Request;
 use bunko_access::Action;
 use bunko_bson::{ValueRef, number};
 
-/// Whether validators are passed over, and that is allowed.
+/// Whether the request respects validators, or the user may bypass them.
 pub(super) fn may_bypass(asker: &Asker<'_>, request: &Request<'_>, database: &str, collection: &str) -> bool {
-    // Whoever may need not be asked whether they do, which takes a walk over the request.
+    // The privilege is checked first, because reading the option takes a walk over the request.
     asker.on_collection(database, collection, Action::BypassDocumentValidation)
         || !has_on(request.body, "bypassDocumentValidation")
 }
@@ -18,7 +18,7 @@ pub(crate) fn insert(asker: &Asker<'_>, request: &Request<'_>) -> bool {
 
 pub(crate) fn update(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let upserts = || entries(request, "updates").into_iter().any(|update| has_on(update, "upsert"));
-    // Whoever may insert need not be asked whether they do.
+    // The privilege to insert is checked before the search for upserts, which it makes unnecessary.
     asker.on_named(request, Action::Update)
         && (asker.on_named(request, Action::Insert) || !upserts())
         && may_bypass_on_named(asker, request)
@@ -42,14 +42,14 @@ pub(crate) fn find_and_modify(asker: &Asker<'_>, request: &Request<'_>) -> bool 
         && may_bypass_on_named(asker, request)
 }
 
-/// Each operation on the namespace that it names.
+/// Checks each operation on the namespace that it names.
 pub(crate) fn bulk_write(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let namespaces: Vec<_> = entries(request, "nsInfo")
         .into_iter()
         .map(|info| split(info.get("ns").and_then(ValueRef::as_str).unwrap_or_default()))
         .collect();
     let may = |place: Option<usize>, action| {
-        // The command refuses a place that is none.
+        // The command itself refuses an index without a namespace.
         let Some(&(database, collection)) = place.and_then(|place| namespaces.get(place)) else { return true };
         asker.on_collection(database, collection, action)
     };

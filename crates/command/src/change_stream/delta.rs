@@ -1,4 +1,4 @@
-//! `updateDescription`: an oplog entry's delta by paths.
+//! `updateDescription`: an oplog entry's delta, described by paths.
 
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, number};
 
@@ -31,7 +31,7 @@ pub(super) fn describe(diff: DocumentRef<'_>, shown: Shown) -> DocumentBuf {
     }
 }
 
-/// How much is shown.
+/// Whether ambiguous paths are described too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
     Usual,
@@ -95,7 +95,8 @@ impl Description {
         path.pop();
     }
 
-    /// The path with dots, which is noted where it could be read otherwise.
+    /// The dotted path. A path that could be read in another way is also added to
+    /// `disambiguatedPaths`.
     fn path(&mut self, above: &[Step<'_>], last: Step<'_>) -> String {
         let steps = || above.iter().copied().chain([last]);
         let text = |step: Step<'_>| match step {

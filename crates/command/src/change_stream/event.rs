@@ -1,4 +1,4 @@
-//! Events: what an entry of the oplog is to a stream.
+//! Change events from entries of the oplog.
 //! Source: MongoDB manual 8.2, "Change Events".
 
 use super::delta::{Shown, describe};
@@ -10,13 +10,13 @@ use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_oplog::{Change, Entry};
 
-/// An image that is required and is not there.
+/// The code for a required image that is missing.
 const NO_MATCHING_DOCUMENT: ErrorCode = ErrorCode(47);
 
-/// What an event has besides what its entry has, about.
+/// Approximate bytes that an event has in addition to its entry.
 const HEAD_BYTES: usize = 320;
 
-/// An event to be.
+/// Makes events for one stream.
 pub(super) struct Events<'e> {
     pub catalog: &'e Catalog,
     pub target: &'e Target,
@@ -29,7 +29,7 @@ pub(super) struct Event {
     pub is_last: bool,
 }
 
-/// What became of a document, from wherever it is known.
+/// A change of one document, from an oplog entry or a log record.
 struct Changed<'c> {
     operation: &'static str,
     /// The collection, with its database.
@@ -38,9 +38,9 @@ struct Changed<'c> {
     at: Timestamp,
     number: u64,
     wall: Option<ValueRef<'c>>,
-    /// `lsid` and `txnNumber`, where it was changed in a transaction.
+    /// `lsid` and `txnNumber`, if it was changed in a transaction.
     session: [Option<ValueRef<'c>>; 2],
-    /// What an insert or a replacement put.
+    /// The new document of an insert or replacement.
     document: Option<DocumentRef<'c>>,
     id: Option<ValueRef<'c>>,
     delta: Option<DocumentRef<'c>>,
@@ -49,7 +49,7 @@ struct Changed<'c> {
     before: Option<DocumentRef<'c>>,
 }
 
-/// Fields of oplog entries that tell of a transaction, and have the same names in events.
+/// Fields of oplog entries that identify a transaction. Events use these names too.
 const SESSION_FIELDS: [&str; 2] = ["lsid", "txnNumber"];
 
 impl<'c> Changed<'c> {
@@ -88,7 +88,7 @@ impl<'c> Changed<'c> {
         }
     }
 
-    /// From an entry with that `op` and that `o`.
+    /// From an entry with these values of `op` and `o`.
     fn of_entry(entry: &'c Entry, op: &str, o: DocumentRef<'c>) -> Self {
         let document = entry.document.as_ref();
         let delta = o.get("$v").and(o.get("diff")).and_then(ValueRef::as_document).filter(|_| op == "u");
@@ -109,9 +109,10 @@ impl<'c> Changed<'c> {
 }
 
 impl Events<'_> {
-    /// The events of an entry: none for what does not concern the stream, two where it ends.
+    /// The events of an entry: none if it does not concern the stream, two if the stream ends with
+    /// it.
     /// # Errors
-    /// `NoMatchingDocument` for a required image that is not there; those of looking a document up.
+    /// `NoMatchingDocument` if a required image is missing; errors of looking up a document.
     pub fn of(&self, entry: &Entry, into: &mut impl Extend<Event>) -> Result<()> {
         let document = entry.document.as_ref();
         let text = |name| document.get(name).and_then(ValueRef::as_str).unwrap_or_default();
@@ -136,7 +137,8 @@ impl Events<'_> {
         Ok(())
     }
 
-    /// Writes the fields of the one event of a change, which is not of a view.
+    /// Writes the fields of the single event of a change to a document. Changes of views are not
+    /// allowed here.
     /// # Errors
     /// As [`Events::of`].
     pub fn put_change(&self, change: &Change<'_>, event: &mut Writer<'_>) -> Result<()> {
@@ -178,7 +180,7 @@ impl Events<'_> {
     }
 
     fn put_full_document(&self, changed: &Changed<'_>, event: &mut Writer<'_>) -> Result<()> {
-        // A collection that keeps the documents before a change keeps those after it as well.
+        // A collection that keeps the documents before changes also keeps those after them.
         let after = changed.after.filter(|_| changed.before.is_some());
         let found;
         let shown = match (self.options.full_document, after) {
@@ -257,7 +259,7 @@ impl Events<'_> {
         event.append("to", &to);
         if self.options.is_expanded {
             let mut description = DocumentBuf::new().with("to", &to);
-            // The identity of the collection that had the name before.
+            // The UUID of the collection that had the new name before.
             if let Some(replaced @ ValueRef::Binary { .. }) = o.get("dropTarget") {
                 description.append("dropTarget", replaced);
             }
@@ -266,7 +268,7 @@ impl Events<'_> {
         event
     }
 
-    /// What only streams with `showExpandedEvents` tell.
+    /// Events that only streams with `showExpandedEvents` return.
     fn of_definition(&self, entry: &Entry, o: DocumentRef<'_>, name: &str, full: &str) -> Option<DocumentBuf> {
         let rest = || {
             let mut rest = DocumentBuf::new();
@@ -286,7 +288,7 @@ impl Events<'_> {
             "createIndexes" => ("createIndexes", indexes(rest())),
             "commitIndexBuild" => ("createIndexes", rest()),
             "dropIndexes" => {
-                // Entries that older versions wrote have the name alone.
+                // Entries that older versions wrote have only the index name.
                 let name = || DocumentBuf::new().with("name", o.get("index").unwrap_or(ValueRef::Null));
                 ("dropIndexes", indexes(before.map_or_else(name, DocumentRef::to_owned)))
             }
@@ -330,7 +332,7 @@ impl Events<'_> {
     }
 }
 
-/// How a collection and its index were before they were modified.
+/// The options of a collection and its index before they were modified.
 fn state_before(told: DocumentRef<'_>) -> DocumentBuf {
     let mut state = DocumentBuf::new();
     for (name, shown) in [("collectionOptions_old", "collectionOptions"), ("indexOptions_old", "indexOptions")] {
@@ -341,12 +343,12 @@ fn state_before(told: DocumentRef<'_>) -> DocumentBuf {
     state
 }
 
-/// Whether what is written to a collection of that full name is about views.
+/// Whether writes to a collection of that full name define views.
 pub(super) fn is_of_views(full: &str) -> bool {
     full.split_once('.').is_some_and(|(_, name)| name == SYSTEM_VIEWS)
 }
 
-/// What becomes of a view, or of a time series, whose documents are shown by one. It has no UUID.
+/// The event for a change of a view, or of a time series, which a view shows. It has no UUID.
 fn of_view(entry: &Entry, o: DocumentRef<'_>, op: &str) -> Option<DocumentBuf> {
     let operation = match op {
         "i" => "create",
@@ -376,12 +378,12 @@ fn of_view(entry: &Entry, o: DocumentRef<'_>, op: &str) -> Option<DocumentBuf> {
 }
 
 fn begun(entry: &Entry, token: &DocumentBuf, operation: &str) -> DocumentBuf {
-    // Most events have the token and about what the entry has.
+    // An event has its token and about as much as its entry.
     let bytes = token.len_bytes() + entry.document.len_bytes() + 64;
     DocumentBuf::with_capacity(bytes).with("_id", token).with("operationType", operation).with("clusterTime", entry.at)
 }
 
-/// When it happened, and in which transaction.
+/// Appends the wall-clock time and the transaction of the entry.
 fn put_origin(event: &mut DocumentBuf, entry: &Entry) {
     if let Some(wall) = entry.document.as_ref().get("wall") {
         event.append("wallTime", wall);

@@ -1,8 +1,10 @@
-//! What `explain` tells of a stream: how the log is read, the stages that `$changeStream` stands for, and those behind it.
+//! `explain` of a change stream: how the log is read, the stages that `$changeStream` stands for, and the stages after
+//! it.
 //!
-//! All of the stages that it stands for are one here (`Reading`), and so they have let the same number of events out.
-//! Source: MongoDB 8.2, `src/mongo/db/pipeline/README.md` of change streams for the stages of a replica set; the names that
-//! `explain` has for them.
+//! This server runs all stages of `$changeStream` as one (`Reading`), so they all show the same number of returned
+//! events.
+//! Source: MongoDB 8.2, `src/mongo/db/pipeline/README.md` of change streams for the stages of a replica set; the
+//! names that `explain` has for them.
 
 use super::options::{Beginning, Image};
 use super::source::{Asked, Stream};
@@ -22,22 +24,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const OPLOG: &str = "local.oplog.rs";
-/// Databases whose changes no stream tells.
+/// Databases without events in any stream.
 const OWN_DATABASES: &str = "(?!(admin|config|local)\\.)";
-/// Collections of the server's own, of which only that of the views has events.
+/// The server's own collections, except `system.views`, which has events.
 const NOT_OWN: &str = "(?!system\\.(?!views$))";
 
-/// What a stream did when it was read to the end of the log.
+/// Statistics of reading a stream to the end of the log.
 struct Ran {
     entries: u64,
     elapsed: Duration,
-    /// Of the source, and of each stage behind it.
+    /// For the source, and for each stage after it.
     runs: Vec<Arc<StageRun>>,
-    /// What came out of the last stage, with fragments for events.
+    /// Results of the last stage: events, or their fragments.
     told: u64,
 }
 
-/// The stages of `explain`, and what each did, if it is to run.
+/// The stages of `explain`, with their statistics if the verbosity asks for a run.
 /// # Errors
 /// As opening the stream, and reading it.
 pub(crate) fn explain(
@@ -90,7 +92,7 @@ fn run(asked: &Asked, source: Stream) -> Result<Ran> {
     Ok(Ran { entries, elapsed: began.elapsed(), runs, told })
 }
 
-/// The read of the log, in place of a plan.
+/// The log read, which takes the place of a plan.
 fn log_read(asked: &Asked, from: Timestamp, verbosity: Verbosity, ran: Option<&Ran>) -> Result<DocumentBuf> {
     let mut parts = ArrayBuf::new();
     parts.push(&DocumentBuf::new().with("ts", &DocumentBuf::new().with("$gte", from)));
@@ -114,7 +116,7 @@ fn log_read(asked: &Asked, from: Timestamp, verbosity: Verbosity, ran: Option<&R
     Ok(stage)
 }
 
-/// Which namespaces of entries may concern a stream, as a condition.
+/// The condition on the namespaces of entries that may concern a stream.
 fn namespaces(target: &Target) -> DocumentBuf {
     let matching = |pattern: String| DocumentBuf::new().with("$regex", pattern.as_str());
     match target {
@@ -127,7 +129,7 @@ fn namespaces(target: &Target) -> DocumentBuf {
     }
 }
 
-/// A pattern that matches a text and nothing else.
+/// A pattern that matches only this text.
 fn literally(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     for character in text.chars() {
@@ -139,7 +141,7 @@ fn literally(text: &str) -> String {
     pattern
 }
 
-/// The stages that `$changeStream` stands for, behind the read of the log.
+/// The stages that `$changeStream` stands for, after the log read.
 fn own_stages(asked: &Asked, described: &DocumentBuf, token: &DocumentBuf) -> Vec<DocumentBuf> {
     let Asked { target, options, .. } = asked;
     let named = |name: &str| DocumentBuf::new().with("stage", name);
@@ -164,7 +166,7 @@ fn own_stages(asked: &Asked, described: &DocumentBuf, token: &DocumentBuf) -> Ve
     stages.iter().map(|stage| DocumentBuf::new().with(STAGE, stage)).collect()
 }
 
-/// The options as they were sent, and those that were not.
+/// The options as sent, and defaults for the others.
 fn described(asked: &Asked, sent: DocumentRef<'_>, from: Timestamp) -> DocumentBuf {
     let mut described = DocumentBuf::new();
     for option in sent.iter().filter(|option| !option.value.is_nullish()) {

@@ -1,8 +1,9 @@
-//! `$changeStream`: what is written, told as it becomes durable.
+//! `$changeStream`: returns changes as events once they are durable.
 //!
-//! A stream reads the log's history from its place on (`Feed` of `oplog`), and makes events of the entries that concern it. A
-//! `getMore` that finds nothing waits, without a thread, for the bell of what it follows (`Following` of `store`). Nothing is kept for a stream that
-//! nobody reads: a server without any pays for none. Streams that ask for the same read the end of the log together (`tail.rs`).
+//! A stream reads the log's history from its position on (`Feed` of `oplog`), and makes events of the entries that
+//! concern it. A `getMore` that finds no event waits, without a thread, for a bell that rings for its collections
+//! (`Following` of `store`). A stream that no client reads keeps nothing, and a server without streams pays nothing for
+//! them. Streams with the same options read the end of the log together (`tail.rs`).
 
 mod delta;
 mod event;
@@ -24,10 +25,10 @@ use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// With its `$`.
+/// The stage's name, including `$`.
 pub(crate) const STAGE: &str = "$changeStream";
 
-/// What a stream watches.
+/// The part of the server that a stream watches.
 #[derive(Clone, Debug)]
 enum Target {
     Collection { full: String, commands: String },
@@ -35,12 +36,12 @@ enum Target {
     Cluster,
 }
 
-/// The collection of a database's views.
+/// The collection with a database's view definitions.
 const SYSTEM_VIEWS: &str = "system.views";
 
-/// Whether a pipeline begins with it.
+/// Whether a pipeline begins with `$changeStream`.
 /// # Errors
-/// 40602 where it stands later, 6188500 for a specification that is no object, 40323 for a stage with other fields.
+/// 40602 if the stage is not the first, 6188500 if its specification is not an object, 40323 if it has other fields.
 pub(crate) fn begins(stages: ArrayRef<'_>) -> Result<bool> {
     let is_it = |stage: &DocumentRef<'_>| stage.first().is_some_and(|first| first.name == STAGE);
     for stage in stages.iter().filter_map(ValueRef::as_document).filter(is_it) {
@@ -55,7 +56,7 @@ pub(crate) fn begins(stages: ArrayRef<'_>) -> Result<bool> {
         stage.as_document().and_then(DocumentRef::first).is_some_and(|first| first.name == split::STAGE)
     };
     if stages.iter().take_while(|stage| !is_it(*stage)).any(is_split) {
-        // It is refused with the pipeline.
+        // Parsing the pipeline refuses it.
         return Ok(false);
     }
     if stages.iter().skip(1).any(is_it) {
@@ -66,9 +67,10 @@ pub(crate) fn begins(stages: ArrayRef<'_>) -> Result<bool> {
 }
 
 impl Target {
-    /// What the command names.
+    /// The target that the command names.
     /// # Errors
-    /// `InvalidNamespace` for what is the server's own; `InvalidOptions` for all of the cluster elsewhere than on `admin`.
+    /// `InvalidNamespace` for the server's own databases and collections; `InvalidOptions` for the whole cluster,
+    /// except on `admin`.
     fn of(namespace: &Namespace, is_whole: bool, all_changes: bool) -> Result<Self> {
         let database = namespace.database();
         if all_changes {
@@ -95,7 +97,7 @@ impl Target {
         Ok(Self::Collection { full: namespace.as_str().to_owned(), commands: format!("{database}.$cmd") })
     }
 
-    /// What of all that is written it follows.
+    /// The prefix of the namespaces that the stream follows.
     fn scope(&self) -> &str {
         match self {
             Self::Collection { full, .. } => full,
@@ -104,7 +106,7 @@ impl Target {
         }
     }
 
-    /// Whether entries of that namespace may concern it.
+    /// Whether entries of that namespace may concern the stream.
     fn wants(&self, namespace: &str) -> bool {
         match self {
             Self::Collection { full, commands } => namespace == full || namespace == commands,
@@ -115,18 +117,18 @@ impl Target {
         }
     }
 
-    /// Whether it watches that collection.
+    /// Whether the stream watches that collection.
     fn watches(&self, full: &str) -> bool {
         !matches!(full.split_once('.'), Some((_, "$cmd" | SYSTEM_VIEWS))) && self.wants(full)
     }
 }
 
-/// Collections of the server's own have no events. What is written to that of the views are events of theirs.
+/// The server's own collections have no events. Writes to `system.views` are events of the views.
 fn is_told(collection: &str) -> bool {
     collection == SYSTEM_VIEWS || !collection.starts_with("system.")
 }
 
-/// What keeps a stream from being opened on this server.
+/// Refuses a stream on a server that keeps no history.
 /// # Errors
 /// 40573.
 pub(crate) fn check_server(invocation: &Invocation<'_>) -> Result<()> {

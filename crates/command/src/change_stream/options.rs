@@ -1,4 +1,4 @@
-//! What a `$changeStream` is given.
+//! The options of `$changeStream`.
 //! Source: MongoDB manual 8.2, `$changeStream`.
 
 use super::token::{GivenToken, Token};
@@ -7,7 +7,7 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// All fields of a specification; nulls are as if they were not there.
+/// All fields of a specification. Nulls count as missing.
 const FIELDS: &[&str] = &[
     "allChangesForCluster",
     "allowToRunOnConfigDB",
@@ -24,7 +24,7 @@ const FIELDS: &[&str] = &[
     "startAtOperationTime",
 ];
 
-/// Whether events have a document, and what becomes of one that is missing.
+/// Whether events carry a document, and how a missing one is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Image {
     None,
@@ -34,7 +34,7 @@ pub(super) enum Image {
     Required,
 }
 
-/// Where a stream begins.
+/// The position at which a stream begins.
 #[derive(Clone, Debug)]
 pub(super) enum Beginning {
     Now,
@@ -48,9 +48,9 @@ pub(super) struct Options {
     pub before: Image,
     pub beginning: Beginning,
     pub is_expanded: bool,
-    /// Whether copies of another collection's documents are told as inserts.
+    /// Whether copies of another collection's documents are returned as inserts.
     pub shows_copies: bool,
-    /// Whether a document is looked up only in the very collection that was changed.
+    /// Whether a document is looked up only if the collection still has the UUID in the event.
     pub matches_uuid: bool,
 }
 
@@ -70,7 +70,8 @@ pub(super) struct Specification<'c> {
 
 impl<'c> Specification<'c> {
     /// # Errors
-    /// `IDLUnknownField`, `TypeMismatch`, `BadValue`; 40647 and 40648 for tokens without digits, 6188500 for what is no object.
+    /// `IDLUnknownField`, `TypeMismatch`, `BadValue`; 40647 and 40648 for tokens without digits, 6188500 if it is not
+    /// an object.
     pub fn parse(specification: ValueRef<'c>) -> Result<Self> {
         let mut parsed = Self {
             full_document: Image::None,
@@ -121,8 +122,8 @@ impl<'c> Specification<'c> {
     }
 
     /// # Errors
-    /// 40674 for two places to begin at, 50865 where both are tokens; what is wrong with a token's digits, and
-    /// `InvalidResumeToken` for one of an invalidation that is to be resumed after.
+    /// 40674 for both a token and a time, 50865 for two tokens; errors of a token's digits, and `InvalidResumeToken`
+    /// for resuming after an invalidation.
     pub fn into_options(self) -> Result<Options> {
         if self.resume_after.is_some() && self.start_after.is_some() {
             let message = "Do not specify both 'resumeAfter' and 'startAfter' in a $changeStream stage";
@@ -150,7 +151,7 @@ impl<'c> Specification<'c> {
 }
 
 /// # Errors
-/// 6188500 for what is no object.
+/// 6188500 if it is not an object.
 pub(super) fn checked_object(specification: ValueRef<'_>) -> Result<DocumentRef<'_>> {
     specification.as_document().ok_or_else(|| {
         let message = format!("$changeStream must take a nested object but found: {}", ValueText(specification));

@@ -1,4 +1,4 @@
-//! What a stream reads of the log: alone up to its end, and from there on with others who ask for the same.
+//! How a stream reads the log: alone up to its end, and from there together with streams that have its options.
 
 use super::Target;
 use super::event::{Event, Events};
@@ -17,13 +17,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// How much work it is to make an event.
+/// Work units for making an event.
 const WORK_PER_EVENT: usize = 32;
 
-/// When documents before a change are shown no more: `preAndPostImages` of the cluster parameter `changeStreamOptions`. They
-/// stay in the log as long as it does.
+/// When documents before a change are no longer shown: `preAndPostImages` of the cluster parameter
+/// `changeStreamOptions`. They stay in the log as long as their entry.
 pub(super) struct ImageExpiry {
-    /// 0 where all are shown.
+    /// 0 if all are shown.
     pub seconds: Arc<AtomicI64>,
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
@@ -37,22 +37,22 @@ impl ImageExpiry {
 
 /// How the log is read.
 enum Course {
-    /// By the stream itself.
+    /// By the stream alone.
     Own(Feed),
-    /// With others, at its end.
+    /// With other streams, at the end of the log.
     Together(Member),
 }
 
-/// Where a stream goes on by itself.
+/// The position from which a stream would continue alone.
 #[derive(Clone, Copy)]
 struct Place {
     lsn: Lsn,
     seen: Timestamp,
-    /// Whether the last event that was told comes by again from there on.
+    /// Whether the last returned event comes again when reading from this position.
     is_before_last: bool,
 }
 
-/// An event that is to be told.
+/// An event to return.
 pub(super) enum Told {
     Own(DocumentBuf),
     Shared(Arc<Chunk>, usize),
@@ -74,37 +74,37 @@ impl Told {
     }
 }
 
-/// What is read of the log, and how far.
+/// A stream's position in the log, and the events it has read ahead.
 pub(super) struct Reading {
     course: Course,
-    /// While it reads with others: where it would go on without them.
+    /// While reading together: the position from which the stream would continue alone.
     place: Option<Place>,
-    /// Events that it has of others, and the next of them.
+    /// Events from the tail, and the index of the next one.
     chunk: Option<(Arc<Chunk>, usize)>,
-    /// With whom it may read; none where its events depend on when they are read.
+    /// Tails that the stream may share; `None` if its events depend on when they are read.
     tails: Option<Tails>,
     catalog: Arc<Catalog>,
     target: Target,
     options: Options,
     images: ImageExpiry,
-    /// What happened earlier has been told, or was not asked for.
+    /// Events before this time were returned already, or are not wanted.
     from: Timestamp,
     ahead: VecDeque<Event>,
-    /// That of the last event, or a mark behind it; of events that it has of others, that before them.
+    /// The token of the last event, or a high-water mark after it. While `chunk` is set, the token before the chunk.
     token: DocumentBuf,
-    /// When what it stands for happened.
+    /// The time of the event or mark of `token`.
     token_at: Timestamp,
     is_over: bool,
-    /// That of the event behind which the stream goes on, as long as this has not come by.
+    /// The token after whose event the stream resumes, until that event has been found.
     sought: Option<Token>,
-    /// How many entries it has read by itself.
+    /// Number of entries that the stream has read alone.
     entries: u64,
     operation: Arc<OperationContext>,
 }
 
 impl Reading {
     /// # Errors
-    /// `ChangeStreamHistoryLost` where the beginning has been given up; as syncing the log.
+    /// `ChangeStreamHistoryLost` if the log no longer has the beginning; errors of syncing the log.
     pub fn begin(
         catalog: &Arc<Catalog>,
         target: Target,
@@ -123,7 +123,7 @@ impl Reading {
             None => Feed::from_now(store),
             Some(time) => {
                 check_history(catalog, time)?;
-                // What was acknowledged before the stream is opened again is in its first batch.
+                // The first batch must have all writes that were acknowledged before the stream was opened again.
                 store.sync_history().map_err(bunko_catalog::from_storage)?;
                 Feed::from_time(store, time).map_err(lost)?
             }
@@ -151,48 +151,48 @@ impl Reading {
         })
     }
 
-    /// Lets it read with others, where its events are the same for all who ask for the same, whenever they are read.
+    /// Lets the stream read with others, if its events do not depend on when they are read.
     pub fn read_with_others(&mut self, tails: &Tails) {
         if (self.options.full_document, self.options.before) == (Image::None, Image::None) {
             self.tails = Some(tails.clone());
         }
     }
 
-    /// That of the last event, or a mark behind it.
+    /// The token of the last event, or a high-water mark after it.
     pub fn token(&self) -> DocumentRef<'_> {
         let last = self.chunk.as_ref().and_then(|(chunk, next)| chunk.event(next.checked_sub(1)?));
         last.and_then(|(event, _)| token_of(event)).unwrap_or(self.token.as_ref())
     }
 
-    /// When the event or the record happened that was looked at last.
+    /// The time of the event or record that was examined last.
     pub fn looked_at(&self) -> Timestamp {
         let last = self.chunk.as_ref().and_then(|(chunk, next)| chunk.event(next.checked_sub(1)?));
         last.and_then(|(event, _)| time_of(event)).unwrap_or(self.token_at)
     }
 
-    /// What happened earlier has been told, or was not asked for.
+    /// Events before this time were returned already, or are not wanted.
     pub fn from(&self) -> Timestamp {
         self.from
     }
 
-    /// How many entries it has read by itself.
+    /// Number of entries that the stream has read alone.
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// Whether nothing follows, since what it watches is gone.
+    /// Whether the stream has ended, because what it watches is gone.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Reads up to the event of a token; false where it has not come by yet.
+    /// Reads up to the event of a token. Returns false if that event has not been found yet.
     ///
     /// # Errors
-    /// `ChangeStreamFatalError` where a later event comes first, `Overflow` for a token that ends within its event.
+    /// `ChangeStreamFatalError` if a later event comes first, `Overflow` for a token that ends within its event.
     fn pass(&mut self, token: &Token) -> Result<bool> {
         let mut options = self.options.clone();
         if token.fragment.is_none() {
-            // Images are not part of a token, and may be gone.
+            // Images are not part of a token, and may have expired.
             (options.full_document, options.before) = (Image::None, Image::None);
         }
         loop {
@@ -204,7 +204,7 @@ impl Reading {
             if entry.at < token.at {
                 continue;
             }
-            // All events of a transaction are of one time.
+            // All events of a transaction have one time.
             let mut events = Vec::new();
             Events { catalog: &self.catalog, target: &self.target, options: &options }.of(&entry, &mut events)?;
             if entry.at > token.at && !events.is_empty() {
@@ -222,7 +222,7 @@ impl Reading {
             if let Some(own) = token_of(events[place].document.as_ref()) {
                 self.token = own.to_owned();
             }
-            // An invalidation that follows is still to be told, as is the rest of an event in fragments.
+            // A following invalidation and the other fragments of the event must still be returned.
             if !token.is_invalidate {
                 self.ahead.extend(events.into_iter().skip(place + usize::from(token.fragment.is_none())));
             }
@@ -230,9 +230,9 @@ impl Reading {
         }
     }
 
-    /// The next event, `None` where there is none yet.
+    /// The next event; `None` if there is none yet.
     /// # Errors
-    /// `ChangeStreamHistoryLost`; as making events, and finding the one of a token.
+    /// `ChangeStreamHistoryLost`; errors of making events and of finding the event of a token.
     pub fn next(&mut self) -> Result<Option<Told>> {
         loop {
             if self.is_over {
@@ -268,7 +268,7 @@ impl Reading {
         self.token_at = time_of(event).unwrap_or(self.token_at);
     }
 
-    /// The next of the events that others have made.
+    /// The next event of the chunk.
     fn next_shared(&mut self) -> Option<Told> {
         let (chunk, index) = self.chunk.as_mut()?;
         let Some((_, &Placed { place: lsn, is_last, .. })) = chunk.event(*index) else {
@@ -277,14 +277,14 @@ impl Reading {
         };
         let told = Told::Shared(Arc::clone(chunk), *index);
         *index += 1;
-        // What it has seen does not matter as long as something follows.
+        // The value of `seen` does not matter while an event follows this position.
         self.place = Some(Place { lsn, seen: self.token_at, is_before_last: true });
         self.is_over = is_last;
         Some(told)
     }
 
-    /// Events that others have made, all that were made at once: told with this, unless there are none, or too many for a
-    /// batch. Otherwise the next one is to be asked for.
+    /// A whole chunk of events from the tail, all returned with this call. `None` if there is none or it exceeds
+    /// `limits`; the caller then asks for single events.
     /// # Errors
     /// As [`Self::next`].
     pub fn next_chunk(&mut self, limits: BatchLimits) -> Result<Option<Arc<Chunk>>> {
@@ -309,7 +309,7 @@ impl Reading {
         Ok(Some(Arc::clone(chunk)))
     }
 
-    /// All events of the chunk have been told.
+    /// Drops the chunk, all of whose events have been returned.
     fn leave_chunk(&mut self) {
         let Some((chunk, next)) = self.chunk.take() else { return };
         if let Some((event, _)) = next.checked_sub(1).and_then(|last| chunk.event(last)) {
@@ -317,7 +317,7 @@ impl Reading {
         }
     }
 
-    /// Takes the next entry; whether there may be events now, or a better way to them.
+    /// Reads the next entry alone. Returns false if nothing more can be read now.
     fn read_alone(&mut self) -> Result<bool> {
         if let Some(token) = self.sought.take()
             && !self.pass(&token)?
@@ -349,7 +349,8 @@ impl Reading {
         Ok(true)
     }
 
-    /// Everything up to that time has been told. Where that is the time of the last event, its own token stands for that.
+    /// Notes that everything up to that time was returned. If the last event has that time, its own token says so
+    /// already.
     fn note_seen(&mut self, seen: Timestamp) {
         if seen > self.token_at {
             self.token = high_water(seen);
@@ -357,7 +358,7 @@ impl Reading {
         }
     }
 
-    /// At the end of the log, becomes one of those who read it together; whether it has, or met events before.
+    /// At the end of the log, joins a tail. Returns whether it did, or met events before.
     fn join(&mut self, seen: Timestamp) -> Result<bool> {
         let Self { course: Course::Own(feed), tails: Some(tails), .. } = self else { return Ok(false) };
         if self.from > seen {
@@ -370,7 +371,7 @@ impl Reading {
         Ok(true)
     }
 
-    /// Takes what others have made, or makes it for them; whether there may be events now.
+    /// Takes events from the tail, or makes them for its members. Returns false if there are none now.
     fn read_together(&mut self) -> Result<bool> {
         let Course::Together(member) = &mut self.course else { return Ok(true) };
         match member.take() {
@@ -394,12 +395,12 @@ impl Reading {
     }
 }
 
-/// The token of an event, where no stage has taken it away.
+/// The token of an event, if no stage has removed it.
 pub(super) fn token_of(event: DocumentRef<'_>) -> Option<DocumentRef<'_>> {
     event.get("_id").and_then(ValueRef::as_document)
 }
 
-/// When an event happened.
+/// The time of an event.
 fn time_of(event: DocumentRef<'_>) -> Option<Timestamp> {
     match event.get("clusterTime") {
         Some(ValueRef::Timestamp(at)) => Some(at),
@@ -408,7 +409,7 @@ fn time_of(event: DocumentRef<'_>) -> Option<Timestamp> {
 }
 
 fn check_history(catalog: &Catalog, time: Timestamp) -> Result<()> {
-    // Nothing has happened before the set began.
+    // The log is complete since the set was created, so nothing is missing.
     if catalog.store().history_is_whole() {
         return Ok(());
     }
@@ -424,7 +425,7 @@ fn history_lost() -> Failure {
     Failure::new(ErrorCode::CHANGE_STREAM_HISTORY_LOST, message)
 }
 
-/// A log that was given up before it was read is what a stream calls lost history.
+/// Turns the error of a log position that no longer exists into the one that change streams use.
 fn lost(failure: Failure) -> Failure {
     if failure.code() == ErrorCode::CAPPED_POSITION_LOST { history_lost() } else { failure }
 }

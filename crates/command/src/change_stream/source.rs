@@ -23,24 +23,24 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Stages that may stand behind it. Source: MongoDB manual 8.2, "Modify Change Stream Output".
+/// Stages that may follow `$changeStream`. Source: MongoDB manual 8.2, "Modify Change Stream Output".
 const STAGES_AFTER: [&str; 8] =
     ["$addFields", "$match", "$project", "$redact", "$replaceRoot", "$replaceWith", "$set", "$unset"];
 
-/// What a command asks for, checked as far as that goes without reading.
+/// A parsed command, checked as far as possible without reading.
 pub(super) struct Asked {
     pub target: Target,
     pub options: Options,
-    /// The stages behind it.
+    /// The stages after `$changeStream`, without the one that splits large events.
     pub pipeline: Pipeline,
-    /// Whether large events come in fragments.
+    /// Whether large events are returned in fragments.
     pub splits: bool,
 }
 
 impl Asked {
-    /// `fields` are those of `aggregate`, which may stand inside another command.
+    /// `fields` are the fields of `aggregate`, which may be inside another command.
     /// # Errors
-    /// 40573 on a server without history; what is wrong with options, stages, token and namespace.
+    /// 40573 on a server without history; errors of the options, stages, token and namespace.
     pub fn parse(
         invocation: &Invocation<'_>,
         fields: &Fields<'_>,
@@ -74,9 +74,9 @@ impl Asked {
         Ok(Self { target, options, pipeline, splits })
     }
 
-    /// Begins to read.
+    /// Begins reading.
     /// # Errors
-    /// `ChangeStreamHistoryLost` where the beginning has been given up.
+    /// `ChangeStreamHistoryLost` if the log no longer has the beginning.
     pub fn begin(&self, invocation: &Invocation<'_>) -> Result<Reading, Halt> {
         invocation.refuse_if_long(!matches!(self.options.beginning, Beginning::Now))?;
         let images = ImageExpiry {
@@ -91,14 +91,14 @@ impl Asked {
 
 /// Opens a stream for `aggregate`.
 /// # Errors
-/// As [`Asked::parse`] and [`Asked::begin`]. That a token is of no event here is found out by reading.
+/// As [`Asked::parse`] and [`Asked::begin`]. A token without an event here is only found by reading.
 pub(crate) fn open(
     invocation: &Invocation<'_>,
     namespace: &Namespace,
     stages: ArrayRef<'_>,
 ) -> Result<Box<dyn CursorSource>, Halt> {
     let asked = Asked::parse(invocation, invocation, namespace, stages)?;
-    // Before anything is read, so that no event is missed in between.
+    // Registered before anything is read, so that no event is missed in between.
     let following = invocation.service.catalog.store().follow_names(asked.target.scope());
     let mut reading = asked.begin(invocation)?;
     reading.read_with_others(&invocation.service.stream_tails);
@@ -120,7 +120,7 @@ pub(crate) fn open(
     Ok(Box::new(Watching { stream, reading, following, splitting, told, current: None, chunk: None }))
 }
 
-/// Refuses to go on in the middle of an event that is to come whole.
+/// Refuses to resume inside an event if events must come whole.
 fn check_fragment(beginning: &Beginning, splits: bool) -> Result<()> {
     match beginning {
         Beginning::After(token) if token.fragment.is_some() && !splits => {
@@ -136,7 +136,7 @@ fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
         let Some(Element { name, value }) = stage.as_document().and_then(DocumentRef::first) else { continue };
         let is_permitted =
             STAGES_AFTER.contains(&name) || name == split::STAGE || name == "$fill" && fills_alone(value);
-        // What is no stage at all is refused with the pipeline.
+        // An unknown stage is refused with the pipeline.
         if !is_permitted && bunko_aggregate::is_known_stage(name) {
             let message = format!("{name} is not permitted in a {STAGE} pipeline");
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
@@ -145,7 +145,7 @@ fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether a `$fill` fills each document by itself, so that it is an `$addFields`: no method of it looks at other documents.
+/// Whether a `$fill` uses no other documents and thus works as `$addFields`: every `method` uses other documents.
 fn fills_alone(specification: ValueRef<'_>) -> bool {
     let output = specification.as_document().and_then(|fields| fields.get("output")).and_then(ValueRef::as_document);
     output.is_none_or(|output| {
@@ -153,7 +153,7 @@ fn fills_alone(specification: ValueRef<'_>) -> bool {
     })
 }
 
-/// The events below the other stages.
+/// The events that enter the other stages.
 pub(super) struct Stream(pub Arc<Mutex<Reading>>);
 
 impl DocumentStream for Stream {
@@ -162,34 +162,35 @@ impl DocumentStream for Stream {
     }
 }
 
-/// What comes out of the last stage.
+/// The cursor's source: the events after the last stage.
 struct Watching {
-    /// Where stages follow.
+    /// The stages, if there are any.
     stream: Option<Box<dyn DocumentStream>>,
-    /// Shared with the stream's beginning; never contended, since a cursor is in one hand.
+    /// Shared with `stream`. The lock is never contended, since one thread at a time uses a cursor.
     reading: Arc<Mutex<Reading>>,
     following: Option<Following>,
     splitting: Option<Splitting>,
-    /// Where stages follow: the token of what came out of the last one, and when that happened.
+    /// With stages: the token and time of their last result.
     told: (DocumentBuf, Timestamp),
     current: Option<Told>,
-    /// What was lent last, where that was many events at once.
+    /// The chunk that was lent last.
     chunk: Option<Arc<Chunk>>,
 }
 
-/// Where large events come in fragments.
+/// State of a stream that splits large events.
 #[derive(Default)]
 struct Splitting {
-    /// Fragments that are yet to be told.
+    /// Fragments that have not been returned.
     ahead: VecDeque<DocumentBuf>,
-    /// That of the fragment behind which the stream goes on, until its event comes first.
+    /// The token of the fragment behind which the stream resumes, until its event has been read.
     behind: Option<Token>,
 }
 
 impl Splitting {
-    /// Takes an event; nothing where all of it has been told before.
+    /// Takes an event and returns it or its first fragment that is due; `None` if all fragments were returned before.
     /// # Errors
-    /// `ChangeStreamFatalError` where the stream goes on behind a fragment that this event has not; as [`fragments`].
+    /// `ChangeStreamFatalError` if the stream resumes behind a fragment that this event does not have; as
+    /// [`fragments`].
     fn take(&mut self, event: DocumentBuf) -> Result<Option<DocumentBuf>> {
         let Some(behind) = self.behind.take() else {
             self.ahead = fragments(event.as_ref())?;
@@ -206,7 +207,7 @@ impl Splitting {
     }
 }
 
-/// The refusal to go on behind a fragment of an event that has no such fragment here.
+/// The error of resuming behind a fragment that the event does not have here.
 /// Source: MongoDB manual 8.2, `$changeStreamSplitLargeEvent`, "Resume After Split Event".
 fn split_otherwise(token: &Token) -> Failure {
     let message = format!(
@@ -291,7 +292,7 @@ impl CursorSource for Watching {
         if self.stream.is_none() {
             return Some(reading.token().to_owned());
         }
-        // Events that were looked at since, and came out of no stage, are passed by.
+        // Later events that the stages dropped need not be read again.
         let (token, at) = &self.told;
         let looked_at = reading.looked_at();
         Some(if looked_at > *at { high_water(looked_at) } else { token.clone() })

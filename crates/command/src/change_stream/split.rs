@@ -1,4 +1,4 @@
-//! `$changeStreamSplitLargeEvent`: events beyond what a reply's document may be come in fragments.
+//! `$changeStreamSplitLargeEvent`: returns events that exceed the size of a reply's document in fragments.
 //! Source: MongoDB manual 8.2, `$changeStreamSplitLargeEvent`.
 
 use super::token::{FRAGMENTS_MAX, of_fragment};
@@ -6,16 +6,16 @@ use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, MAX_INTERNAL_DOCUM
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::collections::VecDeque;
 
-/// With its `$`.
+/// The stage's name, including `$`.
 pub(super) const STAGE: &str = "$changeStreamSplitLargeEvent";
-/// What `splitEvent`, and the names and ends of fields, take of a fragment at most, besides its token.
+/// Most bytes of a fragment besides its token and its fields' values: `splitEvent`, names and ends of fields.
 const OVERHEAD_BYTES: usize = 128;
-/// Longest fragment, and longest event that comes whole: a field that is a document of the largest size fits.
+/// Longest fragment, and longest event that is returned whole. A field with a document of the largest size fits.
 const FRAGMENT_BYTES_MAX: usize = MAX_INTERNAL_DOCUMENT_BYTES - (8 << 10);
 
 /// Whether the pipeline ends with the stage.
 /// # Errors
-/// 7182800 for a specification that is not empty, 7182802 where another stage stands behind it.
+/// 7182800 for a specification that is not empty, 7182802 if another stage follows.
 pub(super) fn ends_with_it(stages: ArrayRef<'_>) -> Result<bool> {
     let mut is_there = false;
     for stage in stages.iter().filter_map(ValueRef::as_document).filter_map(DocumentRef::first) {
@@ -30,9 +30,9 @@ pub(super) fn ends_with_it(stages: ArrayRef<'_>) -> Result<bool> {
     Ok(is_there)
 }
 
-/// The fragments of an event; none where it is small enough to come whole.
+/// The fragments of an event; empty if the event is small enough to be returned whole.
 /// # Errors
-/// `BSONObjectTooLarge` for a field that does not fit into a fragment, and for more fragments than a token can tell apart.
+/// `BSONObjectTooLarge` for a field that does not fit into a fragment, and for more fragments than tokens can number.
 pub(super) fn fragments(event: DocumentRef<'_>) -> Result<VecDeque<DocumentBuf>> {
     split(event, FRAGMENT_BYTES_MAX)
 }

@@ -1,7 +1,8 @@
-//! Streams that ask for the same read the end of the log together: whoever comes to it first makes the events for all.
+//! Tails of the log that change streams share: the first stream that reads a record makes its events for all members.
 //!
-//! A stream reads by itself until it has come to the end, then becomes a member. What a member has made is kept until all who
-//! were members then have taken it, within limits; who is too slow for these reads by itself again, from its own place on.
+//! A stream reads the log itself until it reaches the end, then becomes a member of a tail. Events that one member made
+//! are kept, within limits, until all streams that were members then have taken them. A member that falls too far
+//! behind reads the log itself again, from its own position.
 
 use super::Target;
 use super::event::{Event, Events, is_of_views};
@@ -19,18 +20,18 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of events from which on no more are made at a time, but for what the same record did.
+/// A chunk takes no further record once its events have this many bytes.
 const CHUNK_BYTES: usize = 128 << 10;
-/// Those of a document's length.
+/// Bytes of a document's length field.
 const LENGTH_BYTES: usize = 4;
-/// Most bytes that wait in a tail for members that are behind.
+/// Most bytes of events that wait in one tail for slow members.
 const TAIL_BYTES_MAX: usize = 1 << 20;
-/// Most bytes that wait in all tails of a server.
+/// Most bytes of events that wait in all tails of a server.
 const ALL_BYTES_MAX: usize = 64 << 20;
-/// How often a stream that is about to become a member looks for what came meanwhile.
+/// How often a stream that joins a tail tries to reach its position.
 const TRIES: usize = 4;
 
-/// What a tail tells: of which scope, whether of all kinds of events, and whether of copies.
+/// A tail's scope, whether it shows expanded events, and whether it shows copies.
 type Key = (Box<str>, bool, bool);
 
 /// All tails of a server.
@@ -43,7 +44,7 @@ struct Shared {
     waiting_bytes: AtomicUsize,
 }
 
-/// The end of the log, as some streams see it.
+/// The end of the log, for streams with one [`Key`].
 struct Tail {
     catalog: Arc<Catalog>,
     target: Target,
@@ -53,52 +54,52 @@ struct Tail {
 
 struct State {
     feed: Feed,
-    /// Cannot be read any more: what it was about to read has been given up.
+    /// Whether reading failed: the record that the feed was about to read is lost to it.
     is_lost: bool,
     members: usize,
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
-    /// The number of the first that waits.
+    /// The number of the first waiting chunk.
     first: u64,
-    /// What the next chunk is thought to take.
+    /// Expected length of the next chunk, in bytes.
     chunk_bytes: usize,
 }
 
-/// Events that some members have not taken.
+/// A chunk of events that some members have not taken.
 struct Waiting {
     chunk: Arc<Chunk>,
     members: usize,
 }
 
-/// Events in a row, encoded as the batch of a reply has them.
+/// Consecutive events, encoded as an array for a reply's batch.
 pub(super) struct Chunk {
-    /// An array, as a document.
+    /// A BSON array, as a document.
     encoded: DocumentBuf,
     events: Vec<Placed>,
 }
 
-/// One of the events.
+/// The position of an event, in the chunk and in the log.
 pub(super) struct Placed {
-    /// Where it stands among the encoded.
+    /// Byte range within `encoded`.
     span: Range<usize>,
-    /// A place from which on the log tells it again.
+    /// A log position from which the event is read again.
     pub place: Lsn,
     pub is_last: bool,
 }
 
 impl Chunk {
-    /// One of them.
+    /// The event with that index.
     pub fn event(&self, index: usize) -> Option<(DocumentRef<'_>, &Placed)> {
         let placed = self.events.get(index)?;
         Some((DocumentRef::trusted(&self.encoded.as_ref().as_bytes()[placed.span.clone()]), placed))
     }
 
-    /// How many there are.
+    /// Number of events.
     pub fn count(&self) -> usize {
         self.events.len()
     }
 
-    /// All of them, by their index.
+    /// All events, as an array.
     pub fn all(&self) -> ArrayRef<'_> {
         ArrayRef::from_document(self.encoded.as_ref())
     }
@@ -108,7 +109,7 @@ impl Chunk {
     }
 }
 
-/// A chunk to be.
+/// A chunk under construction.
 struct Draft<'d> {
     events: Vec<Placed>,
     writer: Writer<'d>,
@@ -119,7 +120,7 @@ impl<'d> Draft<'d> {
         Self { events: Vec::new(), writer: Writer::new(bytes) }
     }
 
-    /// Adds what a record did.
+    /// Adds the events of one change.
     fn add(&mut self, by: &Events<'_>, happening: Happening<'_>) -> Result<()> {
         match happening {
             Happening::Change(change) if change.is_copy && !by.options.shows_copies => Ok(()),
@@ -148,13 +149,13 @@ impl<'d> Draft<'d> {
         Ok(())
     }
 
-    /// Those from a number on stand in the record there.
+    /// Sets the log position of the events from index `from` on.
     fn place(&mut self, from: usize, place: Lsn) {
         self.events[from..].iter_mut().for_each(|event| event.place = place);
     }
 }
 
-/// A stream that reads with others.
+/// A stream that shares a tail.
 pub(super) struct Member {
     tails: Tails,
     key: Key,
@@ -163,18 +164,19 @@ pub(super) struct Member {
     next: u64,
 }
 
-/// What a member gets.
+/// Outcome of taking events.
 pub(super) enum Taken {
     Events(Arc<Chunk>),
-    /// There is nothing up to that place, and that time.
+    /// There are no events up to this log position and this time.
     Nothing(Lsn, Timestamp),
-    /// It was too slow, or the log was given up: it has to read by itself.
+    /// The member was too slow, or reading the log failed: the stream must read the log itself.
     Lost,
 }
 
 impl Tails {
-    /// Makes a stream a member that has read to its feed's end; what it meets on the way goes into `ahead`, and is to be told
-    /// first. `None` where that is so, and where others keep being faster.
+    /// Makes a stream a member of the tail for its options. On the way to the tail's position, events that `feed` meets
+    /// go into `ahead`; the stream returns those first. `None` if there are such events, if the tail was lost, or if
+    /// the positions did not meet within [`TRIES`].
     /// # Errors
     /// As reading the log.
     pub(super) fn join(
@@ -229,7 +231,7 @@ impl Tails {
     }
 }
 
-/// Reads on where a feed has come to.
+/// A feed that continues at another feed's position.
 fn beginning(catalog: &Catalog, target: &Target, feed: &Feed) -> Feed {
     let store = catalog.store();
     Feed::from_place(store, feed.position(), feed.seen()).following(store.follow_names(target.scope()))
@@ -250,9 +252,10 @@ impl Tail {
         Self { catalog: Arc::clone(catalog), target: target.clone(), options, state: Mutex::new(state) }
     }
 
-    /// Makes the next events, which wait for all members but `taking`, who get them at once; `None` where there are none yet.
+    /// Makes the next chunk, which waits for all members except the `taking` ones that get it at once. `None` if there
+    /// are no events yet, or if reading failed.
     fn read(&self, state: &mut State, taking: usize, tails: &Tails, reach: Reach) -> Option<Arc<Chunk>> {
-        // The next chunk is about as long as the last one.
+        // The next chunk is usually about as long as the last.
         let mut bytes = Vec::with_capacity(state.chunk_bytes);
         let mut draft = Draft::new(&mut bytes);
         let by = Events { catalog: &self.catalog, target: &self.target, options: &self.options };
@@ -263,7 +266,7 @@ impl Tail {
                 Ok(true) => draft.place(before, state.feed.place_of_last()),
                 Ok(false) => break,
                 Err(_) => {
-                    // What was made of that record comes again for whoever reads by itself.
+                    // A member that reads the log itself reads this record's events again.
                     state.is_lost = true;
                     return None;
                 }
@@ -281,7 +284,7 @@ impl Tail {
         state.waiting.push_back(Waiting { chunk: Arc::clone(&chunk), members });
         state.waiting_bytes += bytes;
         let all = tails.0.waiting_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        // One record may have more than a tail keeps.
+        // The events of one record may exceed the limit of a tail.
         while state.waiting_bytes > TAIL_BYTES_MAX && state.waiting.len() > 1
             || all > ALL_BYTES_MAX && !state.waiting.is_empty()
         {
@@ -349,7 +352,7 @@ impl Drop for Member {
         let is_last = state.members == 0;
         drop(state);
         if is_last {
-            // Somebody may have become a member meanwhile, who goes on with this one alone.
+            // If another stream became a member since the lock was released, it keeps this tail for itself.
             self.tails.forget(&self.key, &self.tail);
         }
     }

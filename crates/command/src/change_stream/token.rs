@@ -1,8 +1,9 @@
-//! Resume tokens: a place in the log, as MongoDB's tokens have it.
+//! Resume tokens: positions in the log, in the format of MongoDB's tokens.
 //!
-//! A token is a string of hexadecimal digits, the bytes of a key, so that tokens compare as their events came: the time,
-//! the version of the format, the kind of token, the number within a transaction, whether it follows an invalidation, the
-//! collection's UUID and what identifies the event. One of no event, a *high-water mark*, sorts before all events of its time.
+//! A token is a string of hexadecimal digits: the bytes of a key, so that tokens sort in the order of their events. The
+//! key has the time, the version of the format, the kind of token, the number within a transaction, whether it follows
+//! an invalidation, the collection's UUID and the identity of the event. A token without an event, a *high-water mark*,
+//! sorts before all events of its time.
 //! Source: the tokens that MongoDB 8.0 gives to clients.
 
 use super::token_key::{BINARY, END, FALSE, NULL, OBJECT, OBJECT_ID, Part, Parts, STRING, TIMESTAMP, TRUE, parts};
@@ -11,59 +12,60 @@ use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, Timestamp, ValueRef, W
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::ops::Range;
 
-/// Version 2 of tokens.
+/// Version 2 of the token format, as a number in a key.
 const VERSION: [u8; 2] = [0x2b, 0x04];
-/// A number 0: of high-water marks, and of what is in no transaction.
+/// The number 0: in high-water marks, and in events outside transactions.
 const ZERO: u8 = 0x29;
-/// The kind of token that events have, 128.
+/// The kind of an event's token, 128, as a number in a key.
 const EVENT: [u8; 3] = [0x2c, 0x01, 0x00];
-/// [`END`] as a client sees it.
+/// [`END`] as hexadecimal digits.
 const END_DIGITS: &str = "04";
-/// What follows the version in a high-water mark: no number, no invalidation, no collection.
+/// The rest of a high-water mark after the version: kind and number 0, no invalidation, no collection.
 const HIGH_WATER: [u8; 4] = [ZERO, ZERO, FALSE, NULL];
-/// Begins a number from 1 to 63, whose double follows in one byte; each one more begins one with a byte more.
+/// Begins a number from 1 to 63, whose double follows in one byte. Each higher type byte means one byte more.
 const SMALL_NUMBER: u8 = 0x2b;
-/// The kinds of token: of no event, and of one.
+/// The kinds of token: without an event, and with one.
 const HIGH_WATER_KIND: i32 = 0;
 const EVENT_KIND: i32 = 128;
-/// The newest format. That of version 0 has no kind, and neither it nor version 1 needs a collection.
+/// The newest format. Version 0 has no kind of token, and versions 0 and 1 need no collection.
 const VERSION_MAX: i32 = 2;
-/// What most keys of events take at most.
+/// Most event keys are not longer than this, in bytes.
 const KEY_BYTES: usize = 160;
-/// Most fragments of an event: those whose numbers take a byte.
+/// Most fragments of an event: numbers whose double fits into one byte.
 pub(super) const FRAGMENTS_MAX: u8 = 64;
-/// The name under which a client sees the digits.
+/// The field of a token with the digits.
 const DATA: &str = "_data";
-/// That of what tells apart numbers of the same value, which no token here needs.
+/// The field of a token with type bits, which tell numbers of equal value apart. No token here needs them.
 const TYPE_BITS: &str = "_typeBits";
 
-/// A token that a client brings.
+/// A token that a client sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
     pub at: Timestamp,
     pub is_high_water: bool,
-    /// Whether it is that of an invalidation.
+    /// Whether it is an invalidation's token.
     pub is_invalidate: bool,
-    /// Which fragment of a large event it is that of, from 0.
+    /// The number of a fragment of a large event, from 0.
     pub fragment: Option<u8>,
-    /// As it came, where it is that of a fragment.
+    /// The digits as sent, if it is a fragment's token.
     of_fragment: Option<String>,
-    /// As it came, but for the fragment. Behind the end there may be anything, and the end itself may be missing.
+    /// The digits as sent, without the fragment's number. After the end there may be anything, and the end may be
+    /// missing.
     data: String,
 }
 
-/// What identifies an event besides its time.
+/// Everything that identifies an event besides its time.
 #[derive(Clone, Copy)]
 pub(super) struct Identity<'e> {
     /// The number within its transaction.
     pub number: u64,
     pub uuid: Option<&'e [u8]>,
     pub operation: &'e str,
-    /// The `_id` that makes up `documentKey`, where the event is one of a document.
+    /// The `_id` in `documentKey`, if the event is about a document.
     pub id: Option<ValueRef<'e>>,
 }
 
-/// The mark that says that all before a time has been told.
+/// The high-water mark that says that all events before a time were returned.
 pub(super) fn high_water(at: Timestamp) -> DocumentBuf {
     let mut bytes = Vec::with_capacity(32);
     put_beginning(&mut bytes, at);
@@ -72,12 +74,12 @@ pub(super) fn high_water(at: Timestamp) -> DocumentBuf {
     encoded(&bytes)
 }
 
-/// That of an event, or of the invalidation behind it.
+/// The token of an event, or of the invalidation after it.
 pub(super) fn of_event(at: Timestamp, identity: Identity<'_>, is_invalidate: bool) -> DocumentBuf {
     encoded(&key_of_event(at, identity, is_invalidate))
 }
 
-/// Writes that of an event as its `_id`.
+/// Writes an event's token as the `_id` of the event.
 pub(super) fn put_event_token(at: Timestamp, identity: Identity<'_>, event: &mut Writer<'_>) {
     let digits = hexadecimal::capital(&key_of_event(at, identity, false));
     event.begin_document("_id").append(DATA, digits.as_str()).end();
@@ -118,7 +120,7 @@ fn key_of_event(at: Timestamp, identity: Identity<'_>, is_invalidate: bool) -> V
     bytes
 }
 
-/// That of a fragment of an event, from the event's own.
+/// The token of a fragment, from its event's token.
 pub(super) fn of_fragment(event: DocumentRef<'_>, number: u8) -> DocumentBuf {
     let mut bytes = event.get(DATA).and_then(ValueRef::as_str).and_then(decoded).unwrap_or_default();
     bytes.pop();
@@ -158,7 +160,7 @@ fn encoded(bytes: &[u8]) -> DocumentBuf {
     DocumentBuf::with_capacity(digits.len() + 24).with(DATA, digits.as_str())
 }
 
-/// What a client brings as a token, whose digits have not been read.
+/// A token from a client with its digits not yet decoded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GivenToken<'c> {
     data: &'c str,
@@ -166,7 +168,7 @@ pub(super) struct GivenToken<'c> {
 
 impl<'c> GivenToken<'c> {
     /// # Errors
-    /// 40647 without a text of digits, 40648 for type bits of another type. Other fields say nothing.
+    /// 40647 if the digits are not a string, 40648 if the type bits are not binary. Other fields are ignored.
     pub fn parse(token: DocumentRef<'c>) -> Result<Self> {
         let Some(ValueRef::String(data)) = token.get(DATA) else {
             let message = "Bad resume token: _data of missing or of wrong type";
@@ -179,7 +181,8 @@ impl<'c> GivenToken<'c> {
     }
 
     /// # Errors
-    /// `FailedToParse` for what are no digits, `Overflow` and 50811 for what is no key, others for one that is no token's.
+    /// `FailedToParse` if the text is not hexadecimal digits, `Overflow` and 50811 if they are not a key, and others if
+    /// the key is not a token's.
     pub fn read(self) -> Result<Token> {
         let bytes = decoded(self.data)
             .ok_or_else(|| Failure::failed_to_parse("the resume token is no text of hexadecimal digits"))?;
@@ -188,7 +191,7 @@ impl<'c> GivenToken<'c> {
 }
 
 impl Token {
-    /// What identifies the event is left to [`Self::is`].
+    /// Checks all parts of a token except the identity of the event, which [`Self::is`] compares.
     fn of_parts(bytes: &[u8], parts: &Parts<'_>, data: &str) -> Result<Self> {
         let refuse = |code: i32, message: &str| Failure::new(ErrorCode(code), message);
         let mut values = parts.values.iter();
@@ -274,30 +277,31 @@ impl Token {
         Ok(token)
     }
 
-    /// Whether it is that token of an event, or that of a fragment of it.
+    /// Whether it is this event's token, or the token of one of its fragments.
     pub fn is(&self, token: DocumentRef<'_>) -> bool {
         let rest = identity(token).and_then(|identity| self.data.strip_prefix(identity));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(END_DIGITS))
     }
 
-    /// Whether it is only the beginning of that token.
+    /// Whether it is only the beginning of this token.
     pub fn is_cut_from(&self, token: DocumentRef<'_>) -> bool {
         identity(token).is_some_and(|identity| identity.len() > self.data.len() && identity.starts_with(&self.data))
     }
 
-    /// As the client gave it.
+    /// The token as the client sent it.
     pub fn to_document(&self) -> DocumentBuf {
         DocumentBuf::new().with(DATA, self.of_fragment.as_ref().unwrap_or(&self.data).as_str())
     }
 }
 
-/// The digits of an event's own token up to its end. None begins with another's: the objects inside end with a zero.
+/// The digits of an event's token without its end. No event's digits begin with another event's, because inner objects
+/// end with a zero byte.
 fn identity(token: DocumentRef<'_>) -> Option<&str> {
     token.get(DATA)?.as_str()?.strip_suffix(END_DIGITS)
 }
 
-/// The number of a fragment, and where it stands, at the end of a key. What identifies the event ends with a zero, and doubles
-/// of numbers are none.
+/// A fragment's number at the end of a key, with its byte range. The identity of an event ends with a zero byte, and a
+/// doubled number has no zero byte.
 fn fragment_at_end(key: &[u8]) -> Option<(u8, Range<usize>)> {
     let end = key.len().checked_sub(1)?;
     match key {
@@ -368,7 +372,7 @@ mod tests {
             let digits = data(token);
             let parse = |digits: &str| GivenToken { data: digits }.read();
             assert!(parse(&digits).expect("whole").is(token.as_ref()));
-            // Without its end, and with more behind it, it is the same.
+            // A token without its end, or with more bytes after it, matches too.
             for same in [digits[..digits.len() - 2].to_owned(), format!("{digits}FF"), format!("{digits}00")] {
                 assert!(parse(&same).expect("tolerated").is(token.as_ref()), "{same}");
             }

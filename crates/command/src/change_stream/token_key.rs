@@ -1,8 +1,8 @@
-//! The values in the key that a resume token is.
+//! Parses the values in the key that a resume token encodes.
 //!
-//! A key is what MongoDB calls a KeyString: for each value a byte of its kind and what the kind needs, up to an end that may be
-//! missing. Nothing is kept of what a token has no use for.
-//! Source: the tokens that MongoDB 8 gives to clients; the kinds' bytes as they are published for KeyStrings.
+//! A key is a KeyString of MongoDB: for each value a type byte and the bytes of that type, up to an end that may be
+//! missing. Values that tokens do not need are skipped.
+//! Source: the tokens that MongoDB 8 gives to clients; the published type bytes of KeyStrings.
 
 use super::token::cut;
 use bunko_bson::{ObjectId, Timestamp};
@@ -33,19 +33,19 @@ const DB_POINTER: u8 = 0x96;
 const CODE: u8 = 0xa0;
 const CODE_WITH_SCOPE: u8 = 0xaa;
 const MAX_KEY: u8 = 0xf0;
-/// Marks before and behind a value, which bounds of ranges have.
+/// Marks before and after a value, in the bounds of ranges.
 const LESS: u8 = 0x01;
 const GREATER: u8 = 0xfe;
-/// Follows a zero that does not end its text.
+/// Follows a zero byte that does not end its text.
 const TEXT_GOES_ON: u8 = 0xff;
 /// Announces a length of four bytes.
 const LONG_LENGTH: u8 = 0xff;
 /// Deepest nesting.
 const DEPTH_MAX: usize = 200;
-/// The field of what identifies an event that holds the document's `_id`.
+/// The field of an event's identity that holds the document's `_id`.
 const DOCUMENT_KEY: &[u8] = b"documentKey";
 
-/// A value, as far as a token needs to know.
+/// A value, as far as tokens need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part<'k> {
     Timestamp(Timestamp),
@@ -60,14 +60,15 @@ pub(super) enum Part<'k> {
 /// All values of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Parts<'k> {
-    /// Each with the bytes that it takes.
+    /// Each value, with its byte range.
     pub values: Vec<(Part<'k>, Range<usize>)>,
-    /// Whether the last one has a document's `_id` of a kind whose bytes are not read here, with all that follows it.
+    /// Whether the last value contains a document's `_id` of a type that is not parsed here. It then includes all bytes
+    /// that follow.
     pub is_left_open: bool,
 }
 
 /// # Errors
-/// `Overflow` for a key that ends within a value, 50811 for a byte that is no kind of value.
+/// `Overflow` for a key that ends within a value, 50811 for an unknown type byte.
 pub(super) fn parts(key: &[u8]) -> Result<Parts<'_>> {
     let mut reader = Reader { rest: key, is_left_open: false };
     let mut values = Vec::with_capacity(8);
@@ -109,7 +110,7 @@ impl<'k> Reader<'k> {
         Ok(self.bytes(count)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
-    /// What stands before the next zero.
+    /// The bytes before the next zero byte.
     fn name(&mut self) -> Result<&'k [u8]> {
         let length = self.rest.iter().position(|byte| *byte == 0).ok_or_else(cut)?;
         let name = self.bytes(length)?;
@@ -176,7 +177,7 @@ impl<'k> Reader<'k> {
                 self.bytes(8)?;
                 return Ok(Part::Other);
             }
-            // Its bits are inverted.
+            // The bits of a negative number are inverted.
             negative if negative < ZERO => {
                 let count = usize::from(SMALL_NEGATIVE - negative);
                 let bits = self.unsigned(count)?;
@@ -185,7 +186,7 @@ impl<'k> Reader<'k> {
             positive => (self.unsigned(usize::from(positive - SMALL_POSITIVE))?, false),
         };
         if integer & 1 != 0 {
-            // A fraction follows.
+            // The bytes of a fraction follow.
             self.bytes(8)?;
             return Ok(Part::Other);
         }
@@ -203,7 +204,7 @@ impl<'k> Reader<'k> {
     }
 
     fn object(&mut self, depth: usize) -> Result<Part<'k>> {
-        // The kind before the name is there for the order; the value has its own.
+        // The type byte before the name is there for sorting; the value has its own.
         while self.byte()? != 0 {
             let name = self.name()?;
             if depth == 0 && name == DOCUMENT_KEY && !self.begins_with_object_id() {
@@ -217,8 +218,8 @@ impl<'k> Reader<'k> {
         Ok(Part::Object)
     }
 
-    /// Whether an object follows whose first field is an ObjectId, or what is left of one. Other kinds of `_id` are in tokens
-    /// as keys of indexes have them.
+    /// Whether an object follows whose first field is an ObjectId, or the beginning of such an object. Other types of
+    /// `_id` are encoded in tokens as in index keys.
     fn begins_with_object_id(&self) -> bool {
         const BEGINNING: &[u8] = &[OBJECT, OBJECT_ID, b'_', b'i', b'd', 0, OBJECT_ID];
         let length = BEGINNING.len().min(self.rest.len());

@@ -1,4 +1,4 @@
-//! `queries` of an encrypted field: by which comparisons it may be found.
+//! `queries` of an encrypted field: the comparisons that searches may use.
 
 use super::{missing, refuse_unknown};
 use crate::fields::Fields;
@@ -20,19 +20,19 @@ const KNOWN: &[&str] = &[
     "caseSensitive",
     "diacriticSensitive",
 ];
-/// Kinds of queries that one field may have.
+/// Most query types of one field.
 const QUERIES_MAX: usize = 2;
 
-/// What a field is found by.
+/// The type of a query.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum QueryType {
     Equality,
     Range,
-    /// Parts of strings.
+    /// Search for a part of a string.
     Text,
 }
 
-/// Types that cannot be found by equality: equal values may have different bytes, or there is only one value.
+/// Types without equality queries: equal values may have different bytes, or there is only one value.
 const NOT_BY_EQUALITY: &[&str] = &[
     "array",
     "decimal",
@@ -46,11 +46,11 @@ const NOT_BY_EQUALITY: &[&str] = &[
     "undefined",
 ];
 
-/// Checks one query, or several, of a field of that type.
+/// Checks the queries of a field of that type.
 /// # Errors
-/// `TypeMismatch`, `BadValue` and `FailedToParse` for malformed values; 9783400 to 9783414 for queries by parts of strings
-/// and for several; 6412601 for a field without a type; 6338405 for a type that cannot be found by equality; 6775201,
-/// 6720005, 7018200 and 8574000 for queries by range.
+/// `TypeMismatch`, `BadValue` and `FailedToParse` for malformed values; 9783400 to 9783414 for queries by parts of
+/// strings and for several queries; 6412601 for a field without a type; 6338405 for a type without equality queries;
+/// 6775201, 6720005, 7018200 and 8574000 for queries by range.
 pub(super) fn check(queries: ValueRef<'_>, kind: Option<&str>, path: &str) -> Result<()> {
     let all = match queries {
         ValueRef::Document(query) => vec![query],

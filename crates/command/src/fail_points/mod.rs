@@ -1,6 +1,6 @@
-//! Trouble on request, for tests of clients: `configureFailPoint`, on a server that takes test commands.
+//! Failpoints, for tests of clients: `configureFailPoint`, on a server with test commands enabled.
 //!
-//! A command asks one atomic flag whether any point is on; nothing else is paid while none is.
+//! Each command reads one atomic flag that says whether any failpoint is on. While none is, that is the only cost.
 //! Source: MongoDB's specification of failpoints for drivers' tests, "The failCommand Fail Point".
 
 mod mode;
@@ -18,18 +18,18 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The points that have an effect here.
+/// The failpoints that have an effect here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailPoint {
     /// A command fails before it begins, or has its reply changed.
     Command,
     /// A `getMore` fails once it has its cursor, which is closed.
     GetMore,
-    /// Whatever has a time limit is out of time.
+    /// Commands with a time limit run out of time.
     TimeLimit,
     /// A statement of a retryable write fails, or its connection is closed before the reply.
     RetryableWrite,
-    /// Pipelines run as they were sent.
+    /// Pipelines run without rewrites.
     NoRewrites,
 }
 
@@ -43,9 +43,9 @@ const POINTS: [(FailPoint, &str, &[&str]); 5] = [
 ];
 
 impl FailPoint {
-    /// The point of that name.
+    /// The failpoint of that name.
     /// # Errors
-    /// `FailPointSetFailed` where there is none.
+    /// `FailPointSetFailed` if there is none.
     pub(crate) fn named(name: &str) -> Result<Self> {
         let found = POINTS.iter().find(|(_, own, _)| *own == name);
         found.map(|(point, ..)| *point).ok_or_else(|| {
@@ -54,21 +54,21 @@ impl FailPoint {
         })
     }
 
-    /// Reads the `data` of one that is switched on.
+    /// Parses the `data` of a failpoint that is switched on.
     /// # Errors
-    /// Those of [`Trouble::parse`].
+    /// Errors of [`Trouble::parse`].
     pub(crate) fn trouble(self, data: DocumentRef<'_>) -> Result<Trouble> {
         let (_, name, fields) = POINTS[self as usize];
         Trouble::parse(name, fields, data)
     }
 }
 
-/// One point.
+/// The state of one failpoint.
 #[derive(Debug, Default)]
 struct Slot {
     mode: Mode,
     trouble: Trouble,
-    /// How often it has fired since it was configured last.
+    /// How often it has fired since it was last configured.
     fired: u64,
 }
 
@@ -80,7 +80,7 @@ impl Slot {
     }
 }
 
-/// All points of a server.
+/// All failpoints of a server.
 #[derive(Debug, Default)]
 pub(crate) struct FailPoints {
     are_allowed: bool,
@@ -89,22 +89,22 @@ pub(crate) struct FailPoints {
 }
 
 impl FailPoints {
-    /// Lets clients configure them from now on.
+    /// Lets clients configure failpoints from now on.
     pub(crate) fn allow(&mut self) {
         self.are_allowed = true;
     }
 
-    /// Whether clients may configure them: whether the server takes test commands at all.
+    /// Whether clients may configure failpoints, because the server has test commands enabled.
     pub(crate) fn are_allowed(&self) -> bool {
         self.are_allowed
     }
 
-    /// Whether any is on.
+    /// Whether any failpoint is on.
     pub(crate) fn is_any_on(&self) -> bool {
         self.is_any_on.load(Ordering::Relaxed)
     }
 
-    /// Switches one on or off; how often it has fired since it was configured before.
+    /// Switches a failpoint on or off. Returns how often it had fired since it was last configured.
     pub(crate) fn configure(&self, point: FailPoint, mode: Mode, trouble: Trouble) -> u64 {
         let mut slots = self.slots.lock();
         let before = std::mem::replace(&mut slots[point as usize], Slot { mode, trouble, fired: 0 });
@@ -116,16 +116,16 @@ impl FailPoints {
         self.is_any_on.store(slots.iter().any(|slot| slot.mode != Mode::Off), Ordering::Relaxed);
     }
 
-    /// Does to a command that begins what is asked for.
+    /// Applies failpoints to a command that begins.
     /// # Errors
-    /// What it is to fail with; [`Halt::TooLong`] on a thread that serves others.
+    /// The injected error; [`Halt::TooLong`] on a thread that serves other connections.
     pub(crate) fn meet_command(&self, invocation: &mut Invocation<'_>) -> Result<(), Halt> {
-        // A point is always switched off by a command that it cannot hit.
+        // This command is exempt, so that a failpoint can always be switched off.
         if invocation.command.name == "configureFailPoint" {
             return Ok(());
         }
-        // What turns out to be long on a thread that serves others begins anew on its own one, and would meet the points
-        // twice.
+        // A command that halts as too long on a shared thread would run again on its own thread, and would meet the
+        // failpoints twice.
         invocation.refuse_if_long(true)?;
         self.meet_time_limit(invocation, invocation.options.max_time.is_some())?;
         let trouble = {
@@ -141,7 +141,7 @@ impl FailPoints {
     }
 
     /// # Errors
-    /// `MaxTimeMSExpired` for whatever has a time limit, where that is asked for.
+    /// `MaxTimeMSExpired` for an operation with a time limit, if the failpoint is on.
     fn meet_time_limit(&self, invocation: &Invocation<'_>, has_limit: bool) -> Result<(), Halt> {
         if has_limit && self.take(FailPoint::TimeLimit, &invocation.service.world).is_some() {
             return Err(Failure::new(ErrorCode::MAX_TIME_MS_EXPIRED, "operation exceeded time limit").into());
@@ -149,26 +149,26 @@ impl FailPoints {
         Ok(())
     }
 
-    /// Does to a `getMore` that has its cursor, with a time limit or without, what is asked for.
+    /// Applies failpoints to a `getMore` that has taken its cursor.
     /// # Errors
-    /// What it is to fail with.
+    /// The injected error.
     pub(crate) fn meet_get_more(&self, invocation: &mut Invocation<'_>, has_limit: bool) -> Result<(), Halt> {
         self.meet_time_limit(invocation, has_limit)?;
         self.take(FailPoint::GetMore, &invocation.service.world).map_or(Ok(()), |trouble| trouble.befall(invocation))
     }
 
-    /// Asked once for each statement of a retryable write, before it is done: what happens to it.
+    /// The effect on a statement of a retryable write. Called once for each statement, before it is done.
     pub(crate) fn meet_statement(&self, world: &World) -> Option<StatementTrouble> {
         if self.is_any_on() { self.take(FailPoint::RetryableWrite, world).map(Trouble::of_statement) } else { None }
     }
 
-    /// Whether a pipeline that begins is to run as it was sent.
+    /// Whether a pipeline that begins is rewritten, or runs as it was sent.
     pub(crate) fn rewrites(&self, world: &World) -> Rewrites {
         let is_off = self.is_any_on() && self.take(FailPoint::NoRewrites, world).is_some();
         if is_off { Rewrites::Off } else { Rewrites::Applied }
     }
 
-    /// What a point does now, if it fires.
+    /// The trouble of a failpoint, if it fires now.
     fn take(&self, point: FailPoint, world: &World) -> Option<Trouble> {
         let mut slots = self.slots.lock();
         let slot = &mut slots[point as usize];

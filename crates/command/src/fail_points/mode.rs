@@ -9,17 +9,17 @@ pub(crate) enum Mode {
     #[default]
     Off,
     AlwaysOn,
-    /// So many times, and then no more.
+    /// Fires that many times, then never.
     Times(u32),
-    /// Always but for so many times at first.
+    /// Fires always, except for the first times.
     Skip(u32),
-    /// By chance, from 0 to 1.
+    /// Fires with this probability, from 0 to 1.
     Probability(f64),
 }
 
 impl Mode {
     /// # Errors
-    /// `BadValue`, `TypeMismatch` and `IllegalOperation` for what is none.
+    /// `BadValue`, `TypeMismatch` for an invalid mode.
     pub(crate) fn parse(value: ValueRef<'_>) -> Result<Self> {
         let document = match value {
             ValueRef::String("off") => return Ok(Self::Off),
@@ -62,7 +62,7 @@ impl Mode {
         }
     }
 
-    /// Whether it fires this time.
+    /// Whether it fires this time. Updates the count.
     pub(super) fn fires(&mut self, random: &dyn Fn() -> u64) -> bool {
         match self {
             Self::Off => false,

@@ -1,4 +1,4 @@
-//! What a failpoint does to a command.
+//! The effects of a failpoint on a command.
 
 use crate::dispatch::Halt;
 use crate::fields::{Fields, wrong_type};
@@ -8,8 +8,8 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::time::{Duration, Instant};
 
-/// Fields of the `data` of `failCommand`. All clients are external ones, and none is a server's own thread, so that
-/// `failInternalCommands` and `failLocalClients` find nobody here.
+/// Fields of the `data` of `failCommand`. All clients of this server are external, so `failInternalCommands` and
+/// `failLocalClients` never match.
 pub(super) const FIELDS: [&str; 11] = [
     "failCommands",
     "errorCode",
@@ -24,18 +24,18 @@ pub(super) const FIELDS: [&str; 11] = [
     "failLocalClients",
 ];
 
-/// What `failCommand` takes of them on MongoDB besides, and not here.
+/// Fields that `failCommand` has on MongoDB and not here.
 const MISSING: [&str; 3] = ["errorExtraInfo", "failAllCommands", "threadName"];
 
-/// The code that a statement fails with before its commit.
+/// Field with the error code of a statement that fails before its commit.
 const BEFORE_COMMIT: &str = "failBeforeCommitExceptionCode";
-/// How long a command that is held up sleeps before it is asked whether it has to stop.
+/// How long a blocked command sleeps between two checks whether it must stop.
 const NAP: Duration = Duration::from_millis(10);
 
 /// `data` of `configureFailPoint`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trouble {
-    /// The point's name.
+    /// The failpoint's name.
     point: &'static str,
     commands: Vec<String>,
     application: Option<String>,
@@ -43,35 +43,35 @@ pub(crate) struct Trouble {
     block: Option<Duration>,
     closes_connection: bool,
     error: Option<ErrorCode>,
-    /// Instead of those that the error would have.
+    /// Replace the labels that the error would have.
     labels: Option<Vec<String>>,
     write_concern_error: Option<DocumentBuf>,
 }
 
-/// What a point adds to the reply of a command that succeeds.
+/// The error that a failpoint adds to the reply of a command that succeeds.
 #[derive(Debug)]
 pub(crate) struct InjectedError {
-    /// For `writeConcernError`.
+    /// The document for `writeConcernError`.
     pub error: DocumentBuf,
-    /// Instead of those that the error would have.
+    /// Replace the labels that the error would have.
     pub labels: Option<Vec<String>>,
 }
 
-/// What a point does to a statement of a retryable write.
+/// The effect of a failpoint on a statement of a retryable write.
 #[derive(Debug)]
 pub(crate) struct StatementTrouble {
     /// Whether the connection is closed instead of a reply.
     pub closes_connection: bool,
-    /// What the statement fails with before anything is done; `None` where it is done.
+    /// The error that the statement fails with before it does anything; `None` if it runs.
     pub failure: Option<Failure>,
 }
 
 impl Trouble {
-    /// Reads it for a point that takes those fields. What no point has heard of is ignored, as by MongoDB: PyMongo's suite for
-    /// asyncio sends such a field.
+    /// Parses `data` for a failpoint with the fields `known`.
     /// # Errors
-    /// `TypeMismatch`, `BadValue`; `CommandNotSupported` for a field that the point has on MongoDB and not here. A field that the point
-    /// does not have on MongoDB either is passed over, as there: tests of drivers send fields of other points.
+    /// `TypeMismatch`, `BadValue`; `CommandNotSupported` for a field that the failpoint has on MongoDB and not here.
+    /// Fields that it does not have on MongoDB either are ignored, as there: driver tests send fields of other
+    /// failpoints (PyMongo's asyncio suite does).
     pub(super) fn parse(point: &'static str, known: &[&str], data: DocumentRef<'_>) -> Result<Self> {
         let is_missing = |name| known == FIELDS && MISSING.contains(&name);
         if let Some(missing) = data.iter().find(|field| is_missing(field.name)) {
@@ -99,7 +99,7 @@ impl Trouble {
             let code = code.ok_or_else(|| wrong_type(&format!("data.{name}"), value, "int"))?;
             Ok(Some(ErrorCode(code)).filter(|code| code.0 != 0))
         };
-        // A point that fails before the commit closes the connection unless it is told otherwise.
+        // A failpoint before the commit closes the connection unless `closeConnection` says otherwise.
         let fails_before_commit = known.contains(&BEFORE_COMMIT);
         let error_code = if fails_before_commit { BEFORE_COMMIT } else { "errorCode" };
         let names = |name: &str| fields.array(name)?.map(|array| texts(name, array.iter())).transpose();
@@ -116,7 +116,7 @@ impl Trouble {
         })
     }
 
-    /// Whether it is meant for that command of that client.
+    /// Whether it applies to this command of this client.
     pub(super) fn concerns(&self, invocation: &Invocation<'_>) -> bool {
         let command = invocation.command;
         let is_named = |name: &String| name == command.name || command.aliases.contains(&name.as_str());
@@ -127,16 +127,16 @@ impl Trouble {
             })
     }
 
-    /// What it does to a statement of a retryable write.
+    /// Its effect on a statement of a retryable write.
     pub(super) fn of_statement(self) -> StatementTrouble {
         let point = self.point;
         let failure = |code| Failure::new(code, format!("Failing command via '{point}' failpoint"));
         StatementTrouble { closes_connection: self.closes_connection, failure: self.error.map(failure) }
     }
 
-    /// Lets it happen.
+    /// Applies the failpoint to a command.
     /// # Errors
-    /// What the command is to fail with, if it is.
+    /// The error that the failpoint injects, if any.
     pub(super) fn befall(self, invocation: &mut Invocation<'_>) -> Result<(), Halt> {
         if let Some(time) = self.block {
             let until = Instant::now() + time;
@@ -162,7 +162,7 @@ impl Trouble {
     }
 }
 
-/// The client's name for itself; the first command of a connection brings it.
+/// The client's application name, which may be in this command if it is the connection's first.
 fn application<'i>(invocation: &'i Invocation<'_>) -> Option<&'i str> {
     let known = invocation.connection.application();
     known.or_else(|| {

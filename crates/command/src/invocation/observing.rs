@@ -1,4 +1,4 @@
-//! Facts of a command that are gathered while it runs and told when it is over.
+//! Facts of a command that are gathered while it runs and reported when it is over.
 
 use super::{Examined, Invocation};
 use crate::access_control::Shown;
@@ -14,32 +14,32 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 impl<'a> Invocation<'a> {
-    /// Says which collection `top` counts the command under, where its first value does not name it.
+    /// Sets the collection under which `top` counts the command, if its first value does not name it.
     pub fn note_collection(&mut self, name: &'a str) {
         self.collection = Some(Cow::Borrowed(name));
     }
 
-    /// As [`Self::note_collection`], for a command that names its collection otherwise than by its name alone. One in another
-    /// database is not noted: `top` and the profiler look at the database of the command.
+    /// As [`Self::note_collection`], for a command that identifies its collection by more than a name. A collection in
+    /// another database is not noted: `top` and the profiler use the database of the command.
     pub(crate) fn note_namespace(&mut self, namespace: &Namespace) {
         if namespace.database() == self.request.database {
             self.collection = Some(Cow::Owned(namespace.collection().to_owned()));
         }
     }
 
-    /// Says that the collection is gone: `top` forgets it, and counts the command under none.
+    /// Notes that the collection was dropped: `top` removes it, and counts the command under none.
     pub(crate) fn forget_namespace(&mut self, namespace: &Namespace) {
         self.service.counters.forget_namespace(namespace.database(), Some(namespace.collection()));
         self.is_collection_gone = true;
     }
 
-    /// Database and collection that `top` counts the command under.
+    /// The database and collection under which `top` counts the command.
     pub(crate) fn namespace_noted(&self) -> Option<(&'a str, Cow<'a, str>)> {
         let collection = self.collection.clone().filter(|_| !self.is_collection_gone);
         collection.map(|collection| (self.request.database, collection))
     }
 
-    /// The namespace that the profiler shows: of a collection that was named by its identity, that of its name.
+    /// The namespace that the profiler shows. For a collection given by its UUID, this is its name.
     pub(crate) fn namespace_shown(&self) -> String {
         match &self.collection {
             Some(Cow::Owned(collection)) => format!("{}.{collection}", self.request.database),
@@ -51,18 +51,18 @@ impl<'a> Invocation<'a> {
         }
     }
 
-    /// Notes the keys and documents that were examined.
+    /// Notes the keys and documents that the command examined.
     pub(crate) fn note_examined(&mut self, examined: Examined) {
         self.observation.examined = Some(examined);
     }
 
-    /// Counts the keys and documents that one of its statements examined.
+    /// Counts the keys and documents that a statement of the command examined.
     pub(crate) fn count_examined(&mut self, examined: Examined) {
         self.examined_by_statements.keys += examined.keys;
         self.examined_by_statements.documents += examined.documents;
     }
 
-    /// All that was looked at, for the counters.
+    /// All keys and documents examined, for the counters.
     pub(crate) fn examined(&self) -> Examined {
         let own = self.observation.examined.unwrap_or_default();
         Examined {
@@ -78,40 +78,40 @@ impl<'a> Invocation<'a> {
         }
     }
 
-    /// Whether an operation that took that long may be noted in a log or a profile.
+    /// Whether an operation that took that long may be logged or profiled.
     pub(crate) fn is_noted_after(&self, elapsed: Duration) -> bool {
         self.service.profiler.may_note(elapsed) || self.service.parameters.verbosity.logs_all_commands()
     }
 
-    /// Notes the plan that ran, if the command may be noted; making the report takes work.
+    /// Notes the plan that ran, if the command may be logged or profiled: making the report takes work.
     pub(crate) fn note_plan(&mut self, report: impl FnOnce() -> Option<PlanReport>) {
         if self.observation.plan.is_none() && self.is_noted_after(self.started().elapsed()) {
             self.observation.plan = report().map(Box::new);
         }
     }
 
-    /// Processor time of the command, where it is known.
+    /// Processor time of the command, if it was measured.
     pub(crate) fn processor_time(&self) -> Option<Duration> {
         let before = self.processor_time_before?;
         machine::thread_time().map(|now| now.saturating_sub(before))
     }
 
-    /// The command as `currentOp` shows it: of a large one the small fields.
+    /// The command as `currentOp` shows it. A large command keeps only its small fields.
     pub(crate) fn command_kept(&self) -> DocumentBuf {
         self.operation.command()
     }
 
-    /// The command as it may be shown.
+    /// The command without secrets.
     pub(crate) fn shown(&self) -> Shown<'a> {
         Shown::of_admitted(self.command, &self.request)
     }
 
-    /// Notes the command in the log and the profile, as far as it is to be noted there.
+    /// Records the command in the log and the profile, if the settings ask for it.
     pub(crate) fn note_end(&self, outcome: Outcome<'_>) {
         let name = self.command.name;
         let has_statements = matches!(name, "update" | "delete" | "bulkWrite");
         let has_collection = self.collection.is_some();
-        // Without its cursor a getMore reaches no collection.
+        // A getMore without a cursor uses no collection.
         let is_unknown_cursor =
             name == "getMore" && outcome.failure.is_some_and(|failure| failure.code() == ErrorCode::CURSOR_NOT_FOUND);
         let entry = Entry {
@@ -128,7 +128,7 @@ impl<'a> Invocation<'a> {
             observation: &self.observation,
             outcome,
             locking: Locking::of(name, has_collection),
-            // Statements have entries of their own.
+            // Statements have their own entries.
             is_profiled: has_collection
                 && !has_statements
                 && !is_unknown_cursor
@@ -137,7 +137,7 @@ impl<'a> Invocation<'a> {
         self.service.profiler.note(self, &entry);
     }
 
-    /// The command without secrets, and with the name of its database.
+    /// The command without secrets, with its database.
     fn command_told(&self) -> DocumentBuf {
         let mut command = self.shown().as_ref().to_owned();
         if command.as_ref().get("$db").is_none() {

@@ -1,5 +1,5 @@
-//! What an invocation knows of its session's write: the transaction or the retryable write that it is part of, the state that it
-//! reads, and what it waits for where it meets another transaction.
+//! The session state of an invocation: the transaction or retryable write that it is part of, the past state that it
+//! reads, and the wait after a conflict with another transaction.
 
 use super::Invocation;
 use crate::authorization::cursors::Owner;
@@ -14,25 +14,25 @@ use bunko_store::Lsn;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What is done after a conflict with another transaction.
+/// The consequence of a conflict with another transaction.
 pub(crate) enum Conflict {
-    /// The command waits for its turn, and is run again.
+    /// The command waits for its turn and runs again.
     Again(Await, Turn),
-    /// The command has failed, and its reply waits.
+    /// The command has failed, and its reply is held back.
     Over(Await),
 }
 
 impl Invocation<'_> {
-    /// Has a command with a number wait for its session, whose it is until its end.
+    /// Waits for the session of a command with a transaction number, and takes it until the command ends.
     /// # Errors
-    /// Where the number is not one for the command; what the operation says while it waits.
+    /// If the number does not allow the command, or if the operation is interrupted while it waits.
     pub(crate) fn check_out_session(&mut self, number: i64) -> Result<()> {
         let asked = Asked { number, part: self.options.part };
         while self.checked_out.is_none() {
             let Some(session) = self.connection.session.clone() else { return Ok(()) };
             self.checked_out = session.check_out(asked, self.service, self)?;
             if self.checked_out.is_none() {
-                // It ended a moment ago.
+                // The session ended a moment ago.
                 let sessions = &self.service.sessions;
                 sessions.touch_again(&mut self.connection.session, session.id, Instant::now())?;
             }
@@ -64,9 +64,10 @@ impl Invocation<'_> {
         });
     }
 
-    /// Lets the command read a past state, or the transaction that it begins.
+    /// Makes the command, or the transaction that it begins, read a past state.
     /// # Errors
-    /// `SnapshotTooOld`, `SnapshotUnavailable`; `CommandNotSupported` for a database that has no past states.
+    /// `SnapshotTooOld`, `SnapshotUnavailable`; `CommandNotSupported` for the database `local`, which has no past
+    /// states.
     pub(crate) fn read_past(&mut self, asked: StateAsked) -> Result<()> {
         let catalog = &self.service.catalog;
         let transaction = self.checked_out.as_ref().filter(|own| own.is_of_transaction()).and_then(CheckedOut::unit);
@@ -87,7 +88,7 @@ impl Invocation<'_> {
         Ok(())
     }
 
-    /// Tells the time of the state that the command reads, where it reads a past one.
+    /// Appends the time of the state that the command reads, if it reads a past one.
     pub(crate) fn write_state_time(&self, reply: &mut Writer<'_>) {
         if let Some(at) = self.state_at {
             reply.append("atClusterTime", at);
@@ -98,7 +99,7 @@ impl Invocation<'_> {
         self.checked_out.as_ref().and_then(CheckedOut::unit).or_else(|| self.outer_unit.clone())
     }
 
-    /// The retryable write that the command is.
+    /// The command's retryable write, if it is one.
     pub(crate) fn retryable_write(&self) -> Option<&Arc<RetryableWrite>> {
         self.checked_out.as_ref().and_then(CheckedOut::write)
     }
@@ -113,7 +114,7 @@ impl Invocation<'_> {
         self.options.transaction_number.filter(|_| self.is_of_transaction())
     }
 
-    /// Says what becomes of the transaction when the command ends, if it is part of one.
+    /// Sets the fate of the transaction when the command ends, if the command is part of one.
     pub(crate) fn set_fate(&mut self, fate: Fate) {
         if let Some(checked_out) = &mut self.checked_out {
             checked_out.set_fate(fate);
@@ -134,23 +135,24 @@ impl Invocation<'_> {
         }
     }
 
-    /// What is worth waiting for after the command has met another transaction: until then, where it has waited before.
+    /// The wait after a conflict with another transaction, if waiting may help. `until` is the end of a wait that was
+    /// begun before.
     pub(crate) fn wait_after_conflict(&self, until: Option<Instant>) -> Option<Conflict> {
         let transaction = self.checked_out.as_ref()?.transaction()?;
         let until = until.unwrap_or_else(|| self.started() + CONFLICT_WAIT_MAX);
-        // Who asked for the state of some time gets that again.
+        // A command that asked for the state at some time would read that state again, and conflict again.
         if matches!(self.options.read_concern.state, Some(StateAsked::At(_))) || Instant::now() >= until {
             return None;
         }
         let is_first = self.options.part == Some(Part::First);
         let comes_back = if is_first { Return::AtOnce } else { Return::Anew };
         let turn = transaction.turn_after_obstacle(comes_back, until)?;
-        // Others wait until it has had its turn.
+        // Requests of other connections wait until this one has had its turn.
         self.connection.haste.set(true);
         let (news, stop) = (turn.bell().after(0), self.stop_bell());
         let stop = stop.after(stop.rings());
         Some(if is_first {
-            // Who was called before may never come.
+            // The command that is called before this one may never return.
             let until = until.min(Instant::now() + CONFLICT_LOOK);
             Conflict::Again(Await { news, stop, until, turn: None }, turn)
         } else {

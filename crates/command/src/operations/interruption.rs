@@ -1,4 +1,4 @@
-//! Why an operation has to stop.
+//! Reasons for an operation to stop.
 
 use super::{OperationSlot, RunningOperation};
 use bunko_errors::{ErrorCode, Failure};
@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Commands that end when their client goes away; what writes goes on.
+/// Commands that end when their client disconnects. Writes continue.
 const READS: [&str; 6] = ["find", "getMore", "aggregate", "count", "distinct", "mapReduce"];
 
-/// Why whatever reads for a client may have to stop. A cursor outlives the command that opened it, so what it asks
-/// is turned to the command that works with it now.
+/// The interruption of an operation. A cursor outlives the command that opened it, so the interruption follows the
+/// command that works with the cursor now.
 pub(crate) struct Interruption {
     target: Mutex<Target>,
     is_cursor_killed: AtomicBool,
 }
 
-/// What stops what no client asked for.
+/// The interruption of the server's own operations.
 pub(super) struct EndOfServer(pub(super) Arc<AtomicBool>);
 
 impl bunko_operation::Interruption for EndOfServer {
@@ -26,7 +26,7 @@ impl bunko_operation::Interruption for EndOfServer {
     }
 }
 
-/// Why everything stops when the server ends.
+/// The failure of all operations when the server shuts down.
 pub(crate) fn at_shutdown() -> Failure {
     Failure::new(ErrorCode::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown")
 }
@@ -46,7 +46,7 @@ impl Target {
 }
 
 impl Interruption {
-    /// By `killOp` of that operation, when the client of one that reads goes away, or when the deadline passes.
+    /// Interrupts after `killOp` of that operation, after its client disconnects (for reads), and after the deadline.
     pub(crate) fn of(operation: &RunningOperation, deadline: Option<Instant>) -> Arc<Self> {
         Arc::new(Self {
             target: Mutex::new(Target::new(operation, deadline)),
@@ -54,12 +54,12 @@ impl Interruption {
         })
     }
 
-    /// From now on by that of another operation.
+    /// Follows another operation from now on.
     pub(crate) fn follow(&self, operation: &RunningOperation, deadline: Option<Instant>) {
         *self.target.lock() = Target::new(operation, deadline);
     }
 
-    /// The cursor for which the operation works has been killed.
+    /// Notes that the operation's cursor has been killed.
     pub(crate) fn note_killed_cursor(&self) {
         self.is_cursor_killed.store(true, Ordering::SeqCst);
         self.target.lock().slot.stop.ring();

@@ -1,4 +1,4 @@
-//! `$merge`: each document is an update of the one that it belongs to, or an insert.
+//! `$merge`: writes each document as an update of its matching document, or as an insert.
 
 use crate::invocation::Invocation;
 use bunko_aggregate::{DocumentStream, Environment, Merge, WhenMatched, WhenNotMatched};
@@ -11,10 +11,11 @@ use bunko_query::write::{UpdateStatement, Upsert, Writes};
 use bunko_update::Targets;
 use std::sync::Arc;
 
-/// Documents that go on being written behind one that failed, as MongoDB writes them in unordered batches.
+/// After a failure, documents up to the next multiple of this number are still written, as in MongoDB's unordered
+/// batches.
 const BATCH_COUNT_MAX: u64 = 100_000;
 
-/// Whether it is certain that a document belongs to one other at most.
+/// Checks that each document can match at most one document of the target.
 pub(super) fn check(
     invocation: &Invocation<'_>,
     target: &Namespace,
@@ -37,7 +38,7 @@ fn is_by_id(merge: &Merge) -> bool {
     }
 }
 
-/// The unique index over exactly the fields, in whatever order, that tells strings apart as the pipeline does.
+/// A unique index on exactly the `on` fields, in any order, with the pipeline's string order.
 fn unique_index(collection: &Collection, merge: &Merge, strings: &StringOrder) -> Option<Arc<Index>> {
     let fits = |index: &Arc<Index>| {
         let spec = index.document.as_ref();
@@ -99,7 +100,7 @@ struct Merging<'m, 'a> {
 }
 
 impl Merging<'_, '_> {
-    /// Writes one document; the record of a write that is not one of `writes`.
+    /// Writes a document. Returns the log record if the write did not go through `writes`.
     fn put(&self, writes: &mut Writes<'_>, document: DocumentBuf) -> Result<Option<bunko_store::Lsn>> {
         let document = self.with_id(document);
         let filter = self.filter(document.as_ref())?;
@@ -139,7 +140,7 @@ impl Merging<'_, '_> {
         if self.merge.when_not_matched == WhenNotMatched::Insert { Upsert::Yes } else { Upsert::No }
     }
 
-    /// What happens where nothing matched and nothing is to be inserted.
+    /// Handles a document without a match that must not be inserted.
     fn unmatched(&self) -> Result<()> {
         if self.merge.when_not_matched == WhenNotMatched::Discard {
             return Ok(());
@@ -149,7 +150,7 @@ impl Merging<'_, '_> {
         Err(Failure::new(ErrorCode::MERGE_STAGE_NO_MATCHING_DOCUMENT, message))
     }
 
-    /// The document with an `_id`, where documents belong together by that.
+    /// The document, with an `_id` added if documents are matched by `_id` and it has none.
     fn with_id(&self, document: DocumentBuf) -> DocumentBuf {
         let names_id = self.merge.on.is_empty() || self.merge.on.iter().any(|path| path.dotted() == "_id");
         if !names_id || document.as_ref().get("_id").is_some() {
@@ -161,7 +162,7 @@ impl Merging<'_, '_> {
         with_id
     }
 
-    /// What the document belongs to.
+    /// The filter for the matching document.
     fn filter(&self, document: DocumentRef<'_>) -> Result<DocumentBuf> {
         let mut filter = DocumentBuf::new();
         if is_by_id(self.merge) {
@@ -196,7 +197,7 @@ impl Merging<'_, '_> {
     }
 }
 
-/// The value at a path that no array lies on.
+/// The value at a path. Arrays on the path are an error.
 fn value_at<'d>(document: DocumentRef<'d>, path: &FieldPath) -> Result<Option<ValueRef<'d>>> {
     let mut value = ValueRef::Document(document);
     for component in path.components() {

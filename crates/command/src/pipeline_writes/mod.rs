@@ -10,18 +10,18 @@ use bunko_bson::StringOrder;
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// A write at the end of a pipeline, whose target has been looked at.
+/// A write at the end of a pipeline, whose target has been checked.
 pub(crate) struct PipelineWrite {
     stage: WriteStage,
     target: Namespace,
 }
 
 impl PipelineWrite {
-    /// Checks the target of a pipeline with strings in that order; `explain` does too.
+    /// Checks the target of a pipeline with that string order, also for `explain`.
     /// # Errors
-    /// 31321 and 31320 for a database of the server's; `InvalidNamespace`; `CommandNotSupported` for a collection of sessions; `CommandNotSupportedOnView`; 17152 for a
-    /// capped collection; 7268700 and 7406103 for what is no time series, or another one than the stage says; 51183 where
-    /// no unique index says which documents belong together.
+    /// 31321 and 31320 for a database of the server; `InvalidNamespace`; `CommandNotSupported` for a collection of
+    /// sessions; `CommandNotSupportedOnView`; 17152 for a capped collection; 7268700 and 7406103 if the target is not
+    /// the time series that the stage describes; 51183 without a unique index that makes matches unique.
     pub(crate) fn new(invocation: &Invocation<'_>, stage: WriteStage, strings: &StringOrder) -> Result<Self> {
         let (name, database, collection) = match &stage {
             WriteStage::Out(out) => ("$out", out.name.database.as_deref(), out.name.collection.as_str()),
@@ -41,9 +41,9 @@ impl PipelineWrite {
         Ok(Self { stage, target })
     }
 
-    /// Writes all that the pipeline yields.
+    /// Writes all documents of the pipeline.
     /// # Errors
-    /// Those of the pipeline and of the writes. `$out` leaves what was there then.
+    /// Errors of the pipeline and of the writes. A failed `$out` leaves the target unchanged.
     pub(crate) fn run(
         &self,
         invocation: &mut Invocation<'_>,

@@ -1,5 +1,5 @@
-//! `$out`: a new collection is filled beside the old one and takes its name in one step, so a server that is killed
-//! before has the old one. Of a time series that is the collection of its buckets.
+//! `$out`: fills a new collection beside the old one, then renames it in one step, so that a server that is killed
+//! before still has the old one. For a time series, this is the collection of its buckets.
 
 use crate::invocation::Invocation;
 use crate::time_series::{self, Series};
@@ -12,23 +12,23 @@ use bunko_timeseries::TimeSeries;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Documents, and their bytes, that are inserted at once.
+/// Documents, and their bytes, in one insert.
 const BATCH_COUNT_MAX: usize = 1000;
 const BATCH_BYTES_MAX: usize = 4 << 20;
 
-/// What is written into.
+/// The target of the output.
 pub(super) enum Target {
-    /// A collection, and what it takes the place of.
+    /// A collection, and the existing one that it replaces.
     Collection(Option<Arc<Collection>>),
-    /// A time series, and the collection of buckets that it takes the place of.
+    /// A time series, and the existing collection of buckets that it replaces.
     Series(TimeSeries, Option<Arc<Collection>>),
 }
 
 impl Target {
-    /// What has the name, where it may be replaced.
+    /// The target under that name, if it may be replaced.
     /// # Errors
-    /// `CommandNotSupportedOnView`; 17152 for a capped collection; 7268700 and 7406103 where a time series is asked for and
-    /// the name is of something else, or of another one.
+    /// `CommandNotSupportedOnView`; 17152 for a capped collection; 7268700 and 7406103 if the command asks for a time
+    /// series and the name is not one, or is one with other options.
     pub fn of(invocation: &Invocation<'_>, name: &Namespace, asked: Option<&TimeSeries>) -> Result<Self> {
         let catalog = &invocation.service.catalog;
         let existing = time_series::find(catalog, name)?;
@@ -59,7 +59,7 @@ impl Target {
         }
     }
 
-    /// The collection that is replaced.
+    /// The collection that is replaced, if there is one.
     fn existing(&self) -> Option<&Arc<Collection>> {
         match self {
             Self::Collection(existing) | Self::Series(_, existing) => existing.as_ref(),
@@ -88,7 +88,7 @@ pub(super) fn run(
     let random = (invocation.service.world.random)();
     let temporary = Namespace::new(name.database(), &format!("tmp.agg_out.{random:016x}"))?;
     let outcome = fill(invocation, &temporary, name, asked, documents).and_then(|()| {
-        // It may have become something else meanwhile.
+        // The target may have changed meanwhile.
         let target = Target::of(invocation, name, asked)?;
         let (catalog, place) = (&invocation.service.catalog, target.place(name)?);
         let lsn = catalog.rename(&temporary, &place, RenameTarget::DropIfAlike, invocation)?;
@@ -102,14 +102,14 @@ pub(super) fn run(
         }
     });
     outcome.or_else(|failure| {
-        // The operation may have been stopped, which must not stop this.
+        // This cleanup must run even if the operation was interrupted.
         let own = invocation.service.own_operation();
         invocation.service.catalog.drop_collection(&temporary, &*own)?;
         Err(failure)
     })
 }
 
-/// Makes a collection with the options and indexes of the target, and inserts.
+/// Creates a collection with the options and indexes of the target, and inserts the documents.
 fn fill(
     invocation: &mut Invocation<'_>,
     temporary: &Namespace,
@@ -157,7 +157,7 @@ fn fill(
     Ok(())
 }
 
-/// The next documents as they are stored; none where there are no more.
+/// The next documents in stored form; `None` at the end.
 fn next_batch(
     invocation: &Invocation<'_>,
     documents: &mut dyn DocumentStream,

@@ -1,4 +1,4 @@
-//! The shape of an expression: its operators and paths, and of constants their types.
+//! The shape of an expression: its operators and paths, with constants replaced by their types.
 
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Value, ValueRef};
 
@@ -6,7 +6,7 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Value, ValueRef};
 pub(super) fn of(expression: ValueRef<'_>) -> Value {
     match expression {
         ValueRef::String(path) if path.starts_with('$') => expression.to_value(),
-        // A list of constants is a constant itself, whatever its length.
+        // A list of constants is one constant, whatever its length.
         ValueRef::Array(members) if members.iter().all(is_constant) => Value::String(placeholder(expression)),
         ValueRef::Array(members) => array(members.iter().map(of)),
         ValueRef::Document(document) => match document.first() {
@@ -24,7 +24,7 @@ pub(super) fn of(expression: ValueRef<'_>) -> Value {
     }
 }
 
-/// Whether an expression is a value that no document changes.
+/// Whether an expression does not depend on the document.
 fn is_constant(expression: ValueRef<'_>) -> bool {
     match expression {
         ValueRef::String(text) => !text.starts_with('$'),
@@ -36,7 +36,7 @@ fn is_constant(expression: ValueRef<'_>) -> bool {
     }
 }
 
-/// What stands for a value: a question mark and its type, in which numbers are one.
+/// The placeholder for a value: a question mark and its type. All numbers have one type.
 pub(super) fn placeholder(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Array(members) if members.is_empty() => "[]".to_owned(),
@@ -52,7 +52,7 @@ fn type_of(value: ValueRef<'_>) -> &'static str {
     }
 }
 
-/// The type that all members have; nothing where they differ.
+/// The common type of all members; empty if they differ.
 fn type_of_all(members: ArrayRef<'_>) -> String {
     let mut types = members.iter().map(type_of);
     let Some(first) = types.next() else { return String::new() };

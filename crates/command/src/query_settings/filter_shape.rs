@@ -1,9 +1,9 @@
-//! The shape of a filter: its paths and operators in the order in which they were sent, and of values their types.
+//! The shape of a filter: its paths and operators in their order, with values replaced by their types.
 
 use super::expression_shape::{self, placeholder};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef};
 
-/// The shape of a filter; several conditions become one `$and`.
+/// The shape of a filter. Several conditions become one `$and`.
 pub(super) fn of(filter: DocumentRef<'_>) -> DocumentBuf {
     let mut conditions = Vec::new();
     for element in filter {
@@ -36,7 +36,7 @@ pub(super) fn of(filter: DocumentRef<'_>) -> DocumentBuf {
     }
 }
 
-/// The conditions on one path: an equality, or one for each operator.
+/// The conditions on a path: an equality, or one for each operator.
 fn of_path(value: ValueRef<'_>) -> Vec<DocumentBuf> {
     let is_operator = |name: &str| name.starts_with('$') && !matches!(name, "$ref" | "$id" | "$db");
     match value {
@@ -58,7 +58,7 @@ fn of_operand(operator: &str, operand: ValueRef<'_>) -> Value {
                 element.first().is_some_and(|first| first.name.starts_with('$') && !is_logical(first.name));
             Value::Document(if is_of_values { joined(&of_path(operand)) } else { of(element) })
         }
-        // Which types are meant is no value.
+        // The operand of `$type` is part of the shape.
         ("$type", _) => operand.to_value(),
         ("$all", ValueRef::Array(parts)) => expression_shape::array(parts.iter().map(of_member)),
         _ => Value::String(placeholder(operand)),
@@ -86,7 +86,7 @@ fn joined(conditions: &[DocumentBuf]) -> DocumentBuf {
     all
 }
 
-/// The types of a document's fields.
+/// A document with values replaced by their types.
 pub(super) fn values(document: DocumentRef<'_>) -> DocumentBuf {
     let mut shape = DocumentBuf::new();
     for element in document {

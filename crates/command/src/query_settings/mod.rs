@@ -1,4 +1,5 @@
-//! Query settings: what an operator set for all commands of one shape. They are kept as a cluster parameter, in one document.
+//! Query settings: what an operator set for all commands of one shape. One document keeps them all, as a cluster
+//! parameter.
 
 mod expression_shape;
 mod filter_shape;
@@ -25,40 +26,39 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The `_id` of the document that they are kept in.
+/// The `_id` of the document that keeps them.
 const PARAMETER: &str = "querySettings";
 
-/// Most bytes of that document: it must fit into a document of 16 MiB, with what is written around it.
+/// Most bytes of that document: with its wrapping it must fit into 16 MiB.
 const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024 - 4096;
 
 /// All settings.
 pub(crate) struct AllQuerySettings {
-    /// Whether there are any: most servers have none, and ask for nothing else.
+    /// Whether there are any settings. Most servers have none, and skip the lookup then.
     are_some: AtomicBool,
     by_shape: RwLock<Arc<BTreeMap<ShapeHash, Arc<Set>>>>,
-    /// Held while they are changed.
+    /// Held while the settings change.
     changing: Mutex<()>,
 }
 
-/// What was set for one shape.
+/// The settings of one shape.
 #[derive(Clone, Debug)]
 pub(crate) struct Set {
-    /// What was set.
+    /// As the operator gave them.
     pub settings: Settings,
-    /// The same for the planner.
+    /// As the planner uses them.
     pub for_planner: Arc<QuerySettings>,
-    /// A command of that shape, with its `$db`, where one was named.
+    /// A command of that shape, with its `$db`, if the operator named one.
     pub query: Option<DocumentBuf>,
 }
 
 impl Set {
-    /// What was set for a shape.
     pub fn new(settings: Settings, query: Option<DocumentBuf>) -> Self {
         let for_planner = Arc::new(settings.for_planner());
         Self { settings, for_planner, query }
     }
 
-    /// As it is kept and shown.
+    /// The document that is stored and shown.
     pub fn to_document(&self, hash: ShapeHash) -> DocumentBuf {
         let mut document = DocumentBuf::new()
             .with("queryShapeHash", hash.to_string().as_str())
@@ -69,7 +69,7 @@ impl Set {
         document
     }
 
-    /// The shape of the command that was named.
+    /// The shape of the named command, if there is one.
     pub fn shape(&self) -> Option<DocumentBuf> {
         let query = self.query.as_ref()?.as_ref();
         let database = query.get("$db")?.as_str()?;
@@ -78,7 +78,7 @@ impl Set {
 }
 
 impl AllQuerySettings {
-    /// Those that the catalog keeps. What cannot be read is passed over.
+    /// The settings that the catalog stores. Entries that cannot be read are skipped.
     pub fn kept(catalog: &Catalog) -> Self {
         let kept = stored_settings::find(catalog, DATABASE, COLLECTION, PARAMETER).ok().flatten();
         let array = kept.as_ref().and_then(|kept| kept.as_ref().get("settingsArray")?.as_array());
@@ -91,12 +91,12 @@ impl AllQuerySettings {
         }
     }
 
-    /// All of them.
+    /// All settings, by shape.
     pub fn all(&self) -> Arc<BTreeMap<ShapeHash, Arc<Set>>> {
         Arc::clone(&self.by_shape.read())
     }
 
-    /// What was set for commands like this one.
+    /// The settings for commands of this one's shape.
     fn of_command(&self, fields: &Fields<'_>, database: &str) -> Option<Arc<Set>> {
         if !self.are_some.load(Ordering::Relaxed) || !COMMANDS.contains(&fields.command) {
             return None;
@@ -112,7 +112,7 @@ impl AllQuerySettings {
     }
 }
 
-/// One entry of the document that is kept.
+/// Parses one entry of the stored document.
 fn read(entry: ValueRef<'_>) -> Option<(ShapeHash, Arc<Set>)> {
     let entry = entry.as_document()?;
     let hash = ShapeHash::parse(entry.get("queryShapeHash")?.as_str()?).ok()?;
@@ -121,9 +121,9 @@ fn read(entry: ValueRef<'_>) -> Option<(ShapeHash, Arc<Set>)> {
     Some((hash, Arc::new(Set::new(settings, query))))
 }
 
-/// What was set for commands like the one that runs, or that is explained.
+/// The settings for the shape of the command that runs or is explained.
 /// # Errors
-/// `QueryRejectedBySettings` where they are refused; they may be explained all the same.
+/// `QueryRejectedBySettings` if the settings reject the shape; such commands may still be explained.
 pub(crate) fn applied(invocation: &Invocation<'_>, fields: &Fields<'_>) -> Result<Option<Arc<QuerySettings>>> {
     let Some(set) = invocation.service.query_settings.of_command(fields, invocation.request.database) else {
         return Ok(None);
@@ -135,9 +135,9 @@ pub(crate) fn applied(invocation: &Invocation<'_>, fields: &Fields<'_>) -> Resul
     Ok(Some(Arc::clone(&set.for_planner)))
 }
 
-/// Changes what is set for a shape, durably, and says what is set then.
+/// Changes the settings of a shape durably, and returns the new ones.
 /// # Errors
-/// Those of `change`; `BSONObjectTooLarge` where all settings do not fit into one document; those of the write.
+/// Errors of `change`; `BSONObjectTooLarge` if all settings do not fit into one document; errors of the write.
 pub(crate) fn change(
     invocation: &mut Invocation<'_>,
     hash: ShapeHash,

@@ -1,4 +1,4 @@
-//! The shape of a pipeline. Of a stage that is not listed everything belongs to the shape, also its values.
+//! The shape of a pipeline. A stage that is not listed is part of the shape with all its values.
 
 use super::expression_shape::{self, placeholder};
 use super::{filter_shape, projection_shape};
@@ -38,7 +38,7 @@ fn of_specification(stage: &str, specification: ValueRef<'_>) -> Value {
     }
 }
 
-/// A field of one of the stages that are made of several things.
+/// A field of a stage that has several parts.
 fn of_part(name: &str, part: ValueRef<'_>) -> Value {
     match (name, part) {
         ("pipeline", ValueRef::Array(pipeline)) => of(pipeline),
@@ -48,7 +48,7 @@ fn of_part(name: &str, part: ValueRef<'_>) -> Value {
             Value::String(placeholder(part))
         }
         ("groupBy" | "partitionBy", _) => expression_shape::of(part),
-        // Each is a branch of the expression that the stage stands for.
+        // Each boundary is a branch of the expression that the stage stands for.
         ("boundaries", ValueRef::Array(boundaries)) => expression_shape::of_each(boundaries),
         ("output", ValueRef::Document(fields)) => each(fields, of_output),
         ("range", ValueRef::Document(range)) => each(range, |name, value| match (name, value) {
@@ -60,7 +60,7 @@ fn of_part(name: &str, part: ValueRef<'_>) -> Value {
     }
 }
 
-/// The output of a field: an expression, or an accumulator with its window, or how `$fill` finds what is missing.
+/// The output of a field: an expression, an accumulator with its window, or a method of `$fill`.
 fn of_output(_: &str, output: ValueRef<'_>) -> Value {
     let ValueRef::Document(parts) = output else { return expression_shape::of(output) };
     each(parts, |name, part| match (name, part) {

@@ -1,4 +1,4 @@
-//! The shape of a projection: which fields are kept or left out, and the shapes of what is computed.
+//! The shape of a projection: the fields that are kept or left out, and the shapes of computed fields.
 
 use super::expression_shape::{self, placeholder};
 use super::filter_shape;

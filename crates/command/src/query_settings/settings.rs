@@ -1,14 +1,14 @@
-//! Reading the `settings` of `setQuerySettings`.
+//! Parses the `settings` of `setQuerySettings`.
 
 use crate::fields::{truth, wrong_type};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::{AllowedIndexes, Hint, QuerySettings};
 
-/// Where the settings stand, for messages.
+/// The path of the settings in messages.
 const PLACE: &str = "setQuerySettings.settings";
 
-/// The settings of a shape. What an update does not mention stays as it was.
+/// The settings of a shape. An update leaves settings that it does not mention unchanged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     index_hints: Option<ArrayBuf>,
@@ -19,8 +19,8 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// # Errors
-    /// 8727502 for an empty document; `IDLUnknownField`, `IDLFailedToParse`, `TypeMismatch`, `BadValue`; 8727500 and 8727501
-    /// for index hints of no collection; 7746608 for two of one collection.
+    /// 8727502 for an empty document; `IDLUnknownField`, `IDLFailedToParse`, `TypeMismatch`, `BadValue`; 8727500 and
+    /// 8727501 for index hints without a collection; 7746608 for two hints on one collection.
     pub fn parse(document: DocumentRef<'_>) -> Result<Self> {
         if document.is_empty() {
             return Err(Failure::new(ErrorCode(8_727_502), "settings field in setQuerySettings cannot be empty"));
@@ -45,9 +45,9 @@ impl Settings {
         Ok(settings)
     }
 
-    /// These, and of `before` what they do not mention.
+    /// These settings, completed from `before`.
     /// # Errors
-    /// 7746604 where nothing is left that changes anything.
+    /// 7746604 if the result changes nothing.
     pub fn over(self, before: Option<&Self>) -> Result<Self> {
         let before = before.cloned().unwrap_or_default();
         let hints = self.index_hints.or(before.index_hints).filter(|hints| !hints.as_ref().is_empty());
@@ -64,12 +64,12 @@ impl Settings {
         Ok(merged)
     }
 
-    /// Whether commands of the shape are refused.
+    /// Whether commands of the shape are rejected.
     pub fn rejects(&self) -> bool {
         self.reject == Some(true)
     }
 
-    /// As they are kept and shown.
+    /// The document that is stored and shown.
     pub fn to_document(&self) -> DocumentBuf {
         let mut document = DocumentBuf::new();
         if let Some(hints) = &self.index_hints {
@@ -87,7 +87,7 @@ impl Settings {
         document
     }
 
-    /// As the planner reads them.
+    /// As the planner uses them.
     pub fn for_planner(&self) -> QuerySettings {
         let hints = self.index_hints.iter().flat_map(|hints| hints.as_ref().iter().filter_map(ValueRef::as_document));
         QuerySettings { document: self.to_document(), allowed: hints.filter_map(allowed).collect() }
@@ -114,7 +114,7 @@ fn query_framework(value: ValueRef<'_>) -> Result<String> {
     }
 }
 
-/// The hints, checked; those that allow nothing are left out.
+/// Parses the hints. Hints that allow no index are dropped.
 fn index_hints(value: ValueRef<'_>) -> Result<ArrayBuf> {
     let place = format!("{PLACE}.indexHints");
     let given: Vec<ValueRef<'_>> = match value {
@@ -193,7 +193,7 @@ fn index_hint<'a>(place: &str, hint: DocumentRef<'a>) -> Result<(&'a str, &'a st
     Ok((database, collection, kept))
 }
 
-/// A hint that was checked, as the planner reads it.
+/// A checked hint, as the planner uses it.
 fn allowed(hint: DocumentRef<'_>) -> Option<AllowedIndexes> {
     let namespace = hint.get("ns")?.as_document()?;
     let namespace = format!("{}.{}", namespace.get("db")?.as_str()?, namespace.get("coll")?.as_str()?);

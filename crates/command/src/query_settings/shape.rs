@@ -1,4 +1,4 @@
-//! The shape of a command that reads: what tells apart queries that differ in more than values.
+//! The shape of a reading command: queries that differ only in values have one shape.
 //! Source: MongoDB manual 8.2, "Query Shapes".
 
 use super::expression_shape::placeholder;
@@ -11,7 +11,7 @@ use std::fmt;
 /// The commands that have shapes.
 pub(crate) const COMMANDS: [&str; 3] = ["aggregate", "distinct", "find"];
 
-/// By what shapes are told apart. Not the number that MongoDB would give the same shape.
+/// Identifies a shape. It differs from the hash that MongoDB computes for the shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ShapeHash([u8; 32]);
 
@@ -21,7 +21,7 @@ impl ShapeHash {
         Self(Sha256::digest(shape.as_ref().as_bytes()).into())
     }
 
-    /// Reads 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits.
     pub fn parse(text: &str) -> Result<Self, NoHash> {
         let digits = text.bytes().map(|digit| char::from(digit).to_digit(16)).collect::<Option<Vec<_>>>();
         let digits = digits.ok_or(NoHash::NotHexadecimal)?;
@@ -36,7 +36,7 @@ impl ShapeHash {
     }
 }
 
-/// Why a string is no hash.
+/// Why a string is not a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoHash {
     NotHexadecimal,
@@ -49,7 +49,7 @@ impl fmt::Display for ShapeHash {
     }
 }
 
-/// How a field belongs to the shape.
+/// How a field contributes to the shape.
 #[derive(Clone, Copy)]
 enum Part {
     Exact,
@@ -62,7 +62,7 @@ enum Part {
     Values,
 }
 
-/// The fields that belong to the shape, and how. Hints, batch sizes and limits of time do not.
+/// The fields that belong to the shape, and how. Hints, batch sizes and time limits do not.
 fn parts(command: &str) -> &'static [(&'static str, Part)] {
     match command {
         "find" => &[
@@ -93,7 +93,7 @@ fn parts(command: &str) -> &'static [(&'static str, Part)] {
     }
 }
 
-/// The shape of a command, one of [`COMMANDS`], over a collection of a database.
+/// The shape of a command, one of [`COMMANDS`], on a collection of a database.
 pub(crate) fn of(command: &str, database: &str, body: DocumentRef<'_>) -> DocumentBuf {
     let collection = body.first().and_then(|first| first.value.as_str()).unwrap_or("$cmd.aggregate");
     let namespace = DocumentBuf::new().with("db", database).with("coll", collection);
@@ -102,7 +102,7 @@ pub(crate) fn of(command: &str, database: &str, body: DocumentRef<'_>) -> Docume
         let value = body.get(name).filter(|value| !value.is_nullish());
         let is_empty = value.is_none_or(|value| value.as_document().is_some_and(DocumentRef::is_empty));
         match (part, value) {
-            // It says the same as none.
+            // An empty filter has the shape of a missing one.
             (Part::Filter, _) if is_empty => {
                 shape.append(name, &DocumentBuf::new());
             }

@@ -1,19 +1,19 @@
-//! The configurations that clients ask for: `replSetInitiate` and `replSetReconfig`.
+//! The configurations in `replSetInitiate` and `replSetReconfig`.
 //!
-//! The set has one member, so most settings have nothing to act on: they are checked, kept and shown. A value that would change
-//! something that this server does not do is refused.
+//! The set has one member, so most settings have no effect: they are checked, stored and shown. A value that would need
+//! behaviour which this server does not have is refused.
 //! Source: MongoDB manual 8.2, "Self-Managed Replica Set Configuration".
 
 use super::{Member, TERM, configuration};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, number, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Port of a host that names none.
+/// The port of a host without one.
 const PORT: &str = "27017";
-/// By how much a forced change raises the version at least: above what other changes may have reached meanwhile.
+/// How much a forced change raises the version, so that it exceeds versions of other changes made meanwhile.
 const FORCED_STEP: i64 = 10_000;
 
-/// Whether a change passes over the rules that keep several members together.
+/// Whether a change ignores the rules that keep several members together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Force {
     Yes,
@@ -30,7 +30,7 @@ pub(super) fn name_and_port(host: &str) -> (&str, &str) {
     }
 }
 
-/// The configuration of `replSetInitiate`, with what it leaves open.
+/// The configuration of `replSetInitiate`, completed with defaults.
 /// # Errors
 /// `InvalidReplicaSetConfig`, `TypeMismatch`; `CommandNotSupported` for several members.
 pub(super) fn initial(asked: DocumentRef<'_>, name: &str, current: &Member) -> Result<DocumentBuf> {
@@ -45,9 +45,10 @@ pub(super) fn initial(asked: DocumentRef<'_>, name: &str, current: &Member) -> R
     }
 }
 
-/// The configuration of `replSetReconfig`, with what it leaves open.
+/// The configuration of `replSetReconfig`, completed with defaults.
 /// # Errors
-/// As [`initial`]; `NewReplicaSetConfigurationIncompatible` where its version or its name does not follow the current one.
+/// As [`initial`]; `NewReplicaSetConfigurationIncompatible` if its version is not above the current one, or if its name
+/// differs.
 pub(super) fn next(asked: DocumentRef<'_>, name: &str, current: &Member, force: Force) -> Result<DocumentBuf> {
     let incompatible = |message| Err(Failure::new(ErrorCode::NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE, message));
     if let Some(id) = asked.get("_id").and_then(ValueRef::as_str).filter(|id| *id != name) {
@@ -74,7 +75,7 @@ fn invalid(message: impl Into<String>) -> Failure {
     Failure::new(ErrorCode::INVALID_REPLICA_SET_CONFIG, message)
 }
 
-/// The whole configuration: each field as it is asked for, or as it would be without being named.
+/// The complete configuration: each field as requested, or with its default.
 fn complete(asked: DocumentRef<'_>, name: &str, current: &Member, version: i64) -> Result<DocumentBuf> {
     let id = configuration::id(current.configuration.as_ref());
     let host = MembersOf(asked).only()?.get("host").and_then(ValueRef::as_str).unwrap_or_default().to_owned();
@@ -82,7 +83,7 @@ fn complete(asked: DocumentRef<'_>, name: &str, current: &Member, version: i64) 
     let mut made = overlaid(whole.as_ref(), asked, "configuration", |field, value| match field {
         "_id" => text(field, value),
         "version" | "term" => integer(field, value),
-        // Judged below.
+        // Checked below.
         "members" | "settings" => Ok(()),
         "protocolVersion" => only(field, value, number::as_i64_exact(value) == Some(1), "1"),
         "writeConcernMajorityJournalDefault" => only(field, value, matches!(value, ValueRef::Boolean(true)), "true"),
@@ -213,7 +214,7 @@ fn integer(field: &str, value: ValueRef<'_>) -> Result<()> {
     number::as_i64_exact(value).map(drop).ok_or_else(|| wrong_type(field, value, "int"))
 }
 
-/// Refuses any value but those that `is_it` is true of.
+/// Refuses a value unless `is_it` holds.
 fn only(field: &str, value: ValueRef<'_>, is_it: bool, expected: &str) -> Result<()> {
     if is_it {
         return Ok(());
@@ -222,7 +223,7 @@ fn only(field: &str, value: ValueRef<'_>, is_it: bool, expected: &str) -> Result
     Err(invalid(format!("{field} is {value} and must be {expected}")))
 }
 
-/// `below` with the fields of `above` in their places, each of which `check` lets through.
+/// `below`, with the fields of `above` in their places. `check` checks each field of `above`.
 fn overlaid(
     below: DocumentRef<'_>,
     above: DocumentRef<'_>,
@@ -240,7 +241,7 @@ fn overlaid(
     Ok(replaced(below, &fields))
 }
 
-/// A document with other values of some of its fields; those that it lacks come last.
+/// A document with some values replaced. Fields that it lacks are appended.
 fn replaced(document: DocumentRef<'_>, fields: &[(&str, ValueRef<'_>)]) -> DocumentBuf {
     let mut made = DocumentBuf::new();
     for element in document {

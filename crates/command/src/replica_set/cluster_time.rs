@@ -1,7 +1,8 @@
-//! The logical time that clients pass from member to member.
+//! The cluster time, which clients pass from member to member.
 //!
-//! It is that of the log: `operationTime` is the time of the newest write that readers see. A client may know a later time,
-//! of another life of this data or of another cluster; then the log goes on from there, so that times only grow.
+//! Cluster time is the time of the log: `operationTime` is the time of the newest write that readers see. A client may
+//! send a later time, known from another cluster or from a different history of this data. The log then continues from
+//! that time, so that times only grow.
 //! Source: MongoDB drivers' specification, "Causal Consistency".
 
 use super::ReplicaSet;
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Source: MongoDB manual, parameter `maxAcceptableLogicalClockDriftSecs`.
 const DRIFT_SECONDS_MAX: u32 = 365 * 24 * 60 * 60;
 
-/// The latest time that a client has told.
+/// The latest time that a client has sent.
 #[derive(Debug, Default)]
 pub(crate) struct ClusterTime {
     told: AtomicU64,
@@ -31,7 +32,7 @@ impl ClusterTime {
     }
 }
 
-/// Reads the `$clusterTime` of a request.
+/// Parses the `$clusterTime` of a request.
 /// # Errors
 /// `NoSuchKey`, `TypeMismatch`.
 pub(crate) fn parse(document: DocumentRef<'_>) -> Result<Timestamp> {
@@ -47,9 +48,9 @@ pub(crate) fn parse(document: DocumentRef<'_>) -> Result<Timestamp> {
 }
 
 impl Service {
-    /// Takes the time that a client tells.
+    /// Takes over the time that a client sends.
     /// # Errors
-    /// `ClusterTimeFailsRateLimiter` for one that is too far ahead of the clock.
+    /// `ClusterTimeFailsRateLimiter` if it is too far ahead of the clock.
     pub(crate) fn hear_cluster_time(&self, set: &ReplicaSet, told: Timestamp) -> Result<()> {
         if packed(told) <= packed(set.cluster_time.latest(self.operation_time())) {
             return Ok(());
@@ -67,20 +68,20 @@ impl Service {
         Ok(())
     }
 
-    /// What `$$CLUSTER_TIME` is at this moment: the latest time that a member of a set knows; none on a server alone.
+    /// The value of `$$CLUSTER_TIME`: the latest time that this member knows; `None` on a standalone server.
     pub(crate) fn cluster_time(&self) -> Option<Timestamp> {
         self.replica_set.as_ref().map(|set| set.cluster_time.latest(self.operation_time()))
     }
 
-    /// Makes sure that whatever happened up to a time can be read, and that its time is known to have passed.
+    /// Makes sure that everything up to a time can be read, and that no later write gets a time before it.
     /// # Errors
-    /// `InvalidOptions` for a time that nobody has told; those of writing to the log.
+    /// `InvalidOptions` for a time later than any that is known; errors of writing to the log.
     pub(crate) fn wait_for_cluster_time(&self, set: &ReplicaSet, name: &str, after: Timestamp) -> Result<()> {
         if packed(after) <= packed(self.operation_time()) {
             return Ok(());
         }
         let known = set.cluster_time.latest(self.operation_time());
-        // Effects of the newest record are later than its beginning.
+        // The effects of the newest record have later times than its beginning.
         if packed(after) <= packed(self.catalog.store().newest_time_max()) {
             return Ok(());
         }
@@ -94,18 +95,18 @@ impl Service {
             );
             return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
         }
-        // Nobody else writes here: all that there is up to that time is there already.
+        // Writes to the log come only from this server, so it has everything up to that time.
         self.catalog.pass_time()
     }
 
-    /// Ends a reply of a member with the times.
+    /// Appends the times to a member's reply.
     pub(crate) fn write_times(&self, reply: &mut Writer<'_>) {
         let Some(set) = &self.replica_set else { return };
         let operation_time = self.operation_time();
         let hash = ValueRef::Binary { subtype: BinarySubtype::GENERIC, bytes: &[0; 20] };
         let latest = set.cluster_time.latest(operation_time);
         reply.begin_document("$clusterTime").append("clusterTime", latest);
-        // What a server without keys signs with.
+        // The signature of a server without keys.
         reply.begin_document("signature").append("hash", hash).append("keyId", 0_i64).end();
         reply.end().append("operationTime", operation_time);
     }

@@ -6,7 +6,7 @@ use super::{MemberHost, version};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ObjectId, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The configuration of a set that begins now.
+/// The configuration of a new set.
 pub(super) fn first(name: &str, host: &MemberHost, id: ObjectId) -> DocumentBuf {
     let (MemberHost::Given(host) | MemberHost::Default(host)) = host;
     make(name, host, 1, id)
@@ -18,7 +18,7 @@ pub(super) fn host(configuration: DocumentRef<'_>) -> Option<&str> {
     members.iter().next()?.as_document()?.get("host")?.as_str()
 }
 
-/// The id that a set keeps for its life.
+/// The id that a set keeps for its whole life.
 pub(super) fn id(configuration: DocumentRef<'_>) -> ObjectId {
     let settings = configuration.get("settings").and_then(ValueRef::as_document);
     match settings.and_then(|settings| settings.get("replicaSetId")) {
@@ -59,9 +59,9 @@ pub(super) fn make(name: &str, host: &str, version: i64, id: ObjectId) -> Docume
         .with("settings", &settings)
 }
 
-/// A kept configuration, with the member where it is now.
+/// A stored configuration, with the member's present host.
 /// # Errors
-/// `InvalidReplicaSetConfig` for another set's, or one of several members.
+/// `InvalidReplicaSetConfig` for the configuration of another set, or of several members.
 pub(super) fn checked(kept: DocumentRef<'_>, name: &str, host: &MemberHost) -> Result<DocumentBuf> {
     let own = kept.get("_id").and_then(ValueRef::as_str).unwrap_or_default();
     if own != name {

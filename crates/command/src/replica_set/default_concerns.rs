@@ -1,4 +1,5 @@
-//! The read and the write concern of commands that name none. They are a set's, and kept in `config.settings`.
+//! The read and write concerns of commands that name none. They belong to a replica set and are kept in
+//! `config.settings`.
 //!
 //! Source: MongoDB manual 8.2, "setDefaultRWConcern", "Default MongoDB Read Concerns/Write Concerns".
 
@@ -10,35 +11,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) const DATABASE: &str = "config";
 pub(crate) const COLLECTION: &str = "settings";
-/// The `_id` of the document.
+/// The `_id` of the document that keeps them.
 pub(crate) const NAME: &str = "ReadWriteConcernDefaults";
 
-/// The two defaults, as they were set; what was not set is implied.
+/// The two defaults, as they were set. A default that was not set has an implied value.
 #[derive(Debug)]
 pub(crate) struct DefaultConcerns {
     set: Mutex<Option<Set>>,
-    /// Held by who changes them, from reading what is set until it has been kept and applied.
+    /// Held during a change, from reading the present defaults until the new ones are stored and applied.
     changing: Mutex<()>,
-    /// Whether writes wait for the disk: that of a set of one member is its majority.
+    /// Whether writes wait for the disk. In a set of one member, that is what majority means.
     is_journaled: AtomicBool,
 }
 
-/// A change of the defaults; nobody else makes one meanwhile.
+/// A change of the defaults, which excludes all others.
 pub(crate) struct Changing<'d> {
     defaults: &'d DefaultConcerns,
     _alone: MutexGuard<'d, ()>,
 }
 
-/// What was set.
+/// The defaults that were set.
 #[derive(Clone, Debug)]
 pub(crate) struct Set {
-    /// `{level: ...}`, where a level was set.
+    /// `{level: ...}`, if a level was set.
     pub read: Option<DocumentBuf>,
-    /// With `w` and `wtimeout`, where it was set.
+    /// With `w` and `wtimeout`, if it was set.
     pub write: Option<DocumentBuf>,
-    /// When.
+    /// When the defaults were set.
     pub time: Timestamp,
-    /// The same in milliseconds since 1970.
+    /// When the defaults were set, in milliseconds since 1970.
     pub wall_clock_ms: i64,
 }
 
@@ -54,14 +55,14 @@ impl DefaultConcerns {
         self.is_journaled.load(Ordering::Relaxed)
     }
 
-    /// What was set, if anything.
+    /// The defaults that were set, if any.
     pub(crate) fn set(&self) -> Option<Set> {
         self.set.lock().clone()
     }
 
-    /// Begins a change, once no other is being made.
+    /// Begins a change, once no other change is in progress.
     /// # Errors
-    /// What the operation says while it waits.
+    /// If the operation is interrupted while it waits.
     pub(crate) fn change(&self, operation: &dyn OperationSource) -> Result<Changing<'_>> {
         loop {
             let until = operation.operation().may_wait_until()?;
@@ -71,7 +72,7 @@ impl DefaultConcerns {
         }
     }
 
-    /// Takes what has been kept.
+    /// Applies defaults that have been stored.
     pub(crate) fn apply(&self, set: Set) {
         let is_journaled = set.write.as_ref().is_none_or(|write| {
             let write = write.as_ref();
@@ -84,19 +85,19 @@ impl DefaultConcerns {
 }
 
 impl Changing<'_> {
-    /// What is set until now.
+    /// The defaults before the change.
     pub(crate) fn before(&self) -> Option<Set> {
         self.defaults.set()
     }
 
-    /// Takes what has been kept.
+    /// Applies defaults that have been stored, and ends the change.
     pub(crate) fn apply(self, set: Set) {
         self.defaults.apply(set);
     }
 }
 
 impl Set {
-    /// Reads the document of `config.settings`; what is malformed in it counts as not set.
+    /// Parses the document of `config.settings`. Malformed fields count as not set.
     pub(crate) fn of_kept(kept: DocumentRef<'_>) -> Self {
         let concern = |name: &str| kept.get(name).and_then(ValueRef::as_document).map(DocumentRef::to_owned);
         let time = match kept.get("updateOpTime") {

@@ -1,4 +1,4 @@
-//! This server as the only member of a replica set, which `serve --replSet` makes of it.
+//! This server as the only member of a replica set (`serve --replSet`).
 
 mod asked;
 mod cluster_time;
@@ -21,31 +21,32 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 
-/// Where the set's configuration is kept, as MongoDB keeps it.
+/// The collection of the set's configuration, as in MongoDB.
 const COLLECTION: &str = "system.replset";
-/// There is one election, at the beginning: nobody else could be elected.
+/// There is only the first election: the set has no other member to elect.
 pub(crate) const TERM: i64 = 1;
 
-/// A time as members of a set tell it to each other.
+/// A time in the form that members of a set use among each other.
 pub(crate) fn optime(time: Timestamp) -> DocumentBuf {
     DocumentBuf::new().with("ts", time).with("t", TERM)
 }
 
-/// What a server is to its clients.
+/// The server's role towards its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deployment {
-    /// A server without replicas.
+    /// A server that is not in a replica set.
     Standalone,
     /// A member of a replica set.
     SetMember,
 }
 
-/// How clients reach the member of a set, as `host:port`.
+/// The address at which clients reach the member, as `host:port`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemberHost {
-    /// The setting `replication.host` says so.
+    /// The host in the setting `replication.host`.
     Given(String),
-    /// The first address of the server: a host that a client gave the set stays, as long as its port is this one.
+    /// The server's first address. A host that a client configured for the set takes precedence, if its port is this
+    /// one.
     Default(String),
 }
 
@@ -53,17 +54,17 @@ pub enum MemberHost {
 pub struct ReplicaSet {
     name: String,
     member: RwLock<Arc<Member>>,
-    /// One client at a time changes the configuration. Holds whether `replSetInitiate` may still come: the start of the server began
-    /// the set, and no client has.
+    /// Held while a client changes the configuration. The value says whether `replSetInitiate` is still allowed: the
+    /// server began the set at its start, and no client has initiated it.
     may_be_initiated: Mutex<bool>,
     pub(crate) cluster_time: ClusterTime,
 }
 
-/// The member, as the configuration has it.
+/// The member, as configured.
 pub(crate) struct Member {
-    /// `host:port`, as clients reach it.
+    /// The address at which clients reach it, as `host:port`.
     pub host: String,
-    /// As `replSetGetConfig` shows it.
+    /// The configuration that `replSetGetConfig` shows.
     pub configuration: DocumentBuf,
 }
 
@@ -73,7 +74,7 @@ impl Member {
         Arc::new(Self { host, configuration })
     }
 
-    /// How often the configuration was changed, and once more.
+    /// The version of the configuration, which starts at 1.
     pub fn version(&self) -> i64 {
         version(self.configuration.as_ref())
     }
@@ -88,7 +89,7 @@ impl ReplicaSet {
         Arc::clone(&self.member.read())
     }
 
-    /// Ascends with elections. Source: MongoDB manual, `hello`.
+    /// Grows with each election. Source: MongoDB manual, `hello`.
     pub(crate) fn election_id() -> ObjectId {
         ObjectId::from_parts(0x7fff_ffff, [0; 5], TERM as u32)
     }
@@ -99,9 +100,10 @@ fn version(configuration: DocumentRef<'_>) -> i64 {
 }
 
 impl Service {
-    /// Makes the server the only member of the set `name`. The first time begins the set; later the member may have moved.
+    /// Makes the server the only member of the set `name`. The first call begins the set; a later one may change the
+    /// member's host.
     /// # Errors
-    /// `InvalidReplicaSetConfig` where the data belong to another set, or to one of several members; those of writing
+    /// `InvalidReplicaSetConfig` if the data belong to another set, or to a set of several members; errors of writing
     /// the configuration.
     pub fn join_replica_set(&mut self, name: &str, host: &MemberHost) -> Result<()> {
         let kept = self.stored_configuration()?;
@@ -130,9 +132,10 @@ impl Service {
         Ok(())
     }
 
-    /// Begins the set as a client asks for it, once: the start of the server has begun it already, so that there is little left to do.
+    /// Initiates the set for a client, once. The server has begun the set at its start, so only the configuration may
+    /// change.
     /// # Errors
-    /// `AlreadyInitialized`; what is wrong with the configuration.
+    /// `AlreadyInitialized`; errors of the configuration.
     pub(crate) fn initiate(&self, set: &ReplicaSet, asked: DocumentRef<'_>) -> Result<()> {
         let mut may_be_initiated = set.may_be_initiated.lock();
         if !*may_be_initiated {
@@ -151,7 +154,7 @@ impl Service {
 
     /// Changes the configuration of the set.
     /// # Errors
-    /// `NewReplicaSetConfigurationIncompatible`; what is wrong with the configuration.
+    /// `NewReplicaSetConfigurationIncompatible`; errors of the configuration.
     pub(crate) fn reconfigure(&self, set: &ReplicaSet, asked: DocumentRef<'_>, force: Force) -> Result<()> {
         let mut may_be_initiated = set.may_be_initiated.lock();
         let current = set.member();
@@ -163,7 +166,7 @@ impl Service {
         Ok(())
     }
 
-    /// Refuses a host that is another server's.
+    /// Refuses a host that belongs to another server.
     fn check_is_own(&self, configuration: &DocumentBuf, current: &Member, code: ErrorCode) -> Result<()> {
         let host = configuration::host(configuration.as_ref()).unwrap_or_default();
         let (name, port) = asked::name_and_port(host);
@@ -190,12 +193,12 @@ impl Service {
         if self.replica_set.is_some() { Deployment::SetMember } else { Deployment::Standalone }
     }
 
-    /// When the newest write that readers see happened.
+    /// The time of the newest write that readers see.
     pub(crate) fn operation_time(&self) -> Timestamp {
         self.catalog.store().newest_time()
     }
 
-    /// Runs a command of the server's own before it has clients; its reply.
+    /// Runs a command of the server's own before it has clients. Returns the reply.
     fn run_own(&self, database: &str, body: DocumentRef<'_>) -> Result<DocumentBuf> {
         let mut connection = ClientConnection::new(0, Peer::Unix);
         let mut reply = Vec::new();
@@ -219,7 +222,7 @@ impl Service {
         }
     }
 
-    /// The configuration that was kept, of whatever set.
+    /// The stored configuration, of any set.
     fn stored_configuration(&self) -> Result<Option<DocumentBuf>> {
         let body = DocumentBuf::new().with("find", COLLECTION).with("limit", 1).with("singleBatch", true);
         let reply = self.run_own(Namespace::OPLOG_DATABASE, body.as_ref())?;

@@ -1,4 +1,4 @@
-//! A session in the hands of a command, and what it becomes when the command ends.
+//! A session checked out by a command, and its state when the command ends.
 
 use super::SessionId;
 use super::last_write::LastWrite;
@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a command wants of its session.
+/// The number under which a command takes its session, and its part in the transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     pub number: i64,
@@ -21,7 +21,7 @@ pub(crate) struct Asked {
     pub part: Option<Part>,
 }
 
-/// A session that a command works with, under a number of its own.
+/// A session that a command works with, under a transaction number.
 pub(crate) struct CheckedOut<'s> {
     service: &'s Service,
     session: Arc<Session>,
@@ -35,13 +35,13 @@ enum Work {
     },
     Transaction {
         held: Option<Held>,
-        /// What stood before the command began a transaction, where it did.
+        /// The standing before the command began a transaction, if it did.
         before: Option<Standing>,
-        /// What becomes of a transaction that is still open.
+        /// The fate of a transaction that is still open.
         fate: Fate,
-        /// When the command took it.
+        /// When the command took the session.
         since: Instant,
-        /// What the command committed.
+        /// The transaction that the command committed.
         committed: Option<LastWrite>,
     },
 }
@@ -49,7 +49,7 @@ enum Work {
 impl Asked {
     /// # Errors
     /// `TransactionTooOld`, `NoSuchTransaction`, `TransactionCommitted`, `IncompleteTransactionHistory` and
-    /// `ConflictingOperationInProgress` where the number is not one for what is asked.
+    /// `ConflictingOperationInProgress` if the number does not allow this command.
     pub(super) fn judge(self, session: SessionId, held: &Held) -> Result<()> {
         let Self { number, part } = self;
         let newest = held.newest();
@@ -64,7 +64,8 @@ impl Asked {
             }
             None => Ok(()),
             Some(Part::First) if newest == Some(number) => {
-                // Only a router may begin a number anew, whatever became of the first attempt.
+                // Only a router may begin a transaction again under its number, whatever the outcome of the first
+                // attempt.
                 let message = format!(
                     "Only servers in a sharded cluster can start a new transaction at the active transaction number \
                      {number} of session {}",
@@ -101,7 +102,7 @@ impl Asked {
     }
 }
 
-/// Whether a transaction that has begun takes a command that is not its first.
+/// Checks whether a transaction accepts a command that is not its first.
 fn goes_on(number: i64, part: Part, standing: &Standing) -> Result<()> {
     match standing {
         Standing::InProgress { .. } | Standing::None => Ok(()),
@@ -118,7 +119,7 @@ fn goes_on(number: i64, part: Part, standing: &Standing) -> Result<()> {
 }
 
 impl<'s> CheckedOut<'s> {
-    /// Takes a session for a command. A number of its own ends the transaction of the number before.
+    /// Takes a session for a command. A new number aborts the transaction of the number before.
     pub(super) fn new(session: Arc<Session>, asked: Asked, mut held: Held, service: &'s Service) -> Self {
         if held.standing.number() != Some(asked.number)
             && let Some(open) = held.abort()
@@ -156,7 +157,7 @@ impl<'s> CheckedOut<'s> {
         &self.session
     }
 
-    /// The retryable write that the command is.
+    /// The command's retryable write, if it is one.
     pub(crate) fn write(&self) -> Option<&Arc<RetryableWrite>> {
         match &self.work {
             Work::Write { write, .. } => Some(write),
@@ -164,7 +165,7 @@ impl<'s> CheckedOut<'s> {
         }
     }
 
-    /// The transaction that is open.
+    /// The transaction, if it is open.
     pub(crate) fn transaction(&self) -> Option<&Arc<Transaction>> {
         match &self.work {
             Work::Transaction { held: Some(Held { standing: Standing::InProgress { open, .. }, .. }), .. } => {
@@ -174,7 +175,7 @@ impl<'s> CheckedOut<'s> {
         }
     }
 
-    /// What the command's writes belong to.
+    /// The unit of work that the command's writes belong to.
     pub(crate) fn unit(&self) -> Option<Arc<UnitOfWork>> {
         match self.write() {
             Some(write) => Some(Arc::clone(write) as _),
@@ -182,7 +183,7 @@ impl<'s> CheckedOut<'s> {
         }
     }
 
-    /// The same, lent.
+    /// As [`Self::unit`], borrowed.
     pub(crate) fn unit_lent(&self) -> Option<&UnitOfWork> {
         match self.write() {
             Some(write) => Some(&**write as _),
@@ -195,16 +196,16 @@ impl<'s> CheckedOut<'s> {
         matches!(self.work, Work::Transaction { .. })
     }
 
-    /// Says what becomes of a transaction that is open when the command ends; until then it is aborted.
+    /// Sets the fate of a transaction that is open when the command ends. Without it, the transaction is aborted.
     pub(crate) fn set_fate(&mut self, next: Fate) {
         if let Work::Transaction { fate, .. } = &mut self.work {
             *fate = next;
         }
     }
 
-    /// Commits the transaction, or finds it committed; the record of the log, if it wrote any.
+    /// Commits the transaction, unless it is committed already. Returns the log record, if the transaction wrote any.
     /// # Errors
-    /// As `Transaction::commit`; then it is aborted.
+    /// As `Transaction::commit`; the transaction is aborted then.
     pub(crate) fn commit(&mut self) -> Result<Option<bunko_store::Lsn>> {
         let Work::Transaction { held: Some(held), committed, .. } = &mut self.work else { return Ok(None) };
         let (number, unit) = match &held.standing {
@@ -214,7 +215,7 @@ impl<'s> CheckedOut<'s> {
         };
         let lsn = unit.commit(&mut held.history)?;
         held.standing = Standing::Committed { number, lsn };
-        // One that changed nothing leaves no record.
+        // A transaction that changed nothing leaves no record.
         *committed = lsn.map(|lsn| LastWrite::transaction(number, lsn));
         self.service.transactions.note_commit(self.session.id);
         self.service.cursors.end_transaction(self.session.id, number);
@@ -243,7 +244,7 @@ impl Drop for CheckedOut<'_> {
         let (service, session) = (self.service, &self.session);
         let (held, last_write) = match &mut self.work {
             Work::Write { write, standing } => {
-                // Somebody else, such as a cursor that the command left, may still have the write.
+                // Others may still hold the write, such as a cursor that the command left.
                 let (history, written) = write.end();
                 let last_write = written.map(|lsn| LastWrite::retryable(write.number(), lsn));
                 (Some(Held { history, standing: std::mem::take(standing) }), last_write)
@@ -259,7 +260,7 @@ impl Drop for CheckedOut<'_> {
     }
 }
 
-/// What a session has after a command of a transaction.
+/// The session's state after a command of a transaction.
 fn settled(
     mut held: Held,
     before: Option<Standing>,

@@ -1,4 +1,4 @@
-//! What a client calls its sessions.
+//! The ids of sessions.
 
 use crate::authorization::own_sessions::Reach;
 use crate::fields::wrong_type;
@@ -7,31 +7,31 @@ use bunko_catalog::{SessionName, SessionUuid};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::fmt::Write;
 
-/// Which session it is: whose, and which of theirs.
+/// The id of a session: the UUID and the user that it belongs to.
 pub(crate) type SessionId = SessionName;
 
-/// A SHA-256.
+/// A SHA-256 digest.
 pub(crate) type Digest = [u8; 32];
 
-/// A session as a client names it: by a UUID, and perhaps by whose it is.
+/// A session as a client names it: by a UUID, and perhaps the digest of its user.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedSession {
     id: SessionUuid,
     user: Option<Digest>,
-    /// Whether it has the number of a transaction and not the UUID that goes with it.
+    /// Whether it has a `txnNumber` without the `txnUUID` that must accompany it.
     has_bare_number: bool,
 }
 
 impl NamedSession {
-    /// The session, where it is said whose it is.
+    /// The session id, if the client named the user.
     pub(super) fn whole(self) -> Option<SessionId> {
         self.user.map(|user| SessionId { id: self.id, user })
     }
 
-    /// The session that is meant: the asker's own unless it is said to be another's.
+    /// The session id. Without a named user, the session is the asker's own.
     /// # Errors
-    /// `InvalidOptions` for a `txnNumber` without a `txnUUID`; `Unauthorized` where it is said to be another's and `reach` is
-    /// not all sessions.
+    /// `InvalidOptions` for a `txnNumber` without a `txnUUID`; `Unauthorized` for another user's session, unless
+    /// `reach` is all sessions.
     pub(crate) fn of(self, asker: Digest, reach: Reach) -> Result<SessionId> {
         if self.has_bare_number {
             let message = "Cannot specify txnNumber in lsid without specifying txnUUID";
@@ -57,7 +57,7 @@ pub(crate) fn random_uuid(random: &dyn Fn() -> u64) -> [u8; 16] {
     id
 }
 
-/// A session in messages, as MongoDB prints it.
+/// A session id in messages, as MongoDB prints it.
 pub(crate) fn text(session: SessionId) -> String {
     let mut text = String::new();
     for (index, byte) in session.id.iter().enumerate() {
@@ -69,10 +69,10 @@ pub(crate) fn text(session: SessionId) -> String {
     format!("{text} - {} -  - ", base64::encode(&session.user))
 }
 
-/// Reads a session's id, `{id: UUID, uid: ...}`, which stands at `place`.
+/// Parses a session id `{id: UUID, uid: ...}`. `place` is its path for messages.
 /// # Errors
-/// `TypeMismatch`, `IDLFailedToParse`, `IDLUnknownField` and `InvalidUUID` name the place; `UnsupportedFormat` for a `uid`
-/// that is no digest.
+/// `TypeMismatch`, `IDLFailedToParse`, `IDLUnknownField` and `InvalidUUID`, with the path; `UnsupportedFormat` for a
+/// `uid` that is not a digest.
 pub(crate) fn parse(place: &str, value: ValueRef<'_>) -> Result<NamedSession> {
     let lsid = value.as_document().ok_or_else(|| wrong_type(place, value, "object"))?;
     if let Some(id) = usual(lsid) {
@@ -111,14 +111,14 @@ pub(crate) fn parse(place: &str, value: ValueRef<'_>) -> Result<NamedSession> {
     Ok(NamedSession { id: id?, user, has_bare_number: has_number && !has_uuid })
 }
 
-/// The UUID of `{id: UUID}`, as all drivers send it with every command.
+/// The UUID of `{id: UUID}`, the form that all drivers send with every command.
 fn usual(lsid: DocumentRef<'_>) -> Option<SessionUuid> {
     const BEFORE: &[u8] = b"\x1e\0\0\0\x05id\0\x10\0\0\0\x04";
     let bytes = lsid.as_bytes().strip_prefix(BEFORE)?;
     bytes.first_chunk().copied().filter(|_| bytes.len() == size_of::<SessionUuid>() + 1)
 }
 
-/// Reads whose a session is.
+/// Parses the digest of a session's user.
 /// # Errors
 /// `TypeMismatch`, `UnsupportedFormat`.
 pub(super) fn parse_user(place: &str, value: ValueRef<'_>) -> Result<Digest> {

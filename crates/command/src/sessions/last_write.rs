@@ -1,7 +1,7 @@
-//! What a session wrote last, for those who look at sessions.
+//! The last write of a session, for displaying sessions.
 //!
-//! The history cannot tell: while a command works with the session, the command has it, and it turns to the number of a
-//! write that may change nothing.
+//! The write history cannot serve for this: a command takes it while it works with the session, and moves it to the
+//! number of a write that may change nothing.
 
 use bunko_catalog::WriteHistory;
 use bunko_store::Lsn;
@@ -9,18 +9,18 @@ use bunko_store::Lsn;
 /// The newest write of a session that left a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LastWrite {
-    /// The number that it was sent with.
+    /// The transaction number of the write.
     pub number: i64,
     pub kind: WriteKind,
-    /// The record of the log that has it; `None` where the server has been started since.
+    /// The log record of the write; `None` if the server was restarted since.
     pub lsn: Option<Lsn>,
 }
 
-/// What it was.
+/// The kind of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteKind {
     Retryable,
-    /// A transaction, which was committed.
+    /// A committed transaction.
     Transaction,
 }
 
@@ -33,7 +33,7 @@ impl LastWrite {
         Self { number, kind: WriteKind::Transaction, lsn: Some(lsn) }
     }
 
-    /// As the last stop left it.
+    /// The last write before a restart.
     pub fn of_history(history: &WriteHistory) -> Option<Self> {
         let kind = if history.commit().is_some() { WriteKind::Transaction } else { WriteKind::Retryable };
         Some(Self { number: history.number()?, kind, lsn: None })

@@ -1,7 +1,7 @@
-//! The logical sessions of clients: which there are, and when each was used last.
+//! The logical sessions of clients, and when each was last used.
 //!
-//! A session begins with the first command that names it, whoever made its id, and ends when a client says so or nobody
-//! has used it for `localLogicalSessionTimeoutMinutes`.
+//! A session begins with the first command that names it, whether the server or a client made its id. It ends when a
+//! client ends it or when it was unused for `localLogicalSessionTimeoutMinutes`.
 //! Source: MongoDB manual 8.2, "Server Sessions".
 
 mod check_out;
@@ -29,20 +29,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Minutes that a session lives without use.
+/// Minutes that an unused session lives.
 /// Source: MongoDB manual, parameter `localLogicalSessionTimeoutMinutes`.
 pub(crate) const SESSION_TIMEOUT_MINUTES: i32 = 30;
-/// The same as a span of time.
+/// [`SESSION_TIMEOUT_MINUTES`] as a duration.
 pub(crate) const SESSION_TIMEOUT: Duration = Duration::from_mins(SESSION_TIMEOUT_MINUTES as u64);
-/// How long what a session has written under its last number is kept once a client has ended it.
+/// How long the write history of a session is kept after a client ended the session.
 const ENDED_TIMEOUT: Duration = Duration::from_mins(1);
-/// Sessions that end at once at most, so that whoever looks after them is not held up.
+/// Most sessions that one call of `expire` ends, so that its caller is not held up.
 const EXPIRED_MAX: usize = 20_000;
-/// Most sessions at once; about 300 bytes each, and 120 of what the store remembers of its last write. A user may have as many as are left after that, so that whoever takes all that
-/// they can get, without any right, keeps nobody else out: drivers name a session in each command.
+/// Most sessions at once. Each takes about 300 bytes, and 120 more for its last write in the store. A user may have no
+/// more sessions than are still free, so that a client cannot keep other users out by taking all it can get: drivers
+/// name a session in each command.
 /// Source: MongoDB manual, parameter `maxSessions`.
 pub(crate) const SESSIONS_MAX: usize = 1_000_000;
-/// Parts of the table that are locked one by one.
+/// Parts of the table, each with its own lock.
 pub(crate) const SHARDS: usize = 16;
 
 type Shard = Mutex<HashMap<SessionId, Arc<Session>, RandomState>>;
@@ -51,16 +52,16 @@ type Shard = Mutex<HashMap<SessionId, Arc<Session>, RandomState>>;
 pub struct SessionTable {
     shards: [Shard; SHARDS],
     count: AtomicUsize,
-    /// Most at once.
+    /// Most sessions at once.
     count_max: usize,
-    /// How many each user has. Taken under a shard.
+    /// Number of sessions of each user. Locked while a shard is locked.
     of_users: Mutex<HashMap<Digest, usize, RandomState>>,
-    /// Times of use are told from here, in milliseconds.
+    /// Times of use are milliseconds since this instant.
     began: Instant,
 }
 
 impl SessionTable {
-    /// A table of the sessions that wrote before the last stop; times of use count from now on.
+    /// A table of the sessions that wrote before the last stop. Times of use count from now on.
     pub(crate) fn new(began: Instant, histories: WriteHistories) -> Self {
         let table = Self {
             shards: Default::default(),
@@ -71,7 +72,7 @@ impl SessionTable {
         };
         for (id, history) in histories {
             let session = Session::new(id, 0, history);
-            // Nobody has named it since: it is known for its writes alone.
+            // No client has named the session since the start: it is kept only for its write history.
             session.note_ended();
             table.note_new(id);
             table.shard(id).lock().insert(id, Arc::new(session));
@@ -79,7 +80,7 @@ impl SessionTable {
         table
     }
 
-    /// Notes that a session is used at that time, and begins it where it is new.
+    /// Notes that a session is used at `now`, and begins it if it is new.
     /// # Errors
     /// `TooManyLogicalSessions`.
     pub(crate) fn touch(&self, id: SessionId, now: Instant) -> Result<Arc<Session>> {
@@ -95,13 +96,13 @@ impl SessionTable {
         Ok(session)
     }
 
-    /// Whether there may be one more of that user.
+    /// Checks whether the session's user may have one more.
     fn check_room(&self, id: SessionId) -> Result<()> {
         let free = self.count_max.saturating_sub(self.count.load(Ordering::Relaxed));
         let message = if free == 0 {
             format!("Unable to add session: {} sessions are in use, the most that may be", self.count_max)
         } else if id.user == NOBODY {
-            // There are no users from whom room could be kept for others.
+            // Without users, there are no others to keep room for.
             return Ok(());
         } else {
             let own = self.of_users.lock().get(&id.user).copied().unwrap_or(0);
@@ -128,8 +129,8 @@ impl SessionTable {
         }
     }
 
-    /// The same by somebody who may have the session at hand already, and has it afterwards. Other connections are not
-    /// waited for then.
+    /// As [`Self::touch`], for a caller that keeps the session in `at_hand`. If it is there already, the table is not
+    /// locked, so the caller does not wait for other connections.
     /// # Errors
     /// As [`Self::touch`].
     pub(crate) fn touch_again(&self, at_hand: &mut Option<Arc<Session>>, id: SessionId, now: Instant) -> Result<()> {
@@ -140,7 +141,7 @@ impl SessionTable {
         Ok(())
     }
 
-    /// Ends a session, if there is one of that id. What it has written under its last number is remembered for a while.
+    /// Ends a session, if there is one with that id. Its write history is kept for a while.
     pub(crate) fn end(&self, id: SessionId) {
         let mut shard = self.shard(id).lock();
         let Some(session) = shard.get(&id) else { return };
@@ -152,8 +153,8 @@ impl SessionTable {
         }
     }
 
-    /// Ends those that nobody has used for that long, but for the spared ones: which these were, and what they left. There
-    /// may be more.
+    /// Ends sessions that were unused for `timeout`, except spared ones. Returns their ids and write histories. At most
+    /// [`EXPIRED_MAX`] end at once, so more may be left.
     pub(crate) fn expire(
         &self,
         now: Instant,
@@ -181,7 +182,7 @@ impl SessionTable {
         over
     }
 
-    /// Each session's id and how long after the table began it was used last, by id.
+    /// The id of each session that is not ended, with the time of its last use since the table began, sorted by id.
     pub(crate) fn all(&self) -> Vec<(SessionId, Duration)> {
         let of_shard = |shard: &Shard| -> Vec<_> {
             let shard = shard.lock();
@@ -193,13 +194,13 @@ impl SessionTable {
         all
     }
 
-    /// The sessions of one of the [`SHARDS`], ended ones too, in no order.
+    /// The sessions in one of the [`SHARDS`], ended ones included, in no order.
     pub(crate) fn in_shard(&self, number: usize) -> Vec<Arc<Session>> {
         self.shards[number].lock().values().cloned().collect()
     }
 
     fn shard(&self, id: SessionId) -> &Shard {
-        // A client that chooses ids for one shard has its own sessions wait for each other, and no longer search.
+        // A client that chooses its ids for one shard makes only its own sessions contend. Lookups take no longer.
         &self.shards[usize::from(id.id[15]) % SHARDS]
     }
 
@@ -249,7 +250,7 @@ mod tests {
         assert!(refused.message().contains("500 sessions of this user are in use, and the 125 left"), "{refused:?}");
         of(1, 7).expect("one that there is");
         of(4, 1).expect("the first");
-        // What has ended counts no more.
+        // Expired sessions no longer count.
         assert_eq!(sessions.expire(began + Duration::from_secs(9), Duration::from_secs(1), NONE).len(), 876);
         assert_eq!((sessions.count.load(Ordering::Relaxed), sessions.of_users.lock().len()), (0, 0));
         assert_eq!(taken(5), 500);
@@ -286,7 +287,7 @@ mod tests {
         let at_work = take(5);
         let first = LastWrite::retryable(5, bunko_store::Lsn(64));
         session.give_back(at_work, Some(first));
-        // The next one is at work, and has then changed nothing.
+        // The next write takes the session, and has changed nothing yet.
         let mut at_work = take(6);
         assert_eq!(session.last_write(), Some(first));
         at_work.history.turn_to(6);

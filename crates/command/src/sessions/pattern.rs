@@ -1,4 +1,4 @@
-//! What `killAllSessionsByPattern` chooses sessions by.
+//! The patterns by which `killAllSessionsByPattern` chooses sessions.
 
 use super::SessionId;
 use super::id::{self, Digest, parse_user};
@@ -9,19 +9,19 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 /// One pattern of a list.
 pub(crate) enum SessionPattern {
-    /// All sessions of everybody.
+    /// All sessions of all users.
     All,
-    /// Those of a user.
+    /// All sessions of a user.
     Of(Digest),
     /// One session of a user.
     Session(SessionId),
-    /// Those of several users.
+    /// All sessions of several users.
     OfOwners(Vec<Digest>),
-    /// Those of users with roles. Where no logins are asked for sessions are nobody's.
+    /// Sessions of users with certain roles. It chooses none: without logins, sessions have no user.
     OfRoles,
 }
 
-/// What messages call a pattern.
+/// The name of a pattern in messages.
 const PLACE: &str = "KillAllSessionsByPattern";
 
 impl SessionPattern {
@@ -65,7 +65,7 @@ impl SessionPattern {
     }
 }
 
-/// The names in a list of documents of two strings; `None` where there is no list.
+/// The names in a list of documents of two strings; `None` without a list.
 /// # Errors
 /// `TypeMismatch`, `IDLFailedToParse`, `IDLUnknownField`.
 fn names(fields: &Fields<'_>, list: &str, part: &str) -> Result<Option<Vec<Name>>> {
@@ -89,7 +89,7 @@ fn names(fields: &Fields<'_>, list: &str, part: &str) -> Result<Option<Vec<Name>
         };
         Ok(Name::new(text(part)?, text("db")?))
     };
-    // A null is no name.
+    // Nulls in the list are skipped.
     let given = values.iter().enumerate().filter(|(_, value)| !value.is_nullish());
     given.map(name).collect::<Result<_>>().map(Some)
 }

@@ -13,11 +13,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A session that is in use, shared by the table and by connections that have it at hand.
+/// A session in use, shared by the table and by the connections that keep it at hand.
 pub(crate) struct Session {
     pub id: SessionId,
     last_use_ms: AtomicU64,
-    /// A client has ended it; it begins anew if it is used.
+    /// Whether a client has ended it. Using it begins it again.
     is_ended: AtomicBool,
     is_over: AtomicBool,
     belongings: Mutex<Belongings>,
@@ -25,9 +25,9 @@ pub(crate) struct Session {
 }
 
 struct Belongings {
-    /// `None` while a command works under its number, and when it is over.
+    /// `None` while a command works under the session's number, and when the session is over.
     held: Option<Held>,
-    /// The transaction is to be aborted once the command that works with it has ended.
+    /// Whether to abort the transaction once the command that works with it has ended.
     is_to_abort: bool,
     last_write: Option<LastWrite>,
 }
@@ -58,7 +58,7 @@ impl Session {
         }
     }
 
-    /// When it was used last, in milliseconds since the table began.
+    /// When it was last used, in milliseconds since the table began.
     pub(crate) fn last_use_ms(&self) -> u64 {
         self.last_use_ms.load(Ordering::Relaxed)
     }
@@ -72,18 +72,18 @@ impl Session {
         self.is_ended.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it has left the table: whoever has it at hand asks for another one.
+    /// Whether it has left the table. A connection that still keeps it must ask the table again.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Whether a command works under its number.
+    /// Whether a command works under the session's number.
     pub(crate) fn is_at_work(&self) -> bool {
         self.belongings.lock().held.is_none()
     }
 
-    /// Ends it for good and takes what it left, unless a command works with it or a transaction is open, or unless it left
-    /// something and that is to stay.
+    /// Ends the session for good and takes its write history. Does nothing while a command works with it or a
+    /// transaction is open, nor, with [`Kept::WithHistory`], if it has a write history.
     pub(super) fn take_over(&self, kept: Kept) -> Option<WriteHistory> {
         let mut belongings = self.belongings.lock();
         let Held { history, standing } = belongings.held.as_ref()?;
@@ -96,10 +96,10 @@ impl Session {
         Some(taken.history)
     }
 
-    /// Takes what the session has for a command, once no other command works under the session's number. `None` where the
+    /// Takes the session's state for a command, once no other command works under the session's number. `None` if the
     /// session is over.
     /// # Errors
-    /// What the operation says while it waits; those of [`Asked::judge`].
+    /// If the operation is interrupted while it waits; errors of [`Asked::judge`].
     pub(super) fn take(&self, asked: Asked, operation: &dyn OperationSource) -> Result<Option<Held>> {
         let mut belongings = self.belongings.lock();
         loop {
@@ -120,7 +120,8 @@ impl Session {
         }
     }
 
-    /// Gives it back, and says what the command wrote, if it did; the transaction that was to be aborted meanwhile.
+    /// Returns the state after a command, with the command's last write, if it wrote. Returns the transaction if it was
+    /// to be aborted meanwhile.
     pub(super) fn give_back(&self, mut held: Held, last_write: Option<LastWrite>) -> Option<Box<Open>> {
         let mut belongings = self.belongings.lock();
         if last_write.is_some() {
@@ -133,8 +134,8 @@ impl Session {
         aborted
     }
 
-    /// Takes the transaction of that number out of it, which is aborted. Where a command works with it, that is done when
-    /// the command ends.
+    /// Takes out the transaction of that number and aborts it. If a command works with it, that happens when the
+    /// command ends.
     pub(crate) fn abort(&self, number: i64) -> Option<Box<Open>> {
         let mut belongings = self.belongings.lock();
         match &mut belongings.held {
@@ -147,13 +148,13 @@ impl Session {
         }
     }
 
-    /// What the commands that have ended wrote last; nothing where the session is over.
+    /// The last write of the commands that have ended; `None` if the session is over.
     pub(crate) fn last_write(&self) -> Option<LastWrite> {
         let belongings = self.belongings.lock();
         belongings.last_write.filter(|_| !self.is_over())
     }
 
-    /// How long the commands of its open transaction have run, where none runs.
+    /// Total run time of the commands of its open transaction, if none runs now.
     pub(crate) fn active_time(&self) -> Option<std::time::Duration> {
         match &self.belongings.lock().held.as_ref()?.standing {
             Standing::InProgress { open, .. } => Some(open.active),
@@ -161,7 +162,7 @@ impl Session {
         }
     }
 
-    /// Begins a command under a number; see [`CheckedOut`].
+    /// Begins a command under a transaction number; see [`CheckedOut`].
     /// # Errors
     /// As [`CheckedOut::new`].
     pub(crate) fn check_out<'s>(
@@ -175,11 +176,11 @@ impl Session {
     }
 }
 
-/// Which sessions are not taken over.
+/// The sessions that are not taken over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kept {
-    /// Those with a command at work.
+    /// Sessions with a command at work.
     AtWork,
-    /// Those that have left something as well.
+    /// Also sessions that have a write history.
     WithHistory,
 }

@@ -1,13 +1,13 @@
-//! What a session has of transactions.
+//! A session's state of transactions.
 
 use crate::transactions::Open;
 use bunko_catalog::WriteHistory;
 use bunko_store::Lsn;
 
-/// How the session's last transaction stands.
+/// The state of the session's last transaction.
 #[derive(Default)]
 pub(crate) enum Standing {
-    /// It has had none since the server began, or a retryable write came later.
+    /// No transaction since the server started, or a retryable write came later.
     #[default]
     None,
     InProgress {
@@ -16,7 +16,7 @@ pub(crate) enum Standing {
     },
     Committed {
         number: i64,
-        /// The record of the log that an acknowledgement waits for.
+        /// The log record that an acknowledgement waits for.
         lsn: Option<Lsn>,
     },
     Aborted {
@@ -36,14 +36,14 @@ impl Standing {
     }
 }
 
-/// What nobody else has while a command works with the session.
+/// The state that a command takes out of its session while it works.
 pub(super) struct Held {
     pub history: WriteHistory,
     pub standing: Standing,
 }
 
 impl Held {
-    /// As the last stop left it.
+    /// The state after a restart.
     pub fn new(history: WriteHistory) -> Self {
         let standing = match (history.number(), history.commit()) {
             (Some(number), Some(lsn)) => Standing::Committed { number, lsn },
@@ -52,14 +52,14 @@ impl Held {
         Self { history, standing }
     }
 
-    /// The session's newest number.
+    /// The session's newest transaction number.
     pub fn newest(&self) -> Option<i64> {
         self.history.number().max(self.standing.number())
     }
 }
 
 impl Held {
-    /// The transaction in progress, which is aborted from now on.
+    /// Takes out the transaction in progress and marks it as aborted.
     pub fn abort(&mut self) -> Option<Box<Open>> {
         let Standing::InProgress { number, .. } = self.standing else { return None };
         match std::mem::replace(&mut self.standing, Standing::Aborted { number }) {

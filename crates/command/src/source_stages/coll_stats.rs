@@ -1,4 +1,4 @@
-//! `$collStats`: what `collStats` says, how long operations on the collection took, and how often it was scanned.
+//! `$collStats`: the statistics of `collStats`, latencies of operations on the collection, and its number of scans.
 
 use super::{Source, SourceStage, Surroundings};
 use crate::class_latency::ClassLatency;
@@ -19,7 +19,7 @@ pub(super) const STAGE: SourceStage = SourceStage {
     source: Source::Collection { check: |specification| Asked::parse(specification).map(drop), documents },
 };
 
-/// The sections that are asked for.
+/// The requested sections.
 #[derive(Default)]
 struct Asked<'d> {
     latencies: Option<DocumentRef<'d>>,
@@ -32,7 +32,7 @@ struct Asked<'d> {
 enum Subject {
     Collection(Arc<Collection>),
     TimeSeries(Series),
-    /// Statistics of documents that are made while they are read.
+    /// Statistics of documents that are generated while they are read.
     Made(Box<CollectionStatistics>),
 }
 
@@ -53,9 +53,9 @@ impl Subject {
         }
     }
 
-    /// How often all of it was looked at.
+    /// Number of full scans.
     /// # Errors
-    /// `CommandNotSupported` where scans are not counted.
+    /// `CommandNotSupported` if scans are not counted.
     fn scans(&self, namespace: &Namespace) -> Result<u64> {
         match self {
             Self::Collection(collection) => Ok(collection.scans()),
@@ -91,7 +91,7 @@ fn documents(
     }
     if asked.executions.is_some() {
         let scans = subject(surroundings, namespace, "queryExecStats")?.scans(namespace)? as i64;
-        // No scan waits for more documents.
+        // No scan is tailable.
         writer
             .begin_document("queryExecStats")
             .begin_document("collectionScans")
@@ -105,7 +105,7 @@ fn documents(
 }
 
 impl<'d> Asked<'d> {
-    /// Reads the sections in their order: the first that is wrong is told.
+    /// Parses the sections in order, and reports the first error.
     fn parse(specification: ValueRef<'d>) -> Result<Self> {
         let Some(body) = specification.as_document() else {
             let kind = specification.kind().alias();
@@ -135,7 +135,7 @@ impl<'d> Asked<'d> {
     }
 }
 
-/// Checks what is said of one section.
+/// Checks the options of one section.
 fn check(section: &str, options: DocumentRef<'_>) -> Result<()> {
     match section {
         "latencyStats" => {
@@ -200,7 +200,7 @@ fn write_latencies(writer: &mut Writer<'_>, surroundings: &Surroundings, namespa
         usage.class(class).write(writer, histograms);
         writer.end();
     }
-    // There are none.
+    // Transactions are not counted here.
     writer.begin_document("transactions");
     ClassLatency::default().write(writer, histograms);
     writer.end().end();
@@ -216,8 +216,8 @@ fn write_storage(writer: &mut Writer<'_>, subject: &Subject, scale: u64) {
     writer.end();
 }
 
-/// Of a time series the documents are its buckets, which are told of by themselves. The index that keeps them in order is not
-/// counted.
+/// Writes the statistics of a time series: its documents are buckets, which have fields of their own. The index on
+/// `_id`, which keeps buckets in order, is not counted.
 pub(crate) fn write_buckets(writer: &mut Writer<'_>, statistics: &CollectionStatistics, series: &Series, scale: u64) {
     let mut written = Vec::new();
     let mut whole = Writer::new(&mut written);

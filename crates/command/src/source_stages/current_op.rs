@@ -1,4 +1,4 @@
-//! `$currentOp`: what is running, as `currentOp` has it, but as a pipeline's documents.
+//! `$currentOp`: the running operations as in `currentOp`, but as documents of a pipeline.
 
 use super::{Source, SourceStage, Subject};
 use crate::authorization::cursors::Owner;
@@ -20,7 +20,7 @@ fn documents(
     specification: ValueRef<'_>,
 ) -> Result<Vec<DocumentBuf>> {
     Shown::check_users(specification)?;
-    // What the cursors of `{aggregate: 1}` are called there; no collection is.
+    // The namespace of `{aggregate: 1}`. No collection has that name.
     if namespace.as_str() != "admin.$cmd.aggregate" {
         let message = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
@@ -34,7 +34,7 @@ fn documents(
         .filter(|observed| (observed.opid != 0 || shown.idle_connections) && is_own(observed.user.as_ref()))
         .map(|observed| describe(invocation.service, observed, shown.large_commands))
         .collect();
-    // They do not say whose they are: who sees their own alone sees none.
+    // Idle sessions do not show their user, so a client that may see only its own sees none.
     if shown.idle_sessions && asker.is_none() {
         documents.extend(describe_idle_sessions(invocation.service));
     }
@@ -72,7 +72,7 @@ const OPTIONS: [&str; 8] = [
     "targetAllNodes",
 ];
 
-/// What is shown besides the operations that run.
+/// The options of `$currentOp`.
 #[derive(Clone, Copy, Debug)]
 struct Shown {
     idle_connections: bool,
@@ -83,7 +83,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Looks at what MongoDB asks for before it looks what the stage is over: whose operations are meant, and of which server.
+    /// Checks the options that MongoDB checks before the stage's namespace: the users and the servers that are meant.
     fn check_users(specification: ValueRef<'_>) -> Result<()> {
         let options = specification.as_document().ok_or_else(|| wrong_type("$currentOp", specification, "object"))?;
         let mut asked = options.iter().filter(|option| matches!(option.name, "allUsers" | "localOps"));
@@ -93,7 +93,7 @@ impl Shown {
         }
     }
 
-    /// Reads the options. Others make no difference: without users every operation is the asker's own.
+    /// Parses the options.
     fn parse(specification: ValueRef<'_>) -> Result<Self> {
         let options = specification.as_document().ok_or_else(|| wrong_type("$currentOp", specification, "object"))?;
         let mut shown = Self {

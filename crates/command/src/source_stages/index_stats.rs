@@ -1,4 +1,4 @@
-//! `$indexStats`: how often each index was used since the server began.
+//! `$indexStats`: how often each index was used since the server started.
 
 use super::{Source, SourceStage, Subject, Surroundings};
 use crate::pipeline_sources::{Below, resolve};
@@ -19,7 +19,7 @@ fn check(specification: ValueRef<'_>) -> Result<()> {
 }
 
 fn documents(surroundings: &Surroundings, namespace: &Namespace, _: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
-    // A view shows the indexes of the collection below it. Documents that are made on reading have none.
+    // A view shows the indexes of the collection below it. Sources that are generated while they are read have none.
     let Below::Collection(noted) = resolve(&surroundings.catalog, namespace)?.below else { return Ok(Vec::new()) };
     let describe = |index: &bunko_catalog::Index| {
         let since = ValueRef::DateTime(index.counted_since_ms().unwrap_or(surroundings.started_at_ms));
@@ -37,7 +37,7 @@ fn documents(surroundings: &Surroundings, namespace: &Namespace, _: ValueRef<'_>
     };
     let series = time_series::find(&surroundings.catalog, namespace)?;
     let indexes = noted.collection.indexes();
-    // The buckets' own index on `_id` is none of the measurements.
+    // The buckets' own index on `_id` is not an index of measurements.
     let shown = indexes.iter().filter(|index| series.is_none() || !index.is_id());
     Ok(shown.map(|index| describe(index)).collect())
 }

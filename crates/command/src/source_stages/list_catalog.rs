@@ -1,8 +1,8 @@
-//! `$listCatalog`: the catalog's own words on a collection; with `{aggregate: 1}` on `admin` those on all collections,
-//! views and time series of the server.
+//! `$listCatalog`: the catalog's entry for a collection; with `{aggregate: 1}` on `admin`, the entries of all
+//! collections, views and time series of the server.
 //!
-//! Identifiers of files are those of keyspaces. Errors: 6200600 for anything but an empty object, `InvalidNamespace`
-//! without a collection on another database, 40602 over a view, whose own stages come before.
+//! Identifiers of files are the numbers of keyspaces. Errors: 6200600 unless the specification is an empty object,
+//! `InvalidNamespace` without a collection on another database, 40602 on a view, whose own stages come first.
 
 use super::{Source, SourceStage, Subject, Surroundings};
 use crate::oplog_view;
@@ -27,9 +27,9 @@ fn check(specification: ValueRef<'_>) -> Result<()> {
     Err(Failure::new(ErrorCode(6_200_600), message))
 }
 
-/// Whether the stage is over no collection.
+/// Whether the stage is on the whole server instead of a collection.
 /// # Errors
-/// `InvalidNamespace` where it is over none of another database than `admin`.
+/// `InvalidNamespace` if it is without a collection on a database other than `admin`.
 pub(super) fn is_of_server(namespace: &Namespace) -> Result<bool> {
     let is_of_server = namespace.collection() == "$cmd.aggregate";
     if is_of_server && namespace.database() != "admin" {
@@ -42,7 +42,7 @@ pub(super) fn is_of_server(namespace: &Namespace) -> Result<bool> {
 fn documents(surroundings: &Surroundings, namespace: &Namespace, _: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
     let catalog = &surroundings.catalog;
     if is_of_server(namespace)? {
-        // The oplog and the sessions are shown in databases that may have nothing else.
+        // The oplog and the session collections are shown even in databases with no other collection.
         let own = [Namespace::OPLOG_DATABASE, session_collections::database()].map(str::to_owned);
         let databases: BTreeSet<String> = catalog.databases().into_iter().chain(own).collect();
         let mut described = Vec::new();
@@ -125,7 +125,7 @@ fn describe_index(index: &Index) -> DocumentBuf {
     described.with("head", 0_i64).with("backgroundSecondary", false)
 }
 
-/// The oplog, a view of the log.
+/// The oplog's entry. The oplog is a view of the log.
 fn describe_oplog(catalog: &Catalog) -> Option<DocumentBuf> {
     let listed = oplog_view::description(catalog, Namespace::OPLOG_DATABASE)?;
     let options = listed.as_ref().get("options").and_then(ValueRef::as_document)?;
@@ -133,7 +133,7 @@ fn describe_oplog(catalog: &Catalog) -> Option<DocumentBuf> {
     Some(describe_unstored(&namespace, options))
 }
 
-/// What is shown as a collection and has no records of its own.
+/// The entry of a collection that has no records of its own.
 fn describe_unstored(namespace: &Namespace, options: DocumentRef<'_>) -> DocumentBuf {
     let metadata =
         DocumentBuf::new().with("ns", namespace.as_str()).with("options", options).with("indexes", &ArrayBuf::new());

@@ -1,8 +1,8 @@
-//! `$listClusterCatalog`: the collections and views of a database, or of all where it is `admin`, as a sharded cluster would list
-//! them.
+//! `$listClusterCatalog`: the collections and views of a database, or of all databases on `admin`, as a sharded cluster
+//! would list them.
 //!
-//! Errors: 9621301 beside a collection's name, 9621302 for anything but an object, `IDLUnknownField`, `TypeMismatch`,
-//! `InvalidOptions` for a read concern other than `local`.
+//! Errors: 9621301 with the name of a collection, 9621302 unless the specification is an object, `IDLUnknownField`,
+//! `TypeMismatch`, `InvalidOptions` for a read concern other than `local`.
 
 use super::{Source, SourceStage, Subject};
 use crate::fields::wrong_type;
@@ -48,7 +48,7 @@ fn documents(
     Ok(described)
 }
 
-/// A view or a time series, which have no UUID and no index on `_id`.
+/// A view or a time series. These have no UUID and no index on `_id`.
 fn describe_view(namespace: &Namespace, kind: &str, options: &DocumentBuf, shards: Shards) -> DocumentBuf {
     let info = DocumentBuf::new().with("readOnly", kind == "view");
     let described = DocumentBuf::new()
@@ -65,11 +65,11 @@ fn with_sharding(described: DocumentBuf, shards: Shards) -> DocumentBuf {
     if shards == Shards::Told {
         described.append("shards", &ArrayBuf::new());
     }
-    // The balancing configuration is of sharded collections alone, and there is none.
+    // Only sharded collections have a balancing configuration, and there are none.
     described
 }
 
-/// Whether `shards` are to be told.
+/// Whether `shards` is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shards {
     Omitted,

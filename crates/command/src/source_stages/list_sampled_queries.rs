@@ -1,5 +1,5 @@
-//! `$listSampledQueries`: the queries that `configureQueryAnalyzer` had sampled, to choose a shard key by. That samples none
-//! without shards, so there are none.
+//! `$listSampledQueries`: queries that `configureQueryAnalyzer` samples for choosing a shard key. Without shards it
+//! samples none, so the result is empty.
 //! Source: MongoDB manual, "`$listSampledQueries` (aggregation)".
 
 use super::{Source, SourceStage, Subject};
@@ -17,8 +17,8 @@ pub(super) const STAGE: SourceStage =
     SourceStage { name: "$listSampledQueries", subject: Subject::Server, source: Source::Command(documents) };
 
 /// # Errors
-/// `IllegalOperation` on a server that is in no set; `InvalidNamespace` elsewhere than on `admin` with `{aggregate: 1}`;
-/// 6876001 for what is no object; `TypeMismatch`, `IDLUnknownField`.
+/// `IllegalOperation` on a standalone server; `InvalidNamespace` except on `admin` with `{aggregate: 1}`; 6876001 if
+/// the specification is not an object; `TypeMismatch`, `IDLUnknownField`.
 fn documents(invocation: &Invocation<'_>, _: &Namespace, specification: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
     if invocation.service.deployment() == Deployment::Standalone {
         let message = format!("{NAME} is not supported on a standalone mongod");

@@ -1,4 +1,4 @@
-//! `$listSearchIndexes`: the search indexes of a collection, of either type.
+//! `$listSearchIndexes`: the search indexes of a collection, of both types.
 
 use super::{Source, SourceStage, Subject, Surroundings};
 use bunko_bson::{ArrayBuf, DocumentBuf, ObjectId, ValueRef};
@@ -58,8 +58,8 @@ fn documents(
     Ok(shown.map(|index| describe_search_index(&collection, index, &surroundings.facts.host)).collect())
 }
 
-/// A search index as it is listed. It can be searched as soon as it is there: the first search builds what it needs, and
-/// where that finds no room, searches look at the documents themselves.
+/// A search index, as it is listed. It can be searched at once: the first search builds the postings, and if there is
+/// no memory for them, each search scans the documents.
 pub(crate) fn describe_search_index(collection: &Collection, index: &SearchIndex, host: &str) -> DocumentBuf {
     let standing = collection.search_index_standing((index.id, index.version));
     let status = if standing == SearchIndexStanding::Building { "BUILDING" } else { "READY" };

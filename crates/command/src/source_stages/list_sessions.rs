@@ -1,5 +1,5 @@
-//! `$listLocalSessions` and `$listSessions`: the sessions that are known to the server. There is no other one that
-//! could know more, so both show the same.
+//! `$listLocalSessions` and `$listSessions`: the sessions that the server knows. No other server could know more, so
+//! both show all of them.
 
 use super::{Source, SourceStage, Subject};
 use crate::authorization::has_on;
@@ -43,8 +43,8 @@ fn of_collection(
     Ok(documents(invocation, options, &users))
 }
 
-/// The options, and whose sessions are asked for, where that is said. MongoDB reads them before it looks what the stage is
-/// over.
+/// The options, and the users whose sessions are requested, if any. MongoDB parses them before it checks the stage's
+/// namespace.
 fn read<'s>(stage: &'static str, specification: ValueRef<'s>) -> Result<(DocumentRef<'s>, Vec<Digest>)> {
     let options = specification.as_document().ok_or_else(|| wrong_type(stage, specification, "object"))?;
     Ok((options, named_users(stage, options)?))

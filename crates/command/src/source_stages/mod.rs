@@ -1,6 +1,6 @@
-//! Stages that begin a pipeline with documents of their own instead of a collection's: one file and one line each.
+//! Stages that begin a pipeline with their own documents instead of a collection's: one file and one line each.
 //!
-//! They stand here and not with the other stages, which are pure: these look at the server.
+//! They are separate from the other stages, which depend only on their input: these read the server's state.
 
 pub(crate) mod coll_stats;
 mod current_op;
@@ -41,7 +41,7 @@ static STAGES: &[SourceStage] = &[
 
 /// One entry of the table.
 pub(crate) struct SourceStage {
-    /// With its `$`.
+    /// The stage's name, including `$`.
     pub name: &'static str,
     pub subject: Subject,
     source: Source,
@@ -49,26 +49,26 @@ pub(crate) struct SourceStage {
 
 /// How the documents are made.
 enum Source {
-    /// Of the collection and what surrounds it, so that it may begin a pipeline inside another or that of a view.
+    /// From the collection and its surroundings, so the stage may also begin an inner pipeline or a view's pipeline.
     Collection {
         check: fn(ValueRef<'_>) -> Result<()>,
-        /// The specification was checked.
+        /// Called with a checked specification.
         documents: fn(&Surroundings, &Namespace, ValueRef<'_>) -> Result<Vec<DocumentBuf>>,
     },
-    /// Of the command and who sends it: reads the specification, too.
+    /// From the command and its client. The function also parses the specification.
     Command(fn(&Invocation<'_>, &Namespace, ValueRef<'_>) -> Result<Vec<DocumentBuf>>),
 }
 
-/// What a source stage speaks of.
+/// The subject that a source stage reports on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// The collection that `aggregate` names.
     Collection,
-    /// The same, and with `{aggregate: 1}` the server.
+    /// The collection, or with `{aggregate: 1}` the server.
     CollectionOrServer,
-    /// The server: it goes with `{aggregate: 1}`.
+    /// The server, with `{aggregate: 1}`.
     Server,
-    /// No collection: it goes with `{aggregate: 1}` on any database.
+    /// No collection: the stage needs `{aggregate: 1}`, on any database.
     Database,
 }
 
@@ -76,14 +76,14 @@ pub(crate) enum Subject {
 pub(crate) struct SourcedPipeline<'a> {
     pub stage: &'static SourceStage,
     specification: ValueRef<'a>,
-    /// The stages behind it.
+    /// The stages after it.
     pub rest: ArrayBuf,
 }
 
 impl<'a> SourcedPipeline<'a> {
-    /// Takes the source stage off a pipeline, if it has one.
+    /// Takes the source stage off a pipeline, if it begins with one.
     /// # Errors
-    /// Location40602 where a source stage is not the first.
+    /// Location40602 if a source stage is not the first.
     pub(crate) fn take_off(pipeline: ArrayRef<'a>) -> Result<Option<Self>> {
         if let Some((stage, _)) = pipeline.iter().skip(1).find_map(source_stage) {
             return Err(Failure::new(
@@ -95,12 +95,12 @@ impl<'a> SourcedPipeline<'a> {
         Ok(first.map(|(stage, specification)| Self { stage, specification, rest: pipeline.iter().skip(1).collect() }))
     }
 
-    /// Whether a stage of that name is one.
+    /// Whether a source stage has that name.
     pub(crate) fn is_source_stage(name: &str) -> bool {
         STAGES.iter().any(|entry| entry.name == name)
     }
 
-    /// Refuses a stage that speaks of a collection as it is stored where nothing is stored for it.
+    /// Refuses a stage that reports on a stored collection, if the namespace has no stored one.
     /// # Errors
     /// `CommandNotSupported`.
     pub(crate) fn check_subject(&self, catalog: &Catalog, namespace: &Namespace) -> Result<()> {
@@ -110,9 +110,9 @@ impl<'a> SourcedPipeline<'a> {
         Unstored::at(catalog, namespace).map_or(Ok(()), |unstored| unstored.check_stage(self.stage.name, namespace))
     }
 
-    /// Looks at the specification alone, as far as that can be.
+    /// Checks the stage before it runs. A stage that depends on the command produces its documents for that.
     /// # Errors
-    /// Those of a malformed one.
+    /// Errors of a malformed specification.
     pub(crate) fn check(&self, invocation: &Invocation<'_>, namespace: &Namespace) -> Result<()> {
         match self.stage.source {
             Source::Collection { check, .. } => {
@@ -126,9 +126,9 @@ impl<'a> SourcedPipeline<'a> {
         }
     }
 
-    /// What the source stage puts into the pipeline.
+    /// The documents that the source stage puts into the pipeline.
     /// # Errors
-    /// Those of a malformed specification.
+    /// Errors of a malformed specification.
     pub(crate) fn documents(&self, invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Vec<DocumentBuf>> {
         match self.stage.source {
             Source::Collection { check, documents } => {
@@ -140,8 +140,8 @@ impl<'a> SourcedPipeline<'a> {
     }
 }
 
-/// Whether a source stage may begin a pipeline inside another, in a database over a collection or none. Other names mean
-/// nothing here.
+/// Checks whether a source stage may begin an inner pipeline on this database and collection (or none). Names of other
+/// stages pass.
 /// # Errors
 /// `InvalidNamespace`.
 pub(crate) fn check_place(name: &str, database: &str, collection: Option<&str>) -> Result<()> {
@@ -161,10 +161,10 @@ pub(crate) fn check_place(name: &str, database: &str, collection: Option<&str>) 
     }
 }
 
-/// Reads a source stage that begins a pipeline inside another, or that of a view; none where there is no stage of that name.
+/// Reads a source stage that begins an inner pipeline or a view's pipeline; `None` if no source stage has that name.
 /// # Errors
-/// Those of the specification; `CommandNotSupported` for one that looks at who sends the command, and over a
-/// collection of sessions.
+/// Errors of the specification; `CommandNotSupported` for a stage that depends on the client, and over a collection of
+/// sessions.
 pub(crate) fn inside(
     stage: Element<'_>,
     namespace: &Namespace,
@@ -187,12 +187,13 @@ pub(crate) fn inside(
     Ok(Some(bunko_aggregate::SourceStage { name: entry.name, documents }))
 }
 
-/// What the source stage of that name speaks of, if it is one.
+/// The subject of the source stage of that name, if there is one.
 pub(crate) fn subject_of(name: &str) -> Option<Subject> {
     STAGES.iter().find(|entry| entry.name == name).map(|entry| entry.subject)
 }
 
-/// The entry for a stage, and its specification. One with several fields is for the pipeline's parser to refuse.
+/// The entry for a stage, with its specification. `None` for a stage with several fields, which the pipeline's parser
+/// refuses.
 fn source_stage(stage: ValueRef<'_>) -> Option<(&'static SourceStage, ValueRef<'_>)> {
     let stage = stage.as_document().filter(|stage| stage.count() == 1)?.first()?;
     let entry = STAGES.iter().find(|entry| entry.name == stage.name)?;

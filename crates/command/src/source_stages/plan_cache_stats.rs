@@ -1,7 +1,7 @@
-//! `$planCacheStats`: plans that trials found best, and that are kept.
+//! `$planCacheStats`: cached plans, which trials found best.
 //!
-//! Errors: `FailedToParse` for unknown fields, 4503200 for `allHosts`, 50933 for a collection that does not exist, 40602 for a time
-//! series.
+//! Errors: `FailedToParse` for unknown fields, 4503200 for `allHosts`, 50933 if the collection does not exist, 40602 on
+//! a time series.
 
 use super::{Source, SourceStage, Subject, Surroundings};
 use crate::pipeline_sources::{Below, resolve};
@@ -45,13 +45,13 @@ fn check(specification: ValueRef<'_>) -> Result<()> {
 fn documents(surroundings: &Surroundings, namespace: &Namespace, _: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
     let catalog = &surroundings.catalog;
     if time_series::find(catalog, namespace)?.is_some() {
-        // The stage that unpacks the buckets would stand before it.
+        // The stage that unpacks the buckets would come before it.
         let message = "$planCacheStats is only valid as the first stage in a pipeline.";
         return Err(Failure::new(ErrorCode(40602), message));
     }
     let noted = match resolve(catalog, namespace)?.below {
         Below::Collection(noted) => noted,
-        // Nothing is planned where nothing is stored.
+        // Reads of a source that is not stored have no plans.
         Below::Unstored(_) => return Ok(Vec::new()),
         Below::Absent => {
             let message = format!("collection '{namespace}' does not exist");

@@ -1,7 +1,7 @@
-//! `$querySettings`: what `setQuerySettings` set, one document for each shape.
+//! `$querySettings`: the settings from `setQuerySettings`, one document for each shape.
 //!
-//! Errors: `InvalidNamespace` beside a collection's name, 7746800 for anything but an object, `IDLUnknownField`,
-//! `TypeMismatch`.
+//! Errors: `InvalidNamespace` with the name of a collection, 7746800 unless the specification is an object,
+//! `IDLUnknownField`, `TypeMismatch`.
 
 use super::{Source, SourceStage, Subject};
 use crate::fields::wrong_type;

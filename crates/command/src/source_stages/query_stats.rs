@@ -1,8 +1,8 @@
-//! `$queryStats`: statistics of queries by their shape. None are gathered, as on a MongoDB whose parameter
-//! `internalQueryStatsRateLimit` was not set, so that there are none to show.
+//! `$queryStats`: statistics of queries by shape. None are gathered, as on a MongoDB server whose parameter
+//! `internalQueryStatsRateLimit` was not set, so the result is empty.
 //!
-//! Errors: `InvalidNamespace` outside `admin`, `FailedToParse` for anything but an object; `IDLUnknownField`,
-//! `IDLFailedToParse`, `TypeMismatch` and `BadValue` for its fields.
+//! Errors: `InvalidNamespace` outside `admin`, `FailedToParse` unless the specification is an object;
+//! `IDLUnknownField`, `IDLFailedToParse`, `TypeMismatch` and `BadValue` for its fields.
 
 use super::{Source, SourceStage, Subject};
 use crate::fields::wrong_type;
@@ -14,7 +14,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 pub(super) const STAGE: SourceStage =
     SourceStage { name: "$queryStats", subject: Subject::Database, source: Source::Command(documents) };
 
-/// The only way to hide names.
+/// The only algorithm for hiding names.
 const ALGORITHM: &str = "hmac-sha-256";
 
 fn documents(invocation: &Invocation<'_>, _: &Namespace, specification: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {

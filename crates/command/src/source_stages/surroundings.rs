@@ -1,4 +1,4 @@
-//! What stages see of the server around a collection.
+//! The parts of the server that stages use besides their collection.
 
 use crate::counters::Counters;
 use crate::service::{Facts, Service};
@@ -8,7 +8,7 @@ use bunko_operation::OperationContext;
 use bunko_oplog::EntryCount;
 use std::sync::Arc;
 
-/// Kept by pipelines, whose cursors outlive the command.
+/// Held by pipelines, whose cursors outlive the command.
 #[derive(Clone)]
 pub(crate) struct Surroundings {
     pub catalog: Arc<Catalog>,
@@ -17,7 +17,7 @@ pub(crate) struct Surroundings {
     pub entry_count: Arc<EntryCount>,
     pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
     pub facts: Arc<Facts>,
-    /// For which documents are made.
+    /// The operation that the documents are made for.
     pub operation: Arc<OperationContext>,
     /// When the service began, in milliseconds since 1970.
     pub started_at_ms: i64,

@@ -1,4 +1,4 @@
-//! Making a time series collection: the collection of its buckets, an index on it, and the view.
+//! Creates a time series collection: the collection of its buckets, an index on it, and the view.
 
 use super::buckets_of;
 use crate::collation_option;
@@ -9,7 +9,7 @@ use bunko_catalog::{Catalog, CreateOptions, IndexSpec, Namespace, ViewDefinition
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_timeseries::{BUCKETS_PREFIX, TimeSeries};
 
-/// Options that a time series cannot have, whatever they say.
+/// Options that a time series cannot have, whatever their value.
 const REFUSED: &[&str] = &[
     "autoIndexId",
     "changeStreamPreAndPostImages",
@@ -25,9 +25,9 @@ const REFUSED: &[&str] = &[
     "viewOn",
 ];
 
-/// Creates a time series collection, or finds it there with the same options.
+/// Creates a time series collection, or accepts an existing one with these options.
 /// # Errors
-/// Those of [`TimeSeries::parse`]; `InvalidOptions` beside options that it cannot have; `NamespaceExists`.
+/// Errors of [`TimeSeries::parse`]; `InvalidOptions` for options that a time series cannot have; `NamespaceExists`.
 pub(crate) fn create(invocation: &mut Invocation<'_>, namespace: &Namespace, option: DocumentRef<'_>) -> Result<()> {
     let series = TimeSeries::parse(option, "create.timeseries")?;
     check_options(invocation, &series)?;
@@ -64,14 +64,14 @@ pub(crate) fn create(invocation: &mut Invocation<'_>, namespace: &Namespace, opt
 }
 
 /// # Errors
-/// 6346401 beside `encryptedFields`, `InvalidOptions` beside other options that it cannot have and for a source in a field that
-/// has another meaning.
+/// 6346401 for `encryptedFields`, `InvalidOptions` for other options that a time series cannot have and for a
+/// `metaField` that is `_id` or the time field.
 fn check_options(invocation: &Invocation<'_>, series: &TimeSeries) -> Result<()> {
     if invocation.field("encryptedFields").is_some() {
         let message = "'encryptedFields' is not allowed with 'timeseries'";
         return Err(Failure::new(ErrorCode(6_346_401), message));
     }
-    // Whoever restores buckets gives the options that they have.
+    // Restoring a dump of buckets sends the options that a bucket collection has.
     let is_restored = invocation.argument().as_str().is_some_and(|name| name.starts_with(BUCKETS_PREFIX));
     let of_buckets: &[&str] = if is_restored { &["clusteredIndex", "validator"] } else { &[] };
     let refused = REFUSED.iter().find(|option| !of_buckets.contains(option) && invocation.field(option).is_some());
@@ -80,7 +80,7 @@ fn check_options(invocation: &Invocation<'_>, series: &TimeSeries) -> Result<()>
         let message = format!("time-series collection options are not compatible with the option '{option}'");
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
     }
-    // `$out` makes such collections all the same.
+    // `$out` creates such collections all the same.
     match &series.meta_field {
         Some(meta) if meta == "_id" => Err(Failure::new(ErrorCode::INVALID_OPTIONS, "'metaField' cannot be \"_id\"")),
         Some(meta) if *meta == series.time_field => {
@@ -90,9 +90,9 @@ fn check_options(invocation: &Invocation<'_>, series: &TimeSeries) -> Result<()>
     }
 }
 
-/// Makes the view that unpacks the buckets of that name.
+/// Creates the view that unpacks the buckets of that name.
 /// # Errors
-/// `InvalidNamespace`, `NamespaceExists`; those of the storage.
+/// `InvalidNamespace`, `NamespaceExists`; errors of the storage.
 pub(crate) fn create_view(
     invocation: &mut Invocation<'_>,
     namespace: &Namespace,
@@ -111,9 +111,9 @@ pub(crate) fn bucket_options(series: &TimeSeries) -> DocumentBuf {
     DocumentBuf::new().with("timeseries", &series.document())
 }
 
-/// Buckets are found by their source and time.
+/// The index that finds buckets by their source and time; `None` without a source field.
 /// # Errors
-/// Those of an index's specification.
+/// Errors of the index specification.
 pub(crate) fn bucket_index(series: &TimeSeries) -> Result<Option<IndexSpec>> {
     let Some(source) = series.source_field() else { return Ok(None) };
     let time = series.time_field.as_str();
@@ -134,7 +134,7 @@ pub(super) fn pipeline(series: &TimeSeries) -> ArrayBuf {
     pipeline
 }
 
-/// The options of the view of that name as `listCollections` shows them, where it is one of a time series.
+/// The options of a time series, as `listCollections` shows them; `None` if the name is not one.
 pub(crate) fn described_options(catalog: &Catalog, namespace: &Namespace) -> Result<Option<DocumentBuf>> {
     let series = super::find(catalog, namespace)?;
     Ok(series.map(|series| DocumentBuf::clone(&series.buckets.options())))

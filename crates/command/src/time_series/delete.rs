@@ -1,4 +1,4 @@
-//! Deleting measurements out of their buckets.
+//! Deletes measurements from their buckets.
 
 use super::Series;
 use crate::invocation::Invocation;
@@ -12,10 +12,10 @@ use bunko_timeseries::{Bucket, bucket_filter};
 use bunko_update::Targets;
 use std::sync::Arc;
 
-/// Deletes from the time series of that name what a delete was refused for, because it is a view: how many measurements.
-/// The refusal where it is another view.
+/// Deletes from a time series after a delete on the name was refused because the name is a view. Returns the number of
+/// measurements, or `refusal` if the view is not a time series.
 /// # Errors
-/// `refusal`; else those of the filter, of the operation and of the storage.
+/// `refusal`; errors of the filter, the operation and the storage.
 pub(crate) fn delete_instead(
     invocation: &mut Invocation<'_>,
     namespace: &Namespace,
@@ -38,11 +38,11 @@ pub(crate) fn delete_instead(
     Ok(deleted.count)
 }
 
-/// Removes one measurement of the time series of that name, as a findAndModify was refused to, because it is a view. The
-/// refusal where it is another view.
+/// Removes one measurement of a time series after a findAndModify on the name was refused because the name is a view.
+/// Returns `refusal` if the view is not a time series.
 /// # Errors
-/// `refusal`; `InvalidOptions` for an update, and for an order, in which MongoDB removes no measurement either; else as
-/// [`delete_instead`], and those of the projection.
+/// `refusal`; `InvalidOptions` for an update or a sort, which MongoDB does not support here either; as
+/// [`delete_instead`]; errors of the projection.
 pub(crate) fn find_and_remove_instead(
     invocation: &mut Invocation<'_>,
     namespace: &Namespace,
@@ -65,7 +65,7 @@ pub(crate) fn find_and_remove_instead(
         return refuse("a sort");
     }
     if invocation.retryable_write().is_some() {
-        // The write of the bucket has no room for the answer, which a retry gets.
+        // The write of the bucket has no room for the removed measurement, which a retry must return.
         return Err(Failure::not_supported_yet("a retryable findAndModify of a time series"));
     }
     let scope = match &statement.strings {
@@ -91,18 +91,18 @@ pub(crate) fn find_and_remove_instead(
     Ok(FindAndModifyOutcome { is_found: deleted.count > 0, value, ..FindAndModifyOutcome::default() })
 }
 
-/// What a delete removed.
+/// The result of a delete.
 #[derive(Debug, Default)]
 struct Deleted {
     count: u64,
     lsn: Option<Lsn>,
-    /// The measurement, where no more than one was to be removed.
+    /// The removed measurement, if only one was to be removed.
     last: Option<DocumentBuf>,
 }
 
-/// Removes the measurements that a filter matches, or the first of them.
+/// Removes all measurements that a filter matches, or the first of them.
 /// # Errors
-/// Those of the filter, of the operation and of the storage; what was removed before stays removed.
+/// Errors of the filter, the operation and the storage. Measurements removed before an error stay removed.
 fn delete(
     invocation: &Invocation<'_>,
     series: &Series,

@@ -1,4 +1,4 @@
-//! Indexes of a time series are indexes of its buckets: by the source, and by the bounds of fields.
+//! Indexes of a time series are indexes of its buckets: on the source, and on the bounds of fields.
 
 use super::partial_filter;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
@@ -6,18 +6,18 @@ use bunko_catalog::IndexSpec;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_timeseries::{TimeSeries, bucket_filter};
 
-/// The option of an index of buckets that keeps what was asked of measurements, as MongoDB's indexes of buckets do.
+/// The option of a bucket index that keeps the specification for measurements, as in MongoDB.
 pub(super) const ORIGINAL: &str = "originalSpec";
 
-/// What an index of places is of measurements, and of buckets.
+/// The types of a geo index on measurements and on buckets.
 const SPHERE: &str = "2dsphere";
 const SPHERE_OF_BUCKETS: &str = "2dsphere_bucket";
-/// What the path of a column begins with.
+/// The prefix of a column's path.
 const COLUMNS: &str = "data.";
 
-/// The specification of the index of buckets that an index of measurements becomes.
+/// The specification of the bucket index for an index of measurements.
 /// # Errors
-/// `InvalidOptions` for what an index of measurements cannot be; as [`IndexSpec::parse_asked`] and
+/// `InvalidOptions` for options that an index of measurements cannot have; as [`IndexSpec::parse_asked`] and
 /// [`partial_filter::check`] for a partial one.
 pub(crate) fn of_buckets(spec: DocumentRef<'_>, series: &TimeSeries) -> Result<DocumentBuf> {
     let mut of_buckets = DocumentBuf::new();
@@ -29,7 +29,7 @@ pub(crate) fn of_buckets(spec: DocumentRef<'_>, series: &TimeSeries) -> Result<D
             ("sparse", value) if is_of_source_and_time(spec, series) => {
                 of_buckets.append("sparse", value);
             }
-            // MongoDB refuses it for other fields also where it is false.
+            // MongoDB refuses it for other fields even if it is false.
             ("sparse", _) => return Err(unsupported("sparse")),
             ("unique" | "expireAfterSeconds", value) if !matches!(value, ValueRef::Boolean(false)) => {
                 return Err(unsupported(element.name));
@@ -49,7 +49,7 @@ pub(crate) fn of_buckets(spec: DocumentRef<'_>, series: &TimeSeries) -> Result<D
                 let original = DocumentBuf::new().with("key", key).with(element.name, filter);
                 of_buckets.append(ORIGINAL, &original);
             }
-            // It is this server's own.
+            // This option is reserved for the server.
             (ORIGINAL, _) => return Err(unsupported(ORIGINAL)),
             (name, value) => {
                 of_buckets.append(name, value);
@@ -59,7 +59,7 @@ pub(crate) fn of_buckets(spec: DocumentRef<'_>, series: &TimeSeries) -> Result<D
     Ok(of_buckets)
 }
 
-/// What follows the field of the source in a path into it.
+/// The rest of a path after the field of the source; `None` if the path does not begin with that field.
 pub(super) fn behind_source<'a>(path: &'a str, series: &TimeSeries) -> Option<&'a str> {
     let rest = path.strip_prefix(series.source_field()?)?;
     (rest.is_empty() || rest.starts_with('.')).then_some(rest)
@@ -70,16 +70,16 @@ fn unsupported(option: &str) -> Failure {
     Failure::new(ErrorCode::INVALID_OPTIONS, message)
 }
 
-/// Whether an index is by nothing but the source and the time.
+/// Whether all fields of an index are the source or the time.
 fn is_of_source_and_time(spec: DocumentRef<'_>, series: &TimeSeries) -> bool {
     let is_one = |path: &str| path == series.time_field || behind_source(path, series).is_some();
     let key = spec.get("key").and_then(ValueRef::as_document);
     key.is_some_and(|key| key.iter().all(|field| is_one(field.name)))
 }
 
-/// The key of the index of buckets that an index of measurements by `key` becomes.
+/// The key of the bucket index for an index of measurements by `key`.
 /// # Errors
-/// `InvalidOptions`, `CannotCreateIndex` and 7246201 for kinds of indexes that measurements cannot have.
+/// `InvalidOptions`, `CannotCreateIndex` and 7246201 for index types that measurements cannot have.
 pub(crate) fn bucket_key(key: DocumentRef<'_>, series: &TimeSeries) -> Result<DocumentBuf> {
     if key.iter().any(|field| field.value.as_str() == Some("text")) {
         let message = "text indexes are not supported on time-series collections";
@@ -107,7 +107,7 @@ pub(crate) fn bucket_key(key: DocumentRef<'_>, series: &TimeSeries) -> Result<Do
                 return Err(Failure::new(ErrorCode::CANNOT_CREATE_INDEX, message));
             }
         };
-        // A walk in the order of the index meets buckets in the order of their first measurements.
+        // A scan in index order returns buckets in the order of their first measurements.
         let sides = if is_descending { ["max", "min"] } else { ["min", "max"] };
         for side in sides {
             fields.append(&format!("control.{side}.{}", field.name), field.value);
@@ -116,7 +116,7 @@ pub(crate) fn bucket_key(key: DocumentRef<'_>, series: &TimeSeries) -> Result<Do
     Ok(fields)
 }
 
-/// An index of buckets as one of the measurements.
+/// A bucket index, shown as an index of measurements.
 pub(crate) fn of_measurements(spec: DocumentRef<'_>, series: &TimeSeries) -> DocumentBuf {
     let mut described = DocumentBuf::new();
     let original = spec.get(ORIGINAL).and_then(ValueRef::as_document);

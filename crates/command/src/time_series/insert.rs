@@ -1,4 +1,4 @@
-//! Inserting measurements: into the open bucket of their source, or into new ones.
+//! Inserts measurements: into the open bucket of their source, or into new ones.
 
 use super::Series;
 use crate::invocation::Invocation;
@@ -9,18 +9,18 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_timeseries::{Bucket, Measurement};
 use std::borrow::Cow;
 
-/// Measurements of one source that an insert brings, by their positions.
+/// Measurements of one source in an insert.
 struct OfSource<'d> {
     source: Vec<u8>,
     measurements: Vec<Measurement<'d>>,
-    /// Where each stands in the insert.
+    /// Position of each measurement in the insert.
     positions: Vec<usize>,
-    /// Their numbers, where the insert may be sent again.
+    /// Statement ids of the measurements, if the insert is retryable.
     statements: Vec<i32>,
 }
 
-/// Inserts into the time series of that name what an insert into a collection was refused for, because it is a view; the
-/// refusal where it is another view.
+/// Inserts into a time series after an insert into the name was refused because the name is a view. Returns `refusal`
+/// if the view is not a time series.
 /// # Errors
 /// `refusal`, or as [`insert`].
 pub(crate) fn insert_instead(
@@ -37,7 +37,7 @@ pub(crate) fn insert_instead(
     Ok(insert(invocation, &series, documents, order))
 }
 
-/// Stores documents as measurements; failures by position, as an insert into a collection has them.
+/// Stores documents as measurements. Failures have positions, as for an insert into a collection.
 pub(crate) fn insert(
     invocation: &Invocation<'_>,
     series: &Series,
@@ -48,7 +48,7 @@ pub(crate) fn insert(
     let mut sources: Vec<OfSource<'_>> = Vec::new();
     let statements = RetryableWrite::of(invocation).map(RetryableWrite::inserts);
     let gathering = match order {
-        // What follows a measurement that is refused is not stored.
+        // Measurements after a refused one must not be stored.
         Order::Ordered if may_refuse(series) => Gathering::Neighbours,
         Order::Ordered | Order::Unordered => Gathering::All,
     };
@@ -94,11 +94,11 @@ pub(crate) fn insert(
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Gathering {
     All,
-    /// Those that follow each other.
+    /// Only those that follow each other directly.
     Neighbours,
 }
 
-/// Whether an index may have no keys for a measurement: one of places.
+/// Whether the storage may refuse a measurement, because a geo index has no keys for it.
 fn may_refuse(series: &Series) -> bool {
     series.buckets.indexes().iter().any(|index| GeoField::is_in(index.document.as_ref()))
 }
@@ -128,15 +128,15 @@ fn add<'d>(
     }
 }
 
-/// What became of the next measurements.
+/// The outcome of storing the next measurements.
 enum Stored {
-    /// So many of them are stored; none where another try is due.
+    /// That many are stored; zero means that the caller must try again.
     Some(usize),
     /// The first is refused.
     Refused(Failure),
 }
 
-/// Stores the measurement of one source that is the next, and as many behind it as its bucket takes: how many.
+/// Stores the measurement at `next`, and as many after it as the bucket takes.
 fn store(
     invocation: &Invocation<'_>,
     series: &Series,
@@ -154,13 +154,13 @@ fn store(
         let target = Target::Id(record, ValueRef::ObjectId(id));
         let changed = service.catalog.change(&series.buckets, target, invocation, &mut |document| {
             let mut bucket = Bucket::read(document, &series.options, invocation.operation())?;
-            // An update may have said that its measurements are from elsewhere.
+            // An update may have changed the bucket's source.
             taken = if bucket.is_of(source) { fill(&mut bucket, series, measurements) } else { 0 };
             begin_statements(invocation, of_source, next, taken);
             Ok(if taken == 0 { Verdict::Keep } else { Verdict::Replace(bucket.document(&series.options)) })
         });
         let lsn = match changed {
-            // Whose fault that is shows in a bucket of its own.
+            // A bucket of its own shows whether the measurement is the cause.
             Err(_) if may_refuse(series) => return store_anew(invocation, series, of_source, (next, 1), inserted),
             changed => changed?,
         };
@@ -174,7 +174,7 @@ fn store(
     store_anew(invocation, series, of_source, (next, usize::MAX), inserted)
 }
 
-/// Stores as many as a new bucket takes, and no more than `count_max`, from the measurement `next` on.
+/// Stores measurements from `next` on in a new bucket: as many as it takes, and at most `count_max`.
 fn store_anew(
     invocation: &Invocation<'_>,
     series: &Series,
@@ -195,7 +195,7 @@ fn store_anew(
     let namespace = series.buckets.namespace();
     let mut stored = service.catalog.insert(&namespace, &[bytes], Order::Ordered, invocation)?;
     match stored.failures.pop() {
-        // Another bucket has that id: the next try has another one.
+        // Another bucket has that id. The next try uses another one.
         Some((_, failure)) if failure.code() == ErrorCode::DUPLICATE_KEY => return Ok(Stored::Some(0)),
         Some((_, failure)) if taken == 1 => return Ok(Stored::Refused(failure)),
         Some(_) => return store_anew(invocation, series, of_source, (next, 1), inserted),
@@ -213,14 +213,14 @@ fn store_anew(
     Ok(Stored::Some(taken))
 }
 
-/// Says which statements of an insert that may be sent again the next write carries out.
+/// Names the statements of a retryable insert that the next write carries out.
 fn begin_statements(invocation: &Invocation<'_>, of_source: &OfSource<'_>, next: usize, taken: usize) {
     if let Some(write) = RetryableWrite::of(invocation) {
         write.begin_some(of_source.statements.get(next..next + taken).unwrap_or_default().iter().copied());
     }
 }
 
-/// Puts the first measurements into a bucket, as many as it takes.
+/// Puts measurements into a bucket until it is full. Returns their number.
 fn fill(bucket: &mut Bucket, series: &Series, measurements: &[Measurement<'_>]) -> usize {
     let mut taken = 0;
     for measurement in measurements {

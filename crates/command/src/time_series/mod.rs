@@ -1,7 +1,7 @@
-//! Time series collections: a view over a collection of buckets, with writes of its own.
+//! Time series collections: a view on a collection of buckets, with its own way of writing.
 //!
-//! `create` makes `system.buckets.NAME` with option `timeseries`, and a view NAME that unpacks its buckets. Reads go the way
-//! of all views. Writes are turned into writes of buckets here.
+//! `create` creates `system.buckets.NAME` with the option `timeseries`, and a view NAME that unpacks its buckets. Reads
+//! work as for all views. Writes are turned into writes of buckets here.
 
 mod creation;
 mod delete;
@@ -27,22 +27,22 @@ use bunko_errors::Result;
 use bunko_timeseries::{BUCKETS_PREFIX, TimeSeries};
 use std::sync::Arc;
 
-/// A time series collection: its options, and where its buckets are.
+/// A time series collection: its options and the collection of its buckets.
 pub(crate) struct Series {
     pub options: TimeSeries,
     pub buckets: Arc<Collection>,
 }
 
-/// The collection of a time series' buckets.
+/// The name of the collection of a time series' buckets.
 /// # Errors
-/// `InvalidNamespace` where the name is too long.
+/// `InvalidNamespace` if the name is too long.
 pub(crate) fn buckets_of(namespace: &Namespace) -> Result<Namespace> {
     Namespace::new(namespace.database(), &format!("{BUCKETS_PREFIX}{}", namespace.collection()))
 }
 
-/// The collection of that name; of a time series that of its buckets.
+/// The collection of that name, or the collection of buckets of a time series of that name.
 /// # Errors
-/// `CommandNotSupportedOnView` where another view has the name.
+/// `CommandNotSupportedOnView` if the name is a view but not a time series.
 pub(crate) fn collection_or_buckets(
     invocation: &Invocation<'_>,
     namespace: &Namespace,
@@ -53,11 +53,11 @@ pub(crate) fn collection_or_buckets(
     }
 }
 
-/// The time series of that name, if there is one. Only what is no collection of its own can be one.
+/// The time series of that name, if there is one. A name with a collection of its own is not a time series.
 /// # Errors
 /// As [`buckets_of`].
 pub(crate) fn find(catalog: &Catalog, namespace: &Namespace) -> Result<Option<Series>> {
-    // A name that is too long with the prefix before it is none of a time series.
+    // A name that is too long with the prefix cannot be a time series.
     let Ok(buckets) = buckets_of(namespace) else { return Ok(None) };
     let Some(buckets) = catalog.collection(&buckets) else { return Ok(None) };
     if catalog.collection(namespace).is_some() || catalog.view(namespace)?.is_none() {
@@ -68,7 +68,7 @@ pub(crate) fn find(catalog: &Catalog, namespace: &Namespace) -> Result<Option<Se
     Ok(options.map(TimeSeries::of_document).map(|options| Series { options, buckets }))
 }
 
-/// A collection's options as they are listed. Buckets are in the order of their `_id`, as those of a clustered collection.
+/// A collection's options, as they are listed. Buckets are ordered by `_id`, as in a clustered collection.
 pub(crate) fn shown_options(collection: &Collection) -> DocumentBuf {
     let options = collection.options();
     let options = (*options).as_ref();
@@ -82,8 +82,8 @@ pub(crate) fn shown_options(collection: &Collection) -> DocumentBuf {
     shown
 }
 
-/// The specification of an index as it is listed where the collection itself is asked: an index of buckets by the fields of
-/// measurements also says what it was asked for as.
+/// The specification of an index, as it is listed for the bucket collection itself. An index on fields of measurements
+/// also shows its original specification.
 pub(crate) fn shown_index(collection: &Collection, spec: DocumentRef<'_>) -> DocumentBuf {
     let options = collection.options();
     let series = (*options).as_ref().get("timeseries").and_then(ValueRef::as_document).map(TimeSeries::of_document);

@@ -1,4 +1,4 @@
-//! `collMod` of a time series: spans of buckets that grow, and how long measurements stay.
+//! `collMod` of a time series: longer spans of buckets, and the expiry of measurements.
 
 use super::{Series, creation};
 use crate::expiry_option::{self, Expiry};
@@ -7,15 +7,14 @@ use bunko_bson::{Collator, DocumentBuf};
 use bunko_catalog::{Namespace, ViewDefinition};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Options that a time series does not have. `cappedSize` and `cappedMax` are none of them: MongoDB takes them and changes
-/// nothing by them.
+/// Options that a time series does not have. `cappedSize` and `cappedMax` are missing here because MongoDB accepts them
+/// without effect.
 const REFUSED: &[&str] =
     &["validator", "validationLevel", "validationAction", "viewOn", "pipeline", "changeStreamPreAndPostImages"];
 
-/// Changes what the command asks for.
+/// Makes the requested changes.
 /// # Errors
-/// `InvalidOptions` for options that it cannot have and spans that would shrink; `CommandNotSupported` for what is not
-/// built yet.
+/// `InvalidOptions` for options that a time series cannot have and for spans that would shrink; errors of the storage.
 pub(crate) fn modify(
     invocation: &mut Invocation<'_>,
     namespace: &Namespace,

@@ -1,19 +1,19 @@
-//! Which buckets take the next measurements. A restart forgets them, and new ones are begun.
+//! The buckets that take the next measurements. A restart forgets them, and new buckets are begun.
 
 use bunko_bson::ObjectId;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
-/// Most sources that are remembered, of all time series together; with one more all are forgotten.
+/// Most sources in the map, over all time series. When it is full, it is cleared.
 const SOURCES_MAX: usize = 100_000;
-/// Longest source that is remembered, in bytes: measurements of a longer one begin a bucket with each insert.
+/// Longest source in the map, in bytes. Measurements of a longer source begin a bucket with each insert.
 const SOURCE_BYTES_MAX: usize = 1024;
 
 /// The last bucket of each source.
 #[derive(Debug, Default)]
 pub(crate) struct OpenBuckets(Mutex<HashMap<Key, ObjectId>>);
 
-/// The collection's identity, and [`bunko_timeseries::Measurement::source`].
+/// The collection's UUID, and [`bunko_timeseries::Measurement::source`].
 type Key = ([u8; 16], Vec<u8>);
 
 impl OpenBuckets {

@@ -1,16 +1,16 @@
 //! `partialFilterExpression` of an index of measurements.
 //!
-//! The index of buckets takes every bucket that may have such a measurement, as far as its source and its time tell; no plan
-//! reads more than those two of a filter. What was asked for is kept beside it, and is what `listIndexes` shows.
+//! The bucket index has every bucket that may contain a matching measurement, judged by source and time only; plans use
+//! no other parts of a filter. The original filter is stored beside it, and `listIndexes` shows it.
 
 use bunko_bson::text::ElementText;
 use bunko_bson::{DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_timeseries::TimeSeries;
 
-/// Refuses conditions that cannot be asked of buckets.
+/// Refuses conditions that cannot be applied to buckets.
 /// # Errors
-/// 5916301 as MongoDB; `CommandNotSupported` for operators of which nothing is known there.
+/// 5916301 as in MongoDB; `CommandNotSupported` for operators whose behaviour there is unknown.
 pub(super) fn check(filter: DocumentRef<'_>, series: &TimeSeries) -> Result<()> {
     for element in filter {
         match element.name {

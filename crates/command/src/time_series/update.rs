@@ -1,4 +1,4 @@
-//! Updating where measurements are from: of all that a filter over their source matches, and nothing else.
+//! Updates of the source of measurements: only for all measurements that a filter on their source matches.
 
 use super::Series;
 use crate::invocation::Invocation;
@@ -11,10 +11,10 @@ use bunko_timeseries::TimeSeries;
 use bunko_update::Targets;
 use std::sync::Arc;
 
-/// Updates the time series of that name as an update was refused to, because it is a view. The refusal where it is another
-/// view.
+/// Updates a time series after an update on the name was refused because the name is a view. Returns `refusal` if the
+/// view is not a time series.
 /// # Errors
-/// `refusal`; `InvalidOptions` for what time series do not allow; else those of [`Writes::update`].
+/// `refusal`; `InvalidOptions` for updates that a time series does not allow; errors of [`Writes::update`].
 pub(crate) fn update_instead(
     invocation: &mut Invocation<'_>,
     namespace: &Namespace,
@@ -34,7 +34,7 @@ pub(crate) fn update_instead(
     outcome
 }
 
-/// Executes an update as one of the buckets.
+/// Runs an update as an update of the buckets.
 fn update(writes: &mut Writes<'_>, series: &Series, statement: &UpdateStatement<'_>) -> Result<UpdateOutcome> {
     let options = &series.options;
     if statement.targets == Targets::One {
@@ -67,7 +67,7 @@ fn refused(message: &str) -> Failure {
     Failure::new(ErrorCode::INVALID_OPTIONS, message)
 }
 
-/// The path in buckets of a path into the source.
+/// The bucket path of a path into the source.
 fn renamed(path: &str, options: &TimeSeries) -> Option<String> {
     let rest = path.strip_prefix(options.source_field()?)?;
     (rest.is_empty() || rest.starts_with('.')).then(|| format!("meta{rest}"))

@@ -1,4 +1,4 @@
-//! Which commands may be part of a transaction, and what they may say of it.
+//! Checks which commands may be part of a transaction, and their fields about it.
 
 use crate::dispatch::{Command, Request, TransactionUse};
 use crate::fields::wrong_type;
@@ -6,30 +6,30 @@ use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// What a command is to the transaction of its number.
+/// The part of a command in its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// It begins it.
+    /// The command begins it.
     First,
-    /// It goes on with it.
+    /// The command continues it.
     Later,
-    /// It is `commitTransaction`.
+    /// The command is `commitTransaction`.
     Commit,
-    /// It is `abortTransaction`.
+    /// The command is `abortTransaction`.
     Abort,
 }
 
-/// The fields by which a command says that it is part of a transaction.
+/// The fields that make a command part of a transaction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TransactionFields {
     autocommit: Option<bool>,
     starts: Option<bool>,
 }
 
-/// Databases that no transaction reads or writes.
+/// Databases that transactions cannot use.
 const OWN_DATABASES: [&str; 3] = ["admin", "config", "local"];
 
-/// Stages that no transaction has.
+/// Stages that transactions cannot use.
 /// Source: MongoDB manual 8.2, "Transactions and Operations", "Restricted Operations"; each stage's own page.
 const REFUSED_STAGES: [&str; 19] = [
     "$changeStream",
@@ -54,7 +54,7 @@ const REFUSED_STAGES: [&str; 19] = [
 ];
 
 impl TransactionFields {
-    /// Takes `autocommit` or `startTransaction`.
+    /// Parses `autocommit` or `startTransaction`.
     /// # Errors
     /// `TypeMismatch`.
     pub fn read(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
@@ -71,19 +71,19 @@ impl TransactionFields {
         Ok(())
     }
 
-    /// Whether they say that the command is part of a transaction.
+    /// Whether the fields make the command part of a transaction.
     pub fn are_inside(self) -> bool {
         self.autocommit == Some(false)
     }
 
-    /// The first one that is there.
+    /// The name of the first field that is present.
     pub fn first_given(self) -> Option<&'static str> {
         self.autocommit.map(|_| "autocommit").or(self.starts.map(|_| "startTransaction"))
     }
 
-    /// What a command that has a number is to its transaction; `None` where it is no part of one.
+    /// The part of a command with a number in its transaction; `None` if the fields do not make it part of one.
     /// # Errors
-    /// `InvalidOptions` for fields that do not go together; `OperationNotSupportedInTransaction`.
+    /// `InvalidOptions` for fields that contradict each other; `OperationNotSupportedInTransaction`.
     pub fn part_of(self, command: &Command, request: &Request<'_>) -> Result<Option<Part>> {
         let refuse = |message: &str| Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
         match (self.autocommit, self.starts) {
@@ -100,7 +100,7 @@ impl TransactionFields {
     }
 }
 
-/// Whether the body says that the command is part of a transaction, whatever else it says.
+/// Whether the body makes the command part of a transaction, whatever its other fields.
 pub(crate) fn is_inside(body: DocumentRef<'_>) -> bool {
     matches!(body.get("autocommit"), Some(ValueRef::Boolean(false)))
 }
@@ -120,9 +120,9 @@ fn part_of(command: &Command, place: Part) -> Result<Part> {
     }
 }
 
-/// Refuses what a command that may be inside must not be about there.
+/// Refuses databases, collections and stages that a transaction cannot use.
 fn check_target(command: &Command, request: &Request<'_>) -> Result<()> {
-    // Each namespace of a bulkWrite has a database of its own; the command runs on admin.
+    // A bulkWrite runs on admin, and each of its namespaces has its own database.
     if command.name == "bulkWrite" {
         let mut databases = request.bulk_namespaces().filter_map(|namespace| namespace.split('.').next());
         return databases.try_for_each(check_database);
@@ -144,7 +144,7 @@ fn check_database(database: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what the profiler writes, of which transactions read no state.
+/// Refuses `system.profile`, whose past states transactions cannot read.
 /// # Errors
 /// `OperationNotSupportedInTransaction`.
 pub(super) fn check_profile(database: &str, collection: &str) -> Result<()> {
@@ -154,7 +154,7 @@ pub(super) fn check_profile(database: &str, collection: &str) -> Result<()> {
     Err(not_supported(format!("Cannot run command against the '{database}.{collection}' collection in a transaction.")))
 }
 
-/// Goes over the stages, and those of the pipelines inside `$lookup` and `$facet`.
+/// Checks the stages, and the stages of pipelines inside `$lookup` and `$facet`.
 fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
     for stage in stages.iter().filter_map(ValueRef::as_document).filter_map(DocumentRef::first) {
         if REFUSED_STAGES.contains(&stage.name) {

@@ -1,10 +1,10 @@
-//! Open transactions in the words of `currentOp` and `$currentOp`.
+//! Open transactions, as `currentOp` and `$currentOp` describe them.
 
 use super::open::Entry;
 use crate::service::Service;
 use bunko_bson::{DocumentBuf, datetime};
 
-/// One that no command works with: of a session that is idle.
+/// Describes a transaction in an idle session.
 pub(crate) fn describe_idle(service: &Service, entry: &Entry) -> DocumentBuf {
     let id = entry.session.id.to_document();
     DocumentBuf::new()
@@ -19,7 +19,7 @@ pub(crate) fn describe_idle(service: &Service, entry: &Entry) -> DocumentBuf {
         .with("active", false)
 }
 
-/// What is said of one beside the command that works with it.
+/// Describes a transaction beside the command that works with it.
 pub(crate) fn describe_running(service: &Service, entry: &Entry) -> DocumentBuf {
     let mut parameters = DocumentBuf::new().with("txnNumber", entry.number).with("autocommit", false);
     if let Some(read_concern) = &entry.read_concern {
@@ -33,7 +33,7 @@ pub(crate) fn describe_running(service: &Service, entry: &Entry) -> DocumentBuf 
         .with("parameters", &parameters)
         .with("startWallClockTime", &text(began_ms))
         .with("timeOpenMicros", open_for.as_micros() as i64);
-    // While a command works with it nobody else knows how long commands have.
+    // While a command works with the transaction, the run time of its commands is not available.
     if let Some(active) = entry.session.active_time() {
         let inactive = open_for.saturating_sub(active);
         described

@@ -1,4 +1,4 @@
-//! How transactions end that are not committed.
+//! How transactions end other than by a commit.
 
 use super::open::{Entry, Open};
 use crate::service::Service;
@@ -7,18 +7,18 @@ use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::time::Instant;
 
-/// What becomes of an open transaction when a command of it ends.
+/// The fate of an open transaction when one of its commands ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It is aborted: the command failed.
     Aborted,
     /// It stays open.
     Open,
-    /// The command begins anew: nothing has happened.
+    /// The command will run again, so the transaction goes back to its state before the command.
     AsBefore,
 }
 
-/// Failures of a statement that are failures of its command inside a transaction: it is to be tried again as a whole.
+/// Statement failures that fail the whole command inside a transaction: the transaction must be tried again as a whole.
 const OF_THE_WHOLE: [ErrorCode; 4] = [
     ErrorCode::WRITE_CONFLICT,
     ErrorCode::LOCK_TIMEOUT,
@@ -26,11 +26,11 @@ const OF_THE_WHOLE: [ErrorCode; 4] = [
     ErrorCode::NO_SUCH_TRANSACTION,
 ];
 
-/// What becomes of the transaction by a reply of one of its commands, which says that some statements failed or none.
+/// The transaction's fate after the reply of one of its commands: open, or aborted if a statement failed.
 /// # Errors
-/// The failure of a statement that is one of the whole command.
+/// The failure of a statement that fails the whole command.
 pub(crate) fn fate_by_reply(reply: DocumentRef<'_>) -> Result<Fate> {
-    // The reply is gone over once: this is asked of every statement.
+    // One pass over the reply, because this runs for every command.
     let (mut errors, mut count, mut cursor) = (None, None, None);
     for field in reply {
         match field.name {
@@ -40,7 +40,7 @@ pub(crate) fn fate_by_reply(reply: DocumentRef<'_>) -> Result<Fate> {
             _ => {}
         }
     }
-    // `bulkWrite` tells in its cursor.
+    // `bulkWrite` reports failures in its cursor.
     let cursor = cursor.filter(|_| count.is_some());
     let told = cursor.and_then(|cursor| cursor.get("firstBatch")).and_then(ValueRef::as_array);
     let failed = |told: &DocumentRef<'_>| told.get("code").is_some();
@@ -65,7 +65,7 @@ impl Service {
         self.cursors.end_transaction(session, open.unit.number());
     }
 
-    /// Aborts the open transactions that are chosen; those that a command works with when it ends.
+    /// Aborts the chosen open transactions. If a command works with one, it is aborted when the command ends.
     pub(crate) fn abort_transactions(&self, mut is_chosen: impl FnMut(&Entry) -> bool) {
         for entry in self.transactions.all().into_iter().filter(|entry| is_chosen(entry)) {
             if let Some(open) = entry.session.abort(entry.number) {
@@ -74,8 +74,8 @@ impl Service {
         }
     }
 
-    /// Aborts transactions that are open for longer than they may be. Past states that are kept for
-    /// longer go too. Call it every second or so.
+    /// Aborts transactions that are open for too long, and drops past states that were kept for too long. Call it every
+    /// second or so.
     pub fn abort_expired_transactions(&self) {
         self.catalog.past_states().forget_old((self.world.clock)() / 1000);
         let limit = self.parameters.transaction_lifetime();

@@ -1,4 +1,4 @@
-//! Transactions as clients know them: which commands belong to one, and what becomes of it with each.
+//! Transactions of clients: the commands that belong to one, and its fate after each of them.
 //!
 //! ```text
 //!          startTransaction              commitTransaction
@@ -7,7 +7,7 @@
 //!                                  │ the end of its time, the end of its session
 //!                                  └──────────────────────► aborted
 //! ```
-//! A session has one at most ([`crate::sessions`]); what it does to data is `bunko_catalog::Transaction`.
+//! A session has at most one ([`crate::sessions`]). Its effect on data is in `bunko_catalog::Transaction`.
 //! Source: MongoDB manual 8.2, "Transactions"; MongoDB's specification of transactions for drivers.
 
 mod admission;
@@ -24,10 +24,10 @@ pub(crate) use targets::{check_read, check_targets};
 
 use std::time::Duration;
 
-/// How long a statement that meets another transaction waits for its turn, of all who wait for the same. The first one of its
-/// transaction begins anew then, and any other has failed already: it is its reply that waits, since to try again before would
-/// be in vain.
+/// How long a statement that conflicts with another transaction waits for its turn. The first statement of a
+/// transaction then runs again. A later statement has failed already and only its reply waits, because an earlier retry
+/// of the transaction would fail too.
 pub(crate) const CONFLICT_WAIT_MAX: Duration = Duration::from_millis(100);
-/// How often the first statement of a transaction tries again while it waits, though it is not its turn: a transaction that has
-/// failed, and whose turn it is, may never be begun anew.
+/// How often the first statement of a transaction tries again before its turn: the transaction whose turn it is may
+/// have failed, and its client may never retry it.
 pub(crate) const CONFLICT_LOOK: Duration = Duration::from_millis(20);

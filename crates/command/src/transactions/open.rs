@@ -1,4 +1,4 @@
-//! The transactions that are open, and how many there were.
+//! The open transactions, and counts of all.
 
 use crate::authorization::cursors::Owner;
 use crate::class_latency::ClassLatency;
@@ -14,25 +14,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A transaction in progress, which its session has.
+/// A transaction in progress, owned by its session.
 pub(crate) struct Open {
     pub unit: Arc<Transaction>,
-    /// How long its commands have run.
+    /// Total run time of its commands.
     pub active: Duration,
 }
 
-/// What is known of an open transaction while its session works with it.
+/// Facts about an open transaction, available while its session works with it.
 #[derive(Clone)]
 pub(crate) struct Entry {
     pub session: Arc<Session>,
     pub number: i64,
     pub began: Instant,
-    /// What its first command said.
+    /// Read concern of its first command.
     pub read_concern: Option<DocumentBuf>,
-    /// Who began it: a connection, and its client.
+    /// The connection that began it, and that connection's client.
     pub connection: i32,
     pub client: Peer,
-    /// For whom it was begun, with what they may do; `None` on a server that asks for no privileges.
+    /// The user for whom it was begun, with their privileges; `None` on a server that does not check privileges.
     pub owner: Option<Owner>,
 }
 
@@ -43,14 +43,14 @@ pub(crate) struct Transactions {
     started: AtomicU64,
     committed: AtomicU64,
     aborted: AtomicU64,
-    /// How long those took that are over, from their first command to their end.
+    /// Durations of ended transactions, from their first command to their end.
     latencies: Mutex<ClassLatency>,
 }
 
-/// What `serverStatus` shows.
+/// Counts that `serverStatus` shows.
 pub(crate) struct Counts {
     pub open: u64,
-    /// Of these, with a command at work.
+    /// Open transactions with a command at work.
     pub active: u64,
     pub started: u64,
     pub committed: u64,
@@ -58,13 +58,13 @@ pub(crate) struct Counts {
 }
 
 impl Transactions {
-    /// One has begun.
+    /// Notes that a transaction has begun.
     pub fn note_begin(&self, entry: Entry) {
         self.started.fetch_add(1, Ordering::Relaxed);
         self.open.lock().insert(entry.session.id, entry);
     }
 
-    /// What somebody may do has grown: what their transactions do from now on may follow from that.
+    /// Gives a user's open transactions the privileges that the user has now.
     pub fn renew_owner(&self, now: &Owner) {
         for entry in self.open.lock().values_mut() {
             if let Some(owner) = entry.owner.as_mut().filter(|owner| owner.name() == now.name()) {
@@ -73,19 +73,19 @@ impl Transactions {
         }
     }
 
-    /// One that had begun has not after all: its first command begins anew elsewhere.
+    /// Forgets a transaction whose first command will run again, on another thread or later.
     pub fn note_undone(&self, session: SessionId) {
         self.started.fetch_sub(1, Ordering::Relaxed);
         self.open.lock().remove(&session);
     }
 
-    /// One has been committed.
+    /// Notes that a transaction has been committed.
     pub fn note_commit(&self, session: SessionId) {
         self.committed.fetch_add(1, Ordering::Relaxed);
         self.end(session);
     }
 
-    /// One has been aborted.
+    /// Notes that a transaction has been aborted.
     pub fn note_abort(&self, session: SessionId) {
         self.aborted.fetch_add(1, Ordering::Relaxed);
         self.end(session);
@@ -99,24 +99,24 @@ impl Transactions {
         }
     }
 
-    /// How long those took that are over.
+    /// Durations of ended transactions.
     pub fn latencies(&self) -> ClassLatency {
         self.latencies.lock().clone()
     }
 
-    /// The open ones, by session.
+    /// The open transactions, sorted by session.
     pub fn all(&self) -> Vec<Entry> {
         let mut all: Vec<_> = self.open.lock().values().cloned().collect();
         all.sort_by_key(|entry| entry.session.id);
         all
     }
 
-    /// That of a session, if one is open.
+    /// The open transaction of a session, if it has one.
     pub fn of(&self, session: SessionId) -> Option<Entry> {
         self.open.lock().get(&session).cloned()
     }
 
-    /// How many there are and were.
+    /// The counts of open and ended transactions.
     pub fn counts(&self) -> Counts {
         let open = self.all();
         Counts {

@@ -1,4 +1,4 @@
-//! Collections that a transaction neither reads, writes to nor creates.
+//! Collections that a transaction may not read, write to or create.
 
 use super::admission::{check_profile, not_supported};
 use crate::invocation::Invocation;
@@ -7,12 +7,13 @@ use bunko_bson::{DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The collection that has the definitions of a database's views.
+/// The collection with the definitions of a database's views.
 const VIEWS: &str = "system.views";
 
-/// Judges what a command reads and where it writes that is part of a transaction, if it is one.
+/// Checks the collections that a command reads and writes, if it is part of a transaction.
 /// # Errors
-/// As [`check_read`]; `OperationNotSupportedInTransaction` for what no transaction writes to, which ends it.
+/// As [`check_read`]; `OperationNotSupportedInTransaction` for a collection that transactions may not write to. The
+/// error ends the transaction.
 pub(crate) fn check_targets(invocation: &Invocation<'_>) -> Result<()> {
     if !invocation.is_of_transaction() {
         return Ok(());
@@ -21,14 +22,14 @@ pub(crate) fn check_targets(invocation: &Invocation<'_>) -> Result<()> {
     if let ("find" | "aggregate" | "distinct", Some(name)) = (invocation.command.name, invocation.argument().as_str()) {
         check_read(invocation.request.database, name)?;
     }
-    // The command itself reports a value that is no name.
+    // The command itself reports a malformed name.
     targets(invocation).into_iter().flatten().try_for_each(|namespace| check(invocation, &namespace))
 }
 
-/// Refuses collections of the server's own of which transactions read no state; also where a stage names them, or a view
-/// stands on them.
+/// Refuses the server's own collections whose past states transactions cannot read, even if a stage or a view names
+/// them.
 /// # Errors
-/// 51071 for the definitions of views, `OperationNotSupportedInTransaction` for what the profiler writes.
+/// 51071 for view definitions, `OperationNotSupportedInTransaction` for `system.profile`.
 pub(crate) fn check_read(database: &str, collection: &str) -> Result<()> {
     if collection == VIEWS {
         let message = format!("{database}.{collection} cannot be read in a multi-document transaction");
@@ -37,7 +38,7 @@ pub(crate) fn check_read(database: &str, collection: &str) -> Result<()> {
     check_profile(database, collection)
 }
 
-/// A transaction creates collections, but neither views nor time series nor what is the server's own.
+/// A transaction may create collections, but not views, time series or system collections.
 fn check_creation(invocation: &Invocation<'_>) -> Result<()> {
     if invocation.command.name != "create" {
         return Ok(());

@@ -1,10 +1,10 @@
-//! Which values the fields of commands take: the rule of each kind, the kind of each field, and every field of every command
-//! with every value.
+//! The values that fields of commands allow: the rule of each kind, the kind of each field, and every field of every
+//! command with every value.
 //!
-//! `tests/arguments/kinds.txt` says what each kind does with each value, and `tests/arguments/fields.txt` which kind each
-//! field has. `tests/arguments/values.txt` shows the rules that a command has of its own: `values` puts each value into the
-//! field that the first line names of the command behind it, and shows the codes of the answers. `REWRITE=1 cargo test` writes
-//! the answers anew; read them.
+//! `tests/arguments/kinds.txt` shows the result of each kind for each value, and `tests/arguments/fields.txt` the kind
+//! of each field. `tests/arguments/values.txt` shows rules that only one command has: `values` puts each value into the
+//! field in the first line of the command that follows, and shows the codes of the replies. `REWRITE=1 cargo test`
+//! writes the replies into the files; read them.
 
 use crate::server::Server;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef, number};
@@ -15,7 +15,7 @@ use bunko_store::LogOptions;
 use bunko_testkit::shell;
 use std::fmt::Write as _;
 
-/// One value of each type, and the numbers, strings, documents and arrays that rules tell apart.
+/// A value of each type, and the numbers, strings, documents and arrays that rules treat differently.
 const VALUES: &[&str] = &[
     "0",
     "1",
@@ -70,7 +70,7 @@ const VALUES: &[&str] = &[
     "MaxKey",
 ];
 
-/// Each kind by the name that the script has for it.
+/// Each kind by its name in the script.
 const KINDS: &[(&str, Kind)] = &[
     ("Any", Kind::Any),
     ("Own", Kind::Own),
@@ -101,7 +101,7 @@ fn value(text: &str) -> Value {
     document.as_ref().get("v").expect("a value").to_value()
 }
 
-/// Values by what becomes of them, each group in a line, in the order of the first of each.
+/// Values grouped by outcome, one group per line, ordered by the first value of each.
 fn grouped(outcome_of: impl FnMut(&&str) -> String) -> String {
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     for (text, outcome) in VALUES.iter().zip(VALUES.iter().map(outcome_of)) {
@@ -117,7 +117,7 @@ fn grouped(outcome_of: impl FnMut(&&str) -> String) -> String {
     output
 }
 
-/// A refusal without the part of its message that differs from value to value.
+/// An error without the part of its message that depends on the value.
 fn rule(failure: &Failure, value: ValueRef<'_>) -> String {
     let message = failure.message().replace(&format!("'{}'", value.kind().alias()), "'<type>'");
     let message = message.replace(&format!("found: {}", value.kind().alias()), "found: <type>");
@@ -209,7 +209,7 @@ fn code(reply: &DocumentBuf) -> Option<i64> {
     reply.as_ref().get("code").and_then(number::as_i64_exact)
 }
 
-/// `ok`, or the code and its name; of a write that failed, those of its first error.
+/// `ok`, or the code and its name. For a failed write, those of its first error.
 fn outcome(reply: &DocumentBuf) -> String {
     let of_failure = |failure: &DocumentBuf| {
         let name = failure.as_ref().get("codeName").and_then(ValueRef::as_str).unwrap_or_default();
@@ -220,7 +220,7 @@ fn outcome(reply: &DocumentBuf) -> String {
     of_failure(reply).or_else(|| of_failure(&first?)).unwrap_or_else(|| "ok".to_owned())
 }
 
-/// A copy with another value at the end of the path, of which each part is a name or a position.
+/// A copy with another value at the end of the path. Each part of the path is a name or a position.
 fn replaced(whole: ValueRef<'_>, path: &[&str], value: &Value) -> Value {
     let Some((name, rest)) = path.split_first() else { return value.clone() };
     match whole {

@@ -1,4 +1,4 @@
-//! Transactions that meet: who is later waits for a moment, with a thread or a document of nobody.
+//! Conflicting transactions: the later one waits for a moment, and occupies neither a thread nor a document meanwhile.
 
 use crate::server::Server;
 use bunko_bson::{DocumentBuf, number};
@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Waker};
 use std::time::Instant;
 
-/// A set of one member, where each connection has a session of its own.
+/// A replica set of one member, with one session for each connection.
 struct Clients(Server);
 
 impl Clients {
@@ -24,7 +24,7 @@ impl Clients {
         clients
     }
 
-    /// A command of the transaction of that connection.
+    /// Runs a command of that connection's transaction.
     fn attempt(&mut self, connection: i32, command: &str, more: &str) -> Result<(Answer, DocumentBuf), Halt> {
         let session = format!("lsid: {{id: UUID('00112233-4455-4677-8899-aabbccddee{connection:02}')}}");
         let text = format!("{{{command}, {session}, txnNumber: NumberLong(1), autocommit: false{more}}}");
@@ -90,7 +90,7 @@ fn the_first_statement_waits_for_a_moment_and_no_longer() {
     assert_eq!(code(&clients.begins(1, &update(1)).expect("nobody is in the way")), 0);
     let begun = Instant::now();
     let mut until = waits(clients.begins(2, &update(1))).until;
-    // Run again, it waits on, but not anew.
+    // When it runs again it continues to wait, until the end of its first wait.
     let reply = loop {
         std::thread::sleep(until.saturating_duration_since(Instant::now()));
         match clients.begins(2, &update(1)) {
@@ -114,13 +114,13 @@ fn one_after_the_other_is_called() {
     assert_eq!(called(&mut waiting), [true, false, false], "the others would come in vain");
     assert_eq!(code(&clients.begins(2, &update(1)).expect("it is its turn")), 0);
     assert_eq!(called(&mut waiting), [true, false, false]);
-    // Who fails later than with its first statement is called too, and then nobody else before it is back.
+    // A transaction that fails after its first statement also gets a turn, and no other is called before it returns.
     assert_eq!(code(&clients.begins(5, &update(2)).expect("nobody is in the way")), 0);
     assert_eq!(code(&clients.attempt(5, &update(1), "").expect("a reply")), 112);
     let mut failed = clients.0.connection(5).take_hold().expect("a wait");
     assert_eq!(code(&clients.attempt(2, "abortTransaction: 1", "").expect("aborts")), 0);
     assert_eq!(called(&mut waiting), [true, true, false]);
-    // It is its turn, and it wants something else by now.
+    // It is called, but its statement no longer conflicts.
     assert_eq!(code(&clients.begins(3, &update(3)).expect("nobody is in the way")), 0);
     assert_eq!(called(&mut waiting), [true, true, true]);
     assert_eq!(code(&clients.begins(4, &update(1)).expect("it is its turn")), 0);
@@ -138,7 +138,7 @@ fn a_later_statement_fails_and_its_reply_is_held_back_until_the_other_has_ended(
     assert_eq!((code(&refused), refused.0.is_held), (112, true));
     let mut wait = clients.0.connection(2).take_hold().expect("a wait");
     assert!(!is_over(&mut wait));
-    // What it had changed is anybody's already.
+    // The documents that it had changed are free already.
     let third = clients.begins(3, &update(2)).expect("nobody is in the way");
     assert_eq!((code(&third), third.0.is_held), (0, false));
     assert_eq!(code(&clients.attempt(1, "commitTransaction: 1", "").expect("commits")), 0);

@@ -1,4 +1,4 @@
-//! Idle cursors keep states that are over; those of the oldest ones go where that takes too much.
+//! Idle cursors retain snapshots. The oldest cursors are closed when that takes too much room.
 
 use crate::server::Server;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef, number};
@@ -6,13 +6,15 @@ use bunko_engines::{ENGINES, EngineOptions, Entry};
 use bunko_errors::ErrorCode;
 use bunko_testkit::shell;
 
-/// Two thirds of what two segments of the log take, so that `lsm` has a full one whatever else is in it.
+/// All rounds write 96 MiB, which is one and a half segments of the log, so that `lsm` has a full segment whatever else
+/// is in it.
 const ROUNDS: i64 = 12;
 const PAD_BYTES: usize = 8 << 20;
 
 struct Client(Server);
 
-/// A cursor that has shown the first of two documents, and which round the other one was in when it was opened.
+/// A cursor that has returned the first of two documents, and the round of the other document when the cursor was
+/// opened.
 struct Waiting {
     id: i64,
     round: i64,
@@ -53,7 +55,7 @@ impl Client {
         Waiting { id: integer(&reply, &["cursor", "id"]), round }
     }
 
-    /// Whether a cursor still is there; then it shows what it saw, else it is said why.
+    /// Whether a cursor still exists. If so, it returns the document as it was; if not, the error gives the reason.
     fn goes_on(&mut self, cursor: &Waiting) -> bool {
         let reply = self.run(&format!("{{getMore: NumberLong('{}'), collection: 't'}}", cursor.id));
         if integer(&reply, &["ok"]) == 1 {
@@ -101,12 +103,12 @@ fn the_oldest_idle_cursors_go_where_all_of_them_keep_too_much() {
         client.run_well("{fsync: 1}");
         let kept_bytes = client.kept_bytes();
         assert!(kept_bytes > 40 << 20, "{kept_bytes} bytes are kept for {ROUNDS} cursors");
-        // The engines' own limits are for more than that.
+        // The engines' own limits are higher.
         client.0.service.close_cursors_that_keep_too_much();
         assert_eq!(client.closed_for_room(), 0);
         client.run_well("{setParameter: 1, idleCursorKeepMaxMB: 20}");
         if engine.name == "lsm" {
-            // All of that is kept for somebody else too.
+            // Another snapshot retains all of that as well.
             client.0.service.close_cursors_that_keep_too_much();
             assert_eq!(client.closed_for_room(), 0);
         }

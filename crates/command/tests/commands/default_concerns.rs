@@ -1,4 +1,4 @@
-//! `setDefaultRWConcern` by several clients at once.
+//! Concurrent calls of `setDefaultRWConcern` by several clients.
 
 use crate::server::Server;
 use bunko_bson::{DocumentBuf, ValueRef, number};
@@ -26,7 +26,7 @@ fn run(server: &Server, connection: &mut ClientConnection, command: &str) -> Doc
     reply
 }
 
-/// The level and the timeout that a reply tells.
+/// The read level and the write timeout in a reply.
 fn told(reply: &DocumentBuf) -> (String, i64) {
     let concern = |name| reply.as_ref().get(name).and_then(ValueRef::as_document).expect("a concern");
     let level = concern("defaultReadConcern").get("level").and_then(ValueRef::as_str).expect("a level").to_owned();

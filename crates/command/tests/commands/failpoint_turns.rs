@@ -1,4 +1,4 @@
-//! Failpoints of commands and statements beside the threads that commands run on.
+//! Failpoints of commands and statements that move between threads.
 
 use crate::server::Server;
 use bunko_command::{ClientConnection, Halt, Peer, Request, RunOn};
@@ -28,7 +28,7 @@ fn a_command_that_begins_anew_has_met_no_failpoint() {
     assert!(run(&server, &mut connection, "admin", once, RunOn::OwnThread).is_none());
     let insert = "{insert: 's', documents: [{_id: 1}], lsid: {id: UUID('00000000-0000-4000-8000-000000000001')}, \
                   txnNumber: NumberLong(1)}";
-    // A busy machine may send any command to another thread; here it is certain.
+    // A busy machine may move any command to another thread; here the move is certain.
     let first = run(&server, &mut connection, "test", insert, RunOn::SharedThread);
     assert!(matches!(first, Some(Halt::TooLong)), "{first:?}");
     let again = run(&server, &mut connection, "test", insert, RunOn::OwnThread);

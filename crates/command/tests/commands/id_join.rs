@@ -1,4 +1,4 @@
-//! `$lookup` by `_id` of most of a collection.
+//! `$lookup` by `_id` for most of a collection.
 
 use crate::server::Server;
 use bunko_bson::{DocumentBuf, ValueRef, number};
@@ -6,7 +6,7 @@ use bunko_engines::{ENGINES, EngineOptions};
 use bunko_testkit::shell;
 use std::fmt::Write;
 
-/// Enough for the table of the collection that lookups go by in the end.
+/// Enough documents that lookups switch to a table of the collection.
 const DOCUMENTS: usize = 3_000;
 
 fn run(server: &mut Server, command: &str) -> DocumentBuf {
@@ -18,7 +18,7 @@ fn each_document_is_joined_with_its_own_whether_one_by_one_or_by_a_table() {
     for engine in ENGINES {
         let mut server = Server::start(engine, &EngineOptions::default());
         for first in (0..DOCUMENTS).step_by(500) {
-            // Every third of the joined ones is not there, and equal numbers are of another type.
+            // One in three joined documents is missing, and equal numbers have another type.
             let (mut inputs, mut joined) = (String::new(), String::new());
             for id in first..first + 500 {
                 write!(inputs, "{{_id: {id}, other: {}}},", (id * 7) % DOCUMENTS).expect("a string");

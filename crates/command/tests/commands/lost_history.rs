@@ -1,4 +1,4 @@
-//! Change streams that begin where the log has been given up, and the times of writes that stood there.
+//! Change streams that begin at a position that the log no longer has, and the times of writes there.
 
 use crate::server::Server;
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef, number};
@@ -7,7 +7,7 @@ use bunko_errors::ErrorCode;
 use bunko_store::{LogOptions, SEGMENT_BYTES, Survival};
 use bunko_testkit::shell;
 
-/// Documents of a MiB each that push everything before them out of the history.
+/// Documents of 1 MiB each, which push everything before them out of the history.
 const DOCUMENTS: usize = 240;
 
 fn run(server: &mut Server, command: &DocumentBuf) -> DocumentBuf {
@@ -29,7 +29,7 @@ fn cursor(reply: &DocumentBuf) -> DocumentRef<'_> {
     reply.as_ref().get("cursor").and_then(ValueRef::as_document).expect("a cursor")
 }
 
-/// The names of the fields of the only document in `config.transactions`.
+/// The field names of the only document in `config.transactions`.
 fn fields_of_write(server: &mut Server) -> Vec<String> {
     let find = shell::parse_document("{find: 'transactions'}").expect("BSON");
     let found = server.run(1, "config", find.as_ref());
@@ -50,7 +50,7 @@ fn the_time_of_a_write_goes_with_the_history() {
     assert_eq!(fields_of_write(&mut server), ["_id", "txnNum"]);
 }
 
-/// Has the log give up what it has so far.
+/// Makes the log drop everything that it has so far.
 fn push_out(server: &mut Server) {
     let pad = "x".repeat(1 << 20);
     for id in 0..DOCUMENTS {
@@ -93,7 +93,7 @@ fn a_token_older_than_the_history_gets_286_change_stream_history_lost() {
             let labels = refused.as_ref().get("errorLabels").and_then(ValueRef::as_array).expect("labels");
             assert!(labels.iter().any(|label| label.as_str() == Some("NonResumableChangeStreamError")));
         }
-        // A stream that was opened before and reads too slowly is told the same.
+        // A stream that was opened before and falls too far behind gets that error too.
         let more = DocumentBuf::new().with("getMore", slow).with("collection", "t");
         assert_eq!(code(&run(&mut server, &more)), lost, "{}", engine.name);
     }

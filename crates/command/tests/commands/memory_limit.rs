@@ -1,4 +1,4 @@
-//! An engine that keeps all in memory, at its limit: writes fail one by one, and the server goes on.
+//! An in-memory engine at its limit: only the writes fail, and the server goes on.
 
 use crate::server::Server;
 use bunko_bson::{ArrayRef, DocumentBuf, ValueRef, number};
@@ -7,7 +7,7 @@ use bunko_errors::ErrorCode;
 use bunko_testkit::shell;
 use std::time::{Duration, Instant};
 
-/// Room for some hundred documents.
+/// Room for a few hundred documents.
 const LIMIT_BYTES: u64 = 512 << 10;
 const PAD_BYTES: usize = 1000;
 
@@ -30,7 +30,7 @@ impl Client {
         integer(&self.run_well("{count: 't'}"), "n")
     }
 
-    /// What was deleted or dropped is given back in the background.
+    /// Waits until the background work has freed space of deleted or dropped data.
     fn wait_for_room(&mut self, bytes: usize) {
         let engine = self.0.service.catalog.store().engine("memory").expect("an engine");
         let deadline = Instant::now() + Duration::from_secs(20);
@@ -58,7 +58,7 @@ fn insert(ids: std::ops::Range<i64>, order: &str) -> String {
     format!("{{insert: 't', documents: [{}], ordered: {order}}}", documents.join(", "))
 }
 
-/// The code of each write error, which must be what a full engine gives.
+/// The index of each write error, whose code must be that of a full engine.
 fn write_errors(reply: &DocumentBuf) -> Vec<i64> {
     assert_eq!(integer(reply, "ok"), 1, "{reply:?}");
     let errors = reply.as_ref().get("writeErrors").and_then(ValueRef::as_array).unwrap_or(ArrayRef::EMPTY);
@@ -80,13 +80,13 @@ fn writes_beyond_the_limit_fail_and_nothing_else_does() {
         let mut client = Client(Server::start(own, &options));
         client.run_well("{create: 't', storageEngine: {inMemory: {}}}");
         client.run_well("{createIndexes: 't', indexes: [{key: {n: 1}, name: 'n_1', unique: true}]}");
-        // An ordered insert stores what comes before the one that has no room.
+        // An ordered insert stores the documents before the first that has no room.
         let reply = client.run(&insert(0..2000, "true"));
         let stored = integer(&reply, "n");
         assert!((100..1000).contains(&stored), "{stored} documents of {PAD_BYTES} bytes");
         assert_eq!(write_errors(&reply), [stored]);
         client.assert_valid(stored);
-        // An unordered one fails for each.
+        // An unordered insert fails for each document.
         let reply = client.run(&insert(3000..3010, "false"));
         assert_eq!((integer(&reply, "n"), write_errors(&reply)), (0, (0..10).collect()));
 
@@ -109,7 +109,7 @@ fn writes_beyond_the_limit_fail_and_nothing_else_does() {
         let indexes = client.run_well("{listIndexes: 't'}");
         assert!(!format!("{indexes:?}").contains("pad_1"), "the build left nothing: {indexes:?}");
 
-        // What goes makes room; reads went on all the time.
+        // Deleting makes room for new documents.
         client.run_well("{delete: 't', deletes: [{q: {n: {$lt: 50}}, limit: 0}]}");
         client.wait_for_room(50 * PAD_BYTES);
         client.run_well(&insert(5000..5030, "true"));

@@ -1,4 +1,4 @@
-//! Where a client may go on with a change stream: the token of each batch, and tokens of fragments.
+//! Resuming change streams: the token of each batch, and the tokens of fragments.
 
 use crate::server::Server;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueRef, number};
@@ -6,7 +6,7 @@ use bunko_engines::{ENGINES, EngineOptions};
 use bunko_store::LogOptions;
 use bunko_testkit::shell;
 
-/// Two of these are more than an event may have.
+/// Two such fields exceed the size of an event.
 const LARGE_BYTES: usize = 9 << 20;
 const SPLIT: &str = "{$changeStreamSplitLargeEvent: {}}";
 const IMAGES: &str = "fullDocument: 'required', fullDocumentBeforeChange: 'required'";
@@ -38,12 +38,12 @@ impl Client {
         reply
     }
 
-    /// When the last write happened.
+    /// The time of the last write.
     fn operation_time(&mut self) -> Timestamp {
         timestamp(self.run("{ping: 1}").as_ref().get("operationTime"))
     }
 
-    /// Opens a stream behind a token, with the other options and the stages behind it; the code where it fails.
+    /// Opens a stream after a token, with more options and stages. Returns the code if it fails.
     fn watch(&mut self, token: &DocumentBuf, (options, stages): (&str, &str), batch_size: i32) -> Result<Batch, i64> {
         let command = format!(
             "{{aggregate: 't', pipeline: [{{$changeStream: {{resumeAfter: {}, {options}}}}}, {stages}], cursor: {{batchSize: {batch_size}}}}}",
@@ -59,7 +59,7 @@ impl Client {
         batch(self.reply(&more.with("batchSize", batch_size)).as_ref(), "nextBatch")
     }
 
-    /// The mark behind all that there is.
+    /// The high-water mark after everything written so far.
     fn now(&mut self) -> DocumentBuf {
         let opened = self.run("{aggregate: 't', pipeline: [{$changeStream: {}}], cursor: {}}");
         batch(opened.as_ref(), "firstBatch").expect("opened").token
@@ -91,7 +91,7 @@ fn token_of(event: &DocumentBuf) -> DocumentBuf {
     event.as_ref().get("_id").and_then(ValueRef::as_document).expect("a token").to_owned()
 }
 
-/// The digits of the mark with that time.
+/// The digits of the high-water mark with that time.
 fn mark(at: Timestamp) -> String {
     format!("82{:08X}{:08X}2B0429296E1404", at.seconds, at.increment)
 }
@@ -116,7 +116,7 @@ fn a_batch_is_resumed_at_what_was_looked_at_last() {
         assert_eq!(digits(&second.token), digits(&token_of(&second.events[0])), "{stages}: nothing came behind it");
         let again = client.more(opened.cursor, 10).expect("read");
         assert_eq!((again.events.len(), digits(&again.token)), (0, digits(&second.token)), "{stages}: nor since");
-        // Writes to other collections move the mark on, to the place of the last one.
+        // Writes to other collections advance the mark to the time of the last one.
         client.run("{insert: 'other', documents: [{_id: 1}]}");
         let other = client.operation_time();
         let empty = client.more(opened.cursor, 10).expect("read");
@@ -132,7 +132,7 @@ fn a_batch_is_resumed_at_what_was_looked_at_last() {
             assert_eq!(third.events.len(), 2);
             assert_eq!(digits(&third.token), digits(&token_of(&third.events[1])), "{stages}");
         }
-        // Whichever it is, nothing is lost behind it and nothing comes twice.
+        // With either token, no event is lost and none is returned twice.
         client.run("{insert: 't', documents: [{_id: 5, wanted: true}]}");
         for token in [&second.token, &empty.token] {
             let resumed = client.watch(token, ("", "{$match: {'fullDocument.wanted': true}}"), 10).expect("resumed");

@@ -1,5 +1,5 @@
-//! Many clients make, fill, read and drop collections of one name at once. Whatever comes between, each command answers, or is
-//! refused for a reason that its own kind has.
+//! Many clients create, fill, read and drop collections of one name concurrently. Each command must succeed, or fail
+//! with an error that its kind allows.
 
 use crate::server::Server;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
@@ -13,9 +13,9 @@ use std::sync::Mutex;
 const CLIENTS: u64 = 6;
 const TURNS: u64 = 400;
 
-/// Commands, how often each of them is drawn, and the codes that it may be refused with.
+/// Commands, with their frequency and the codes that they may fail with.
 ///
-/// 175 is for what a statement had begun to change when its collection was dropped.
+/// 175 is for a statement that had begun to make changes when its collection was dropped.
 const COMMANDS: &[(&str, u64, &[i64])] = &[
     ("{drop: 'c'}", 3, &[]),
     ("{create: 'c'}", 1, &[48]),
@@ -48,7 +48,7 @@ const COMMANDS: &[(&str, u64, &[i64])] = &[
     ("{dropIndexes: 'c', index: 'a'}", 1, &[26, 27]),
 ];
 
-/// A number that looks like chance.
+/// A pseudo-random number.
 fn scrambled(number: u64) -> u64 {
     let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20
@@ -69,7 +69,7 @@ fn drawn(number: u64) -> &'static (&'static str, u64, &'static [i64]) {
         .expect("it is below the sum")
 }
 
-/// Runs a command as the server does, wherever it has to run.
+/// Runs a command as the server does, on whatever thread it needs.
 fn run(service: &Service, connection: &mut ClientConnection, command: DocumentRef<'_>) -> DocumentBuf {
     let request = Request::new("test", command, None);
     let mut reply = Vec::new();
@@ -84,7 +84,7 @@ fn run(service: &Service, connection: &mut ClientConnection, command: DocumentRe
     }
 }
 
-/// The codes of a reply: its own, and those of its statements.
+/// The codes in a reply: its own, and those of its statements.
 fn codes(reply: DocumentRef<'_>) -> Vec<i64> {
     let of = |document: DocumentRef<'_>| document.get("code").and_then(number::as_i64_exact);
     let statements = reply.get("writeErrors").and_then(ValueRef::as_array).into_iter().flat_map(ArrayRef::iter);

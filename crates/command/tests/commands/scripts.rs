@@ -1,6 +1,7 @@
-//! Runs the scripts in `tests/scripts` on every engine, those in `tests/engines/<engine>` on that one, and those in
-//! `tests/oplog` on a server that keeps an oplog, those in `tests/replica_set` on one that is a set's member,
-//! and those in `tests/test_commands` on such a member that takes test commands: commands against a real store, one fresh server for each file.
+//! Runs the scripts in `tests/scripts` on every engine, those in `tests/engines/<engine>` on that engine, those in
+//! `tests/oplog` on a server with an oplog, those in `tests/replica_set` on a member of a set, and those in
+//! `tests/test_commands` on a member with test commands enabled. Commands run against a real store, with a fresh server
+//! for each file.
 //!
 //! ```text
 //! run admin
@@ -8,9 +9,10 @@
 //! ----
 //! {ok: 1.0}
 //! ```
-//! `run` takes a database (`test` where none is named), `connection=2` for another client than the first, and
-//! `only=(n,ok)` to show those fields of replies alone. The input is any number of commands; a line that begins with
-//! a blank goes on with the command above it. `expire` is one pass of the thread that deletes what is expired. `REWRITE=1 cargo test` writes the answers into the files; read them.
+//! `run` takes a database (default `test`), `connection=2` for a second client, and `only=(n,ok)` to show only those
+//! fields of replies. The input is any number of commands; a line that begins with a blank continues the command above
+//! it. `expire` runs one pass of the thread that deletes expired documents. `REWRITE=1 cargo test` writes the replies
+//! into the files; read them.
 
 use crate::server::Server;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef};
@@ -20,9 +22,9 @@ use bunko_testkit::shell;
 use datadriven::TestCase;
 use std::fmt::Write as _;
 
-/// Replies up to that many characters are one line.
+/// Replies of up to this many characters are printed on one line.
 const LINE_CHARACTERS_MAX: usize = 120;
-/// Fields whose values differ from run to run or from machine to machine.
+/// Fields whose values differ between runs or machines.
 const VOLATILE: &[&str] = &[
     "clusterParameterTime",
     "cpuArch",
@@ -81,7 +83,7 @@ const VOLATILE: &[&str] = &[
     "writtenGroups",
 ];
 
-/// Fields, whatever they hold, that differ from engine to engine: scripts of an engine's own show them.
+/// Fields whose values differ between engines. Scripts for one engine show them.
 const BY_ENGINE: &[&str] = &[
     "freeStorageSize",
     "indexFreeStorageSize",
@@ -96,15 +98,15 @@ const BY_ENGINE: &[&str] = &[
     "totalSizeMb",
 ];
 
-/// What scripts are run on.
+/// A server that scripts run on.
 struct Runner {
     server: Server,
-    /// The name of the engine, in scripts that may not name it.
+    /// The engine's name to hide, in scripts that run on all engines.
     hidden: Option<&'static str>,
 }
 
 impl Runner {
-    /// One pass, and by which indexes nothing could be deleted.
+    /// Runs one pass, and lists the indexes that could not delete.
     fn expire(&self) -> String {
         let service = &self.server.service;
         let output = std::cell::RefCell::new(String::new());
@@ -191,7 +193,7 @@ impl Runner {
     }
 }
 
-/// Splits the input where a line begins without a blank.
+/// Splits the input before each line that does not begin with a blank.
 fn commands(input: &str) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
     for line in input.lines() {
@@ -216,7 +218,7 @@ fn scripts_of_all_engines() {
             file.run(|case| runner.run(case));
         });
         if std::env::var_os("REWRITE").is_some() {
-            // The other engines are to give the same answers, not to write theirs.
+            // The other engines must give these replies, not write their own.
             break;
         }
     }
@@ -235,7 +237,7 @@ fn scripts_of_one_engine() {
 
 #[test]
 fn scripts_of_a_server_with_an_oplog() {
-    // Places in the log, and so the times of entries, are a little different on another engine: its name is in the log.
+    // Log positions, and so the times of entries, differ slightly on another engine, because the log contains its name.
     let lsm = &ENGINES[0];
     datadriven::walk("tests/oplog", |file| {
         let log = LogOptions { history_bytes_max: Some(128 << 20), ..LogOptions::default() };

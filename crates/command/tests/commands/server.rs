@@ -16,14 +16,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// 2026-01-01T00:00:00Z, which is what every server's clock says.
+/// 2026-01-01T00:00:00Z, the time on every server's clock.
 const NOW_MS: u64 = 1_767_225_600_000;
 
 pub struct Server {
     pub service: Service,
     connections: BTreeMap<i32, ClientConnection>,
     was_shut_down: Arc<AtomicBool>,
-    // Dropped last: the store writes into it to its end.
+    // Dropped last, because the store writes into it until it is dropped.
     _directory: tempfile::TempDir,
 }
 
@@ -32,7 +32,7 @@ fn open_store(directory: &tempfile::TempDir, engine: &Entry, options: &EngineOpt
     Store::open(directory.path(), store, bunko_engines::table(engine, options)).expect("a new store opens")
 }
 
-/// Numbers that look like chance and are the same in every run.
+/// Pseudo-random numbers that are equal in every run.
 fn repeatable_random(seed: u64) -> impl Fn() -> u64 + Send + Sync {
     let calls = AtomicU64::new(seed);
     move || {
@@ -52,7 +52,7 @@ impl Server {
         Self::start_within(engine, options, log, MemoryLimits::none())
     }
 
-    /// A server whose operations may hold so much.
+    /// A server whose operations have these memory limits.
     pub fn start_within(engine: &Entry, options: &EngineOptions, log: LogOptions, limits: MemoryLimits) -> Self {
         let directory = tempfile::tempdir().expect("temporary directory");
         let uuids = repeatable_random(1000);
@@ -86,21 +86,21 @@ impl Server {
         Self { service, connections: BTreeMap::new(), was_shut_down, _directory: directory }
     }
 
-    /// A server that is a replica set of one.
+    /// A server that is a replica set of one member.
     pub fn start_as_member(engine: &Entry, options: &EngineOptions, log: LogOptions) -> Self {
         let mut server = Self::start_with_log(engine, options, log);
         server.service.join_replica_set("rs0", &MemberHost::Given("localhost:27017".into())).expect("a new set");
         server
     }
 
-    /// The same one that takes test commands.
+    /// A replica set of one member with test commands enabled.
     pub fn start_for_tests(engine: &Entry, options: &EngineOptions, log: LogOptions) -> Self {
         let mut server = Self::start_as_member(engine, options, log);
         server.service.enable_test_commands();
         server
     }
 
-    /// Whether `shutdown` ran since this was asked last.
+    /// Whether `shutdown` has run since the last call.
     pub fn was_shut_down(&self) -> bool {
         self.was_shut_down.swap(false, Ordering::Relaxed)
     }
@@ -109,8 +109,8 @@ impl Server {
         connected(&mut self.connections, number)
     }
 
-    /// Runs a command once, on a thread where it may be long: a busy machine takes a processor away for longer than it may be on
-    /// others. Its reply where it gives one.
+    /// Runs a command once, on a thread where it may be long: on a busy machine, a command may be held up for longer
+    /// than other threads allow. Returns its reply, if it gives one.
     pub fn attempt(
         &mut self,
         connection: i32,
@@ -128,13 +128,13 @@ impl Server {
         let connection = connected(&mut self.connections, connection);
         let request = Request::new(database, body, None);
         let mut reply = Vec::new();
-        // As the server has it: what refuses to be short runs again where it may be long.
+        // As in the server: a command that halts as too long runs again on a thread of its own.
         let mut run_on = RunOn::SharedThread;
         let answer = loop {
             match self.service.run(connection, request, run_on, &mut reply) {
                 Ok(answer) => break answer,
                 Err(Halt::TooLong) => run_on = RunOn::OwnThread,
-                // Nobody else does anything meanwhile.
+                // No other command runs meanwhile.
                 Err(Halt::Awaits(wait)) => std::thread::sleep(wait.until.saturating_duration_since(Instant::now())),
                 Err(Halt::ClosesConnection) => return DocumentBuf::new(),
                 Err(Halt::Failed(failure)) => panic!("failures are replies: {failure}"),

@@ -1,5 +1,5 @@
-//! Change streams that read the log together: each is told all events, once and in order, however slow it is, whoever comes
-//! and goes.
+//! Change streams that read the log together: each returns all events once and in order, however slow it is and
+//! whichever streams open or close meanwhile.
 
 use crate::server::Server;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, number};
@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 
 const ROUNDS: u32 = 400;
 const STREAMS_MAX: usize = 12;
-/// Together these are beyond what is kept for streams that are behind.
+/// Large documents, which together exceed the events that are kept for slow streams.
 const LARGE_BYTES: usize = 300 << 10;
 
-/// A stream, and the number of the document whose event it is told next.
+/// A stream, and the number of the document in its next event.
 struct Stream {
     cursor: i64,
     next: i64,
@@ -22,14 +22,14 @@ struct Streams {
     server: Server,
     chance: u64,
     open: Vec<Stream>,
-    /// Documents that were inserted.
+    /// Number of inserted documents.
     inserted: i64,
-    /// The token of each event that was told.
+    /// The token of each returned event, by the document's number.
     tokens: BTreeMap<i64, DocumentBuf>,
 }
 
 impl Streams {
-    /// A number below `end`, the same in every run.
+    /// A pseudo-random number below `end`, equal in every run.
     fn below(&mut self, end: u64) -> u64 {
         self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.chance >> 33) % end
@@ -56,7 +56,7 @@ impl Streams {
         self.server.service.catalog.store().sync_history().expect("synced");
     }
 
-    /// Opens a stream behind what there is, or behind an event that was told.
+    /// Opens a stream at the present end, or behind an earlier event.
     fn open(&mut self) {
         let behind = (!self.tokens.is_empty() && self.below(2) == 0).then(|| {
             let place = self.below(self.tokens.len() as u64) as usize;
@@ -71,7 +71,7 @@ impl Streams {
             }
             None => self.inserted,
         };
-        // Half of them have stages behind them.
+        // Half of the streams have another stage.
         let mut pipeline: ArrayBuf = [&DocumentBuf::new().with("$changeStream", &stage)].into_iter().collect();
         if self.below(2) == 0 {
             pipeline.push(&DocumentBuf::new().with("$set", &DocumentBuf::new().with("more", 1)));
@@ -83,7 +83,7 @@ impl Streams {
         self.open.push(Stream { cursor, next });
     }
 
-    /// Reads a batch of a stream; how many events there were.
+    /// Reads a batch of a stream. Returns the number of events.
     fn read(&mut self, place: usize, documents: i32) -> usize {
         let cursor = self.open[place].cursor;
         let more = DocumentBuf::new().with("getMore", cursor).with("collection", "t").with("maxTimeMS", 0);
@@ -128,7 +128,7 @@ fn streams_that_read_together_are_told_all_events_in_order() {
             }
             _ if streams.open.is_empty() => {}
             _ => {
-                // The first ones are read most, the last hardly ever.
+                // The first streams are read most, the last hardly ever.
                 let all = streams.open.len() as u64;
                 let place = streams.below(all).min(streams.below(all)) as usize;
                 let documents = 1 + streams.below(9) as i32;

@@ -1,4 +1,4 @@
-//! Reads of past states by their time, on a set of one member.
+//! Reads of past states at a given time, on a set of one member.
 
 use crate::server::Server;
 use bunko_bson::{DocumentBuf, Timestamp, ValueRef, number};
@@ -10,7 +10,7 @@ use bunko_testkit::shell;
 struct Client(Server);
 
 impl Client {
-    /// One for each engine that keeps a log.
+    /// Runs the test with each durable engine.
     fn each(mut test: impl FnMut(&mut Self)) {
         let is_durable =
             |entry: &&bunko_engines::Entry| (entry.kind)(&EngineOptions::default()).survival == Survival::Durable;
@@ -29,13 +29,13 @@ impl Client {
         self.0.run(1, database, command.as_ref())
     }
 
-    /// The code of the failure; 0 where it went well.
+    /// The code of the failure; 0 on success.
     fn code(&mut self, command: &str) -> i64 {
         let reply = self.run(command);
         reply.as_ref().get("code").and_then(number::as_i64_exact).unwrap_or(0)
     }
 
-    /// The values of `n` that a command finds at a time, and the time that the reply tells.
+    /// The values of `n` that a command finds at a time, and the time in its reply.
     fn found(&mut self, command: &str, at: Option<Timestamp>) -> (Vec<i64>, Timestamp) {
         let at = at.map_or(String::new(), |at| format!(", atClusterTime: {}", text(at)));
         let reply = self.run(&format!("{{{command}, readConcern: {{level: 'snapshot'{at}}}}}"));
@@ -50,7 +50,7 @@ impl Client {
         (numbers(values), told)
     }
 
-    /// The values of `n` in the next batch that a command gets.
+    /// The values of `n` in the next batch of a command.
     fn batch(&mut self, command: &str) -> Vec<i64> {
         let reply = self.run(command);
         let cursor = reply.as_ref().get("cursor").and_then(ValueRef::as_document);
@@ -58,7 +58,7 @@ impl Client {
     }
 }
 
-/// Numbers, or those that are `n` of documents, in order.
+/// Numbers, or the values of `n` in documents, sorted.
 fn numbers(values: Option<ValueRef<'_>>) -> Vec<i64> {
     let number_of = |value: ValueRef<'_>| {
         let value = value.as_document().and_then(|document| document.get("n")).unwrap_or(value);
@@ -104,7 +104,7 @@ fn all_reads_of_a_time_see_one_state() {
         let deleted = client.run("{delete: 't', deletes: [{q: {_id: 2}, limit: 1}]}");
         for read in READS {
             assert_eq!(client.found(read, Some(at)), (vec![1, 2], at), "{read}");
-            // Nothing has been written since that time.
+            // Nothing was written after that time.
             let now = operation_time(&deleted);
             assert_eq!(client.found(read, Some(now)), (vec![3, 10], now), "{read}");
         }
@@ -134,7 +134,7 @@ fn cursors_keep_their_state() {
             .map(|command| cursor_id(&client.run(&format!("{{{command}, readConcern: {{{state}}}}}"))))
             .collect();
         client.run("{delete: 't', deletes: [{q: {}, limit: 0}]}");
-        // Drivers repeat the read concern of a snapshot session; whatever one it is, the cursor keeps its own.
+        // Drivers repeat the read concern of a snapshot session. Whatever it is, the cursor keeps its own.
         let said = ["", &state, "level: 'snapshot'", "level: 'majority'", "level: 'local'"];
         for ((id, command), said) in ids.into_iter().zip(OPENED).zip(said) {
             let collection = if command.contains("'one'") { "one" } else { "t" };
@@ -161,7 +161,7 @@ fn a_transaction_reads_the_state_of_its_time() {
         let batch =
             begun.as_ref().get("cursor").and_then(ValueRef::as_document).and_then(|cursor| cursor.get("firstBatch"));
         assert_eq!(batch.and_then(ValueRef::as_array).map(|batch| batch.iter().count()), Some(1), "{begun:?}");
-        // What has been changed since is somebody else's.
+        // A document that was changed after that time is a conflict.
         let update = "updates: [{q: {_id: 1}, u: {$inc: {n: 1}}}]";
         assert_eq!(client.code(&format!("{{update: 't', {update}, {SESSION}, txnNumber: NumberLong(1)}}")), 112);
     });
@@ -179,7 +179,7 @@ fn a_state_that_is_not_there_is_refused() {
         assert_eq!(client.code(&find(Timestamp { seconds: at.seconds - 400, ..at })), 239);
         assert_eq!(client.code(&find(Timestamp { seconds: later.seconds + 100, ..later })), 72, "it is to come");
         assert_eq!(client.code(&find(Timestamp { seconds: 0, increment: 0 })), 72);
-        // What was changed as a whole since is not shown as it was.
+        // A collection whose definition changed after that time cannot be read at that time.
         let state = format!("readConcern: {{level: 'snapshot', atClusterTime: {}}}", text(at));
         client.run("{createIndexes: 't', indexes: [{key: {n: 1}, name: 'n'}]}");
         assert_eq!(client.code(&find(at)), 246);

@@ -1,4 +1,4 @@
-//! What `serverStatus` says of the syncs of the log.
+//! The latencies of log syncs in `serverStatus`.
 
 use crate::server::Server;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
@@ -35,7 +35,7 @@ fn each_sync_is_in_the_histogram() {
     assert!(integer(latencies, "longestMicros") <= integer(latencies, "latency"));
 }
 
-/// The place of an array inside, if there is one.
+/// The path of an array inside a value, if there is one.
 fn array_in(place: &str, value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Array(_) => Some(place.to_owned()),
@@ -46,7 +46,7 @@ fn array_in(place: &str, value: ValueRef<'_>) -> Option<String> {
     }
 }
 
-/// Exporters name a metric by the path to its value, in which the places in an array do not count.
+/// Exporters name a metric by the path to its value, which leaves out positions in arrays.
 #[test]
 fn server_status_has_no_arrays_that_mongod_has_not() {
     for engine in ENGINES {

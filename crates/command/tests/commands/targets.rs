@@ -1,5 +1,5 @@
-//! Every kind of collection read in every way: each way meets all documents, or is refused with a code. `tests/targets` has the
-//! refusals; `REWRITE=1 cargo test` writes them anew. Read them.
+//! Every kind of collection, read in every way: each way reads all documents, or fails with a code. `tests/targets` has
+//! the errors; `REWRITE=1 cargo test` writes them again. Read them.
 //!
 //! ```text
 //! read local=oplog.rs
@@ -14,7 +14,7 @@ use bunko_store::LogOptions;
 use bunko_testkit::shell;
 use std::fmt::Write as _;
 
-/// Ways to read the documents of `NAME`: the command, and where in its reply it stands how many it met.
+/// Ways to read the documents of `NAME`: the command, and the place of the count in its reply.
 const OF_DOCUMENTS: &[(&str, &str, Told)] = &[
     ("find by a filter", "{find: 'NAME', filter: {nothing: {$exists: false}}, batchSize: 100000}", Told::Batch),
     ("find sorted", "{find: 'NAME', sort: {ts: -1}, batchSize: 100000}", Told::Batch),
@@ -104,7 +104,7 @@ const OF_DOCUMENTS: &[(&str, &str, Told)] = &[
     ("validate", "{validate: 'NAME'}", Told::Number("nrecords")),
 ];
 
-/// Commands and stages that tell of something else; they answer or are refused.
+/// Commands and stages about other things than documents. They succeed or fail.
 const OF_OTHER_THINGS: &[(&str, &str)] = &[
     ("find with the hint of an index", "{find: 'NAME', hint: 'none_1'}"),
     ("tailable find", "{find: 'NAME', tailable: true}"),
@@ -153,12 +153,12 @@ const OF_OTHER_THINGS: &[(&str, &str)] = &[
     ("planCacheClear", "{planCacheClear: 'NAME'}"),
 ];
 
-/// Where in a reply it stands how many documents there are.
+/// The place of the number of documents in a reply.
 #[derive(Clone, Copy)]
 enum Told {
-    /// They are the first batch.
+    /// The number of documents in the first batch.
     Batch,
-    /// `n` of the only document, which there is none of where there are none.
+    /// `n` of the only document, which is missing if the number is zero.
     Field,
     Number(&'static str),
     /// `value` of the only result of a `mapReduce`.
@@ -177,7 +177,7 @@ impl Reader {
         self.0.run(1, database, parsed.as_ref())
     }
 
-    /// How many documents a way meets, or how it is refused.
+    /// The number of documents that a command reads, or its error.
     fn count(&mut self, target: (&str, &str), command: &str, told: Told) -> Result<i64, String> {
         let reply = self.run(target, command);
         refusal(reply.as_ref()).map_or(Ok(()), Err)?;
@@ -200,7 +200,7 @@ impl Reader {
         }
         let _ = writeln!(told, "{}", if self.all(target) > 0 { "has documents" } else { "has none" });
         for (way, command, place) in OF_DOCUMENTS {
-            // A way to read the oplog may write into it.
+            // A read of the oplog may write into it.
             let before = self.all(target);
             match self.count(target, command, *place) {
                 Ok(count) => {
@@ -243,7 +243,7 @@ fn refusal(reply: DocumentRef<'_>) -> Option<String> {
     Some(format!("{code} {}", reply.get("codeName").and_then(ValueRef::as_str).unwrap_or_default()))
 }
 
-/// Makes a collection of each kind, with documents.
+/// Creates a collection of each kind, with documents.
 const BEGINNING: &[(&str, &str)] = &[
     ("test", "{insert: 'collection', documents: [{_id: 1, a: 1}, {_id: 2, a: 'two'}]}"),
     ("test", "{create: 'capped', capped: true, size: 100000}"),

@@ -1,4 +1,4 @@
-//! Cursors that wait hold no more than their share: the others are read ahead onto disk, or ended.
+//! Waiting cursors hold no more than their share of memory: the others are read ahead to disk, or ended.
 
 use crate::server::Server;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 const DOCUMENTS: i32 = 400;
 const PAD_BYTES: usize = 4000;
-/// All documents take a part of it, and more than the share of idle cursors, in bytes.
+/// A budget in bytes: all documents fit into it, but exceed the share of idle cursors.
 const BUDGET_BYTES: u64 = 5600 * 1024;
 
 struct Client {
@@ -22,7 +22,7 @@ struct Client {
     _scratch: tempfile::TempDir,
 }
 
-/// All documents of a cursor, and the code of the failure that ended it.
+/// All documents of a cursor, and the code of the failure that ended it, if any.
 #[derive(Debug, PartialEq)]
 struct Shown {
     documents: Vec<DocumentBuf>,
@@ -61,7 +61,7 @@ impl Client {
         self.server.run(1, "test", command.as_ref())
     }
 
-    /// Opens a cursor, of which the first batch has few documents; its id, which is 0 where there is none.
+    /// Opens a cursor with a small first batch. Returns its id, or 0 if there is no cursor.
     fn open(&mut self, command: &str) -> (i64, Shown) {
         let reply = self.run(command);
         (cursor_id(&reply), shown(&reply))
@@ -71,7 +71,7 @@ impl Client {
         self.run(&format!("{{getMore: NumberLong('{id}'), collection: 'c', batchSize: 60}}"))
     }
 
-    /// All that a command shows; `at_rest` is called while its cursor waits for the first time.
+    /// All results of a command. `at_rest` is called when its cursor waits for the first time.
     fn all(&mut self, command: &str, at_rest: impl FnOnce(&Self)) -> Shown {
         let (mut id, mut all) = self.open(command);
         at_rest(self);
@@ -106,7 +106,7 @@ fn shown(reply: &DocumentBuf) -> Shown {
     Shown { documents: documents.collect(), code: integer(reply, "code") }
 }
 
-/// Commands whose cursors hold most of their result, or of what it is made of.
+/// Commands whose cursors hold most of their result, or of the data that it is computed from.
 const COMMANDS: &[&str] = &[
     "{find: 'c', sort: {n: 1, _id: -1}, batchSize: 3}",
     "{aggregate: 'c', pipeline: [{$sort: {n: 1, _id: 1}}], cursor: {batchSize: 3}}",
@@ -121,7 +121,7 @@ const COMMANDS: &[&str] = &[
     "{aggregate: 'c', pipeline: [{$limit: 40}, {$lookup: {from: 'c', pipeline: [{$match: {g: 3}}], as: 'l'}}, {$unwind: '$l'}, \
      {$limit: 500}, {$project: {l: {_id: 1, pad: 1}}}], cursor: {batchSize: 3}}",
     "{aggregate: 'c', pipeline: [{$sort: {n: 1, _id: 1}}, {$unionWith: 'c'}], cursor: {batchSize: 3}}",
-    // It fails behind a part of its documents.
+    // It fails after some of its documents.
     "{aggregate: 'c', pipeline: [{$sort: {n: 1, _id: 1}}, {$set: {q: {$divide: [1, {$subtract: ['$n', 70]}]}}}], \
      cursor: {batchSize: 3}}",
 ];
@@ -189,7 +189,7 @@ fn a_batch_that_is_refused_for_memory_leaves_its_cursor() {
     assert_eq!(shown(&client.get_more(id)).documents.len(), 60);
 }
 
-/// Stages that keep the order or make one, so that results can be compared.
+/// Stages that keep the order or create one, so that results can be compared.
 fn stage() -> impl Strategy<Value = String> {
     prop_oneof![
         (-1..=1_i32).prop_map(|sign| format!("{{$sort: {{n: {}, _id: 1}}}}", if sign < 0 { -1 } else { 1 })),
@@ -212,7 +212,7 @@ proptest! {
         let command = format!("{{aggregate: 'c', pipeline: [{pipeline}], cursor: {{batchSize: {size}}}}}");
         let (mut plain, mut short) = (Client::start(u64::MAX), Client::start(BUDGET_BYTES));
         let (expected, found) = (plain.all(&command, |_| {}), short.all(&command, |_| {}));
-        // Some take more than the budget while they work.
+        // Some pipelines need more than the budget while they work.
         let refused = Some(i64::from(ErrorCode::EXCEEDED_MEMORY_LIMIT.0));
         prop_assume!(found.code != refused || short.server.service.cursors.ended_for_memory() > 0);
         prop_assert!(expected == found, "{}: {:?} {}, not {:?} {}", command, found.code, found.documents.len(),

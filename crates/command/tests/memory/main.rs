@@ -1,4 +1,4 @@
-//! Tests how much heap commands take and cursors hold, with an allocator that counts and a small budget.
+//! Tests how much memory commands use and cursors hold, with a counting allocator and a small budget.
 
 mod idle_cursors;
 mod request_shapes;
@@ -11,7 +11,7 @@ use bunko_heap::{Counting, taken_bytes};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// Counts what each thread takes, and the most that it held.
+/// Counts the memory of each thread, and its peak.
 struct Peaking(Counting<System>);
 
 #[global_allocator]
@@ -36,14 +36,14 @@ unsafe impl GlobalAlloc for Peaking {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // The block may have to be moved: then both are there for a moment.
+        // If the block has to move, both blocks exist for a moment.
         PEAK_BYTES.set(PEAK_BYTES.get().max(taken_bytes() + new_size as i64));
         // SAFETY: the caller keeps the contract of `realloc`.
         unsafe { self.0.realloc(pointer, layout, new_size) }
     }
 }
 
-/// The most that this thread held beyond what it holds now, while `action` ran.
+/// The peak of this thread's memory while `action` ran, in excess of its memory before.
 fn peak_bytes<T>(action: impl FnOnce() -> T) -> (usize, T) {
     let before = taken_bytes();
     PEAK_BYTES.set(before);

@@ -1,4 +1,5 @@
-//! Every shape of request that grows with its client's wish: what it takes is asked for, and is within a factor of its bytes.
+//! Every shape of request that can grow large: its memory is drawn before it is used, and stays within a factor of its
+//! bytes.
 
 use crate::peak_bytes;
 use crate::server::Server;
@@ -9,14 +10,14 @@ use bunko_operation::{MemoryLimits, ServerMemory};
 use bunko_store::LogOptions;
 use bunko_testkit::shell;
 
-/// The large part of a request that meets a budget, in bytes.
+/// The large part of a request that runs within a budget, in bytes.
 const LARGE_BYTES: usize = 384 << 10;
 /// The large part of a request that is measured without a budget, in bytes.
 const MEASURED_BYTES: usize = 128 << 10;
-/// A budget that most of the requests do not fit into, in bytes.
+/// A budget that is too small for most of the requests, in bytes.
 const BUDGET_BYTES: usize = 1 << 20;
 
-/// Bytes that a command takes more where it is noted, at most.
+/// Most additional memory of a command that is recorded, in bytes.
 const NOTE_BYTES_MAX: usize = 12 * MEASURED_BYTES;
 
 const fn shape(command: &'static str, factor_max: usize) -> Shape {
@@ -123,7 +124,7 @@ const SHAPES: &[Shape] = &[
     ),
     shape("{update: 't', updates: [{q: {_id: -1}, u: [{$set: '@sums'}]}]}", 18),
     shape("{update: 't', updates: [{q: {_id: -1}, u: [{$set: {z: '$$c'}}], c: {c: '@documents'}}]}", 4),
-    // Most of it is a table of the engine that does not grow with the request.
+    // Most of this is a table of the engine, which does not grow with the request.
     shape("{update: 't', updates: '@updates'}", 400),
     shape("{findAndModify: 't', query: {a: {$in: '@ints'}}, update: {$set: {c: 1}}}", 10),
     shape("{findAndModify: 't', query: {_id: -1}, update: {$set: '@ones'}, fields: '@ones'}", 37),
@@ -141,9 +142,9 @@ const SHAPES: &[Shape] = &[
     ),
 ];
 
-/// On a busy machine any command is slow, and a slow one takes what its line in the log takes.
+/// On a busy machine any command may be slow, and its log line would then count as its memory.
 const UNNOTED: &str = "{profile: 0, slowms: 1000000000}";
-/// Each command has a line in the log and an entry in `system.profile`.
+/// Each command has a log line and an entry in `system.profile`.
 const NOTED: &str = "{profile: 2, slowms: -1}";
 
 fn server(limits: MemoryLimits, profile: &str) -> Server {
@@ -166,7 +167,7 @@ fn integer(reply: &DocumentBuf, name: &str) -> Option<i64> {
     reply.as_ref().get(name).and_then(number::as_i64_exact)
 }
 
-/// The code of a reply, or of its first write error; 0 for success.
+/// The code of a reply, or of its first write error; 0 on success.
 fn code(reply: &DocumentBuf) -> i64 {
     let reply = reply.as_ref();
     let first = reply.get("writeErrors").and_then(|errors| errors.as_array()?.get(0)?.as_document()?.get("code"));
@@ -218,7 +219,7 @@ fn a_request_that_is_noted_takes_little_more() {
     for (unnoted, noted) in pairs {
         let more = noted.peak_bytes.saturating_sub(unnoted.peak_bytes);
         eprintln!("{:4} times more: {}", more.div_ceil(noted.sent_bytes), noted.template);
-        // A copy of the command, a tree of stages within its room, and what the engine keeps of an entry.
+        // A copy of the command, the stages of its plan, and the engine's memory for an entry.
         if more > NOTE_BYTES_MAX {
             beyond.push(format!("{more} bytes more: {}", noted.template));
         }
@@ -231,7 +232,7 @@ fn a_request_is_refused_before_it_takes_more_than_there_is() {
     let limits = MemoryLimits { server: ServerMemory::new(BUDGET_BYTES as u64), ..MemoryLimits::none() };
     let mut beyond = Vec::new();
     for Measured { template, sent_bytes, peak_bytes, code } in measured(LARGE_BYTES, limits, UNNOTED) {
-        // Three copies of the request may be made between two questions, and a list grows by its own size.
+        // Up to three copies of the request may be made between two checks, and a list doubles when it grows.
         if peak_bytes > BUDGET_BYTES + 3 * sent_bytes {
             beyond.push(format!("{peak_bytes} bytes, code {code}: {template}"));
         }

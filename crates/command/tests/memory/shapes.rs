@@ -1,15 +1,15 @@
-//! Commands that are as large as one likes: in a template, a string with `@` in front stands for something large.
+//! Commands of any size: in a template, a string that begins with `@` stands for a large value.
 
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_testkit::shell;
 
-/// A template and the most that its command may take for each byte that was sent.
+/// A template, and the most memory that its command may use for each byte sent.
 pub struct Shape {
     pub command: &'static str,
     pub factor_max: usize,
 }
 
-/// The command of a template, in which each large value has about so many bytes.
+/// The command of a template, in which each large value has about `bytes` bytes.
 pub fn command(template: &str, bytes: usize) -> DocumentBuf {
     let template = shell::parse_document(template).unwrap_or_else(|error| panic!("{template}: {error}"));
     filled(template.as_ref(), bytes)
@@ -110,7 +110,7 @@ fn with_id(fields: &Value) -> Value {
     Value::Document(group)
 }
 
-/// Schemas in each other, of which the innermost is large.
+/// Nested schemas, of which the innermost is large.
 fn nested(bytes: usize) -> Value {
     let innermost = array(bytes, Value::Int32);
     let mut schema = DocumentBuf::new().with("enum", &innermost);
