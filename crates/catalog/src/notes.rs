@@ -10,8 +10,8 @@
 //! 6  document                        the document before the next change, if the collection keeps it
 //! 7  document {lsid, txnNumber, first}  the record is a transaction's commit, or a part of it; its operations follow,
 //!                                 beginning with number `first`
-//! 8  document {e, after, before}     an operation of the transaction, as in its oplog entry; the documents after and before
-//!                                 it if the collection keeps them
+//! 8  document {e, after, before}     an operation of the transaction, as in its oplog entry; the documents after and
+//!                                 before it if the collection keeps them
 //! 9  document                        a client's own entry, which changes nothing
 //! 10 16 bytes of UUID, namespace     as 1, but the documents that follow are copies of another collection's
 //! ```
