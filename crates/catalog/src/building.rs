@@ -167,7 +167,7 @@ impl IndexBuild {
 
     /// Waits for the build to end.
     /// # Errors
-    /// As for `operation`: it was killed, or its time is over.
+    /// As `OperationContext::check`, which includes `Interrupted` if the operation is killed.
     pub fn wait(&self, operation: &dyn OperationSource) -> Result<()> {
         let mut course = self.course.lock();
         while !course.has_ended {

@@ -35,8 +35,8 @@ impl Catalog {
     /// Makes a capped copy, which has no indexes except the one on `_id`. `own` is an internal operation, which no
     /// client can stop: it removes the temporary collection after a failure.
     /// # Errors
-    /// `NamespaceNotFound` if there is nothing to copy, `NamespaceExists` if the copy's name is taken; as for
-    /// `operation`. The temporary collection is removed then.
+    /// `NamespaceNotFound` if there is nothing to copy, `NamespaceExists` if the copy's name is taken; as
+    /// `OperationContext::check`. The temporary collection is removed then.
     pub fn copy_capped(
         &self,
         copy: &CappedCopy<'_>,

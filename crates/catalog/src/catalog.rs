@@ -78,8 +78,8 @@ pub struct CreateOptions {
 impl Catalog {
     /// Reads the catalog of an open store. `new_uuid` returns UUIDs for new collections.
     /// # Errors
-    /// `IllegalOperation` if a collection has the name of the oplog that the store should keep; failures of the
-    /// storage; as for damaged records of the catalog.
+    /// `IllegalOperation` if a collection has the name of the oplog that the store should keep; `InternalError` for a
+    /// damaged record of the catalog; failures of the storage.
     pub fn open(store: Arc<Store>, new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>) -> Result<Arc<Self>> {
         let loaded = persistence::load(&store)?;
         let history_records = HistoryRecords::load(&store)?;
@@ -295,7 +295,7 @@ impl Catalog {
     /// Replaces a collection's options with those that `change` makes of them, and records `command` in the oplog.
     /// Returns `None` if there is no such collection.
     /// # Errors
-    /// As `change`; as for `operation` while this waits for writers and transactions in the collection.
+    /// As `change`; as `OperationContext::check` while this waits for writers and transactions in the collection.
     pub fn change_options(
         &self,
         namespace: &Namespace,

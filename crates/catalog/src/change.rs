@@ -114,7 +114,7 @@ impl Catalog {
     /// of unique keys have to be added. Returns the LSN of the change, or `None` if nothing changed or the record is
     /// gone.
     /// # Errors
-    /// As `decide`; `DuplicateKey`; as for `operation` while this waits for locks.
+    /// As `decide`; `DuplicateKey`; as `OperationContext::check` while this waits for locks.
     pub fn change(
         &self,
         collection: &Collection,

@@ -315,8 +315,8 @@ impl Collection {
     /// The state that an operation reads: its transaction's if it belongs to one, a past one if it asks for that,
     /// otherwise the current one.
     /// # Errors
-    /// As for the transaction: `LockTimeout`, `SnapshotUnavailable`, `NoSuchTransaction`. As for the read of a past
-    /// state.
+    /// In a transaction: `LockTimeout`, `SnapshotUnavailable`, `NoSuchTransaction`. For a past state:
+    /// `SnapshotUnavailable`.
     pub fn snapshot_for(&self, operation: &dyn OperationSource) -> Result<Snapshot> {
         match Reading::of(operation) {
             Reading::Present => Ok(self.store.snapshot()),

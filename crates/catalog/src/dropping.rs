@@ -25,7 +25,7 @@ pub struct DropOutcome {
 impl Catalog {
     /// Drops a collection; `None` if there is none.
     /// # Errors
-    /// As for `operation` while this waits for writers and transactions in the collection.
+    /// As `OperationContext::check` while this waits for writers and transactions in the collection.
     pub fn drop_collection(
         &self,
         namespace: &Namespace,

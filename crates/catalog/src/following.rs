@@ -42,7 +42,7 @@ pub(crate) trait Derived: Debug + Send + Sync + Sized {
 
     /// Adds a record's document, replacing the record's earlier one.
     /// # Errors
-    /// As for `operation`. The record is then put again by the next search.
+    /// As `OperationContext::check`. The record is then put again by the next search.
     fn put(&mut self, record: u64, document: DocumentRef<'_>, operation: &OperationContext) -> Result<()>;
 
     /// Removes a record's document.
@@ -292,7 +292,7 @@ impl Collection {
     /// Calls `ask` with a table of exactly the documents of the current state, and with a snapshot of that state.
     /// Returns `None` if the table finds no room.
     /// # Errors
-    /// As `ask` and as for `operation`; failures of the storage.
+    /// As `ask` and as `OperationContext::check`; failures of the storage.
     pub(crate) fn ask_current<D: Derived, A>(
         &self,
         table: &FollowingTable<D>,

@@ -99,7 +99,7 @@ pub fn index_keys(index: &IndexSpec, document: DocumentRef<'_>) -> Result<IndexK
 
 /// Derives the keys of `document` for an operation, which may end the derivation.
 /// # Errors
-/// As [`index_keys`], and as for `operation`.
+/// As [`index_keys`], and as `OperationContext::check`.
 pub(crate) fn keys_for(
     index: &IndexSpec,
     document: DocumentRef<'_>,

@@ -23,8 +23,8 @@ impl Catalog {
     /// Rebuilds all indexes except the one on `_id`; `None` if there are no others.
     /// # Errors
     /// `NamespaceNotFound`; `BackgroundOperationInProgressForNamespace` while an index is being built; `DuplicateKey`,
-    /// or failures of keys, if the documents do not permit an existing index; as for `operation`. The old indexes are
-    /// kept then.
+    /// or failures of keys, if the documents do not permit an existing index; as `OperationContext::check`. The old
+    /// indexes are kept then.
     pub fn rebuild_indexes(&self, collection: &Collection, operation: &dyn OperationSource) -> Result<Option<Lsn>> {
         user_writes::check_collection(collection, operation)?;
         let _announced = announce(collection, operation)?;

@@ -52,8 +52,8 @@ impl Catalog {
     /// that another request is building.
     /// # Errors
     /// `IndexOptionsConflict`, `IndexKeySpecsConflict`, `CannotCreateIndex`, `DuplicateKey`, `IndexBuildAborted`, and
-    /// as for `operation`; none of the new indexes is kept. `InterruptedAtShutdown`: the next start continues the
-    /// build.
+    /// as `OperationContext::check`; none of the new indexes is kept. `InterruptedAtShutdown`: the next start continues
+    /// the build.
     pub fn create_indexes(
         &self,
         collection: &Arc<Collection>,
@@ -188,7 +188,7 @@ impl Catalog {
 
     /// Drops all indexes except the one on `_id`.
     /// # Errors
-    /// As for `operation`.
+    /// As `OperationContext::check`.
     pub fn drop_all_indexes(&self, collection: &Collection, operation: &dyn OperationSource) -> Result<IndexesDropped> {
         user_writes::check_collection(collection, operation)?;
         let _announced = announce(collection, operation)?;
@@ -227,7 +227,7 @@ impl Catalog {
             return Ok(IndexesDropped { before, lsn: None });
         }
         if !builds.is_empty() {
-            // The builder checks for this before each step that keeps the indexes from changing.
+            // The builder checks for an abort before each step, while it keeps the indexes from changing.
             operation.operation().note_change();
             for build in &builds {
                 build.abort(aborted("dropIndexes command"));

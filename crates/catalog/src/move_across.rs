@@ -40,8 +40,8 @@ impl Catalog {
     /// removes the temporary collection after a failure, and the source once the copy has its name.
     /// # Errors
     /// `NamespaceNotFound`; `NamespaceExists` if the target exists and is kept;
-    /// `BackgroundOperationInProgressForNamespace` while an index is built; as for `operation`. The source and the
-    /// target stay as they were then.
+    /// `BackgroundOperationInProgressForNamespace` while an index is built; as `OperationContext::check`. The source
+    /// and the target stay as they were then.
     pub fn move_across(
         &self,
         moved: &Move<'_>,

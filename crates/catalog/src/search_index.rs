@@ -99,8 +99,8 @@ pub(crate) fn encode(indexes: &[Arc<SearchIndex>]) -> Option<ArrayBuf> {
 impl Catalog {
     /// Replaces a collection's search indexes with those that `change` makes of them.
     /// # Errors
-    /// As `change`; `NamespaceNotFound` if the collection was dropped meanwhile; as for `operation` while this waits
-    /// for writers and transactions in the collection.
+    /// As `change`; `NamespaceNotFound` if the collection was dropped meanwhile; as `OperationContext::check` while
+    /// this waits for writers and transactions in the collection.
     pub fn change_search_indexes(
         &self,
         collection: &Arc<Collection>,

@@ -71,7 +71,7 @@ impl Collection {
     /// Calls `ask` with the postings of one search index for exactly the documents of the current state, and with a
     /// snapshot of that state. Returns `None` if the index finds no room.
     /// # Errors
-    /// As `ask` and as for `operation`; failures of the storage.
+    /// As `ask` and as `OperationContext::check`; failures of the storage.
     pub fn ask_postings<A>(
         &self,
         version: SearchIndexVersion,

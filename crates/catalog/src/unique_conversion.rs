@@ -28,7 +28,7 @@ impl Catalog {
     /// ones. Only the specification is written: the keys keep their record ids.
     /// # Errors
     /// `CannotConvertIndexToUnique` with the `violations`; `InvalidOptions` if the index does not refuse duplicates, or
-    /// was changed meanwhile; as for `operation`.
+    /// was changed meanwhile; as `OperationContext::check`.
     pub fn convert_to_unique(
         &self,
         collection: &Collection,

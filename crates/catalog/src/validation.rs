@@ -54,7 +54,7 @@ const STEPS_PER_LOOKUP: usize = 16;
 impl Collection {
     /// Reads every record and every key of one snapshot.
     /// # Errors
-    /// Failures of the storage; as for `operation`.
+    /// Failures of the storage; as `OperationContext::check`.
     pub fn validate(&self, operation: &dyn OperationSource) -> Result<Validation> {
         let mut validation = Validation::default();
         let (indexes, snapshot) = self.indexes_and_snapshot()?;

@@ -64,8 +64,8 @@ impl Validator {
 
     /// Checks a document that is about to be written. `replaced` is the document that it replaces, if any.
     /// # Errors
-    /// `DocumentValidationFailure`, with `errInfo` if it comes from the users' validator; as `$expr`; as for
-    /// `operation`.
+    /// `DocumentValidationFailure`, with `errInfo` if it comes from the users' validator; failures of an `$expr`; as
+    /// `OperationContext::check`.
     pub fn check(
         &self,
         collection: &Collection,

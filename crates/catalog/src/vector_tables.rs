@@ -101,7 +101,7 @@ impl VectorMemory {
 impl Collection {
     /// The documents whose vectors are nearest to the request's, the nearest first, in the current state.
     /// # Errors
-    /// As the check of the request; failures of the storage; as for `operation`.
+    /// As `Request::check`; failures of the storage; as `OperationContext::check`.
     pub fn nearest(
         &self,
         version: SearchIndexVersion,

@@ -135,7 +135,7 @@ impl Catalog {
 
     /// Stores a view's definition, which the caller has checked.
     /// # Errors
-    /// `NamespaceExists` where a collection or view has the name; `InvalidNamespace` for a name that is too long.
+    /// `NamespaceExists` if a collection or view has the name; `InvalidNamespace` for a name that is too long.
     pub fn create_view(
         &self,
         namespace: &Namespace,

@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
 /// # Errors
-/// As for `operation`: it was killed, or its time is over.
+/// As `OperationContext::check`, which includes `Interrupted` if the operation is killed.
 pub(crate) fn lock<'l, T>(mutex: &'l Mutex<T>, operation: &dyn OperationSource) -> Result<MutexGuard<'l, T>> {
     wait(mutex.try_lock(), operation, |until| mutex.try_lock_until(until))
 }

@@ -38,7 +38,7 @@ impl<W: Write> IntervalLogWriter<W> {
     /// Writes one interval that began `at` after the start and took `length`. A tag distinguishes intervals of
     /// different kinds.
     /// # Errors
-    /// As for the output; `InvalidInput` for a tag with a comma, a space or a line's end.
+    /// As writing to the output; `InvalidInput` for a tag with a comma, a space or a line's end.
     pub fn write(
         &mut self,
         tag: Option<&str>,

@@ -24,8 +24,8 @@ struct Column<'b> {
 impl Unpacked {
     /// Unpacks measurements from row `from` on until they reach `bytes_max` bytes; at least one.
     /// # Errors
-    /// `BadValue` for a document that is not a bucket; `CommandNotSupported` for a compressed bucket; as for
-    /// `operation`.
+    /// `BadValue` for a document that is not a bucket; `CommandNotSupported` for a compressed bucket; as
+    /// `OperationContext::check`.
     pub fn of(
         bucket: DocumentRef<'_>,
         series: &TimeSeries,

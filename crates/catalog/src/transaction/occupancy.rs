@@ -130,7 +130,7 @@ impl Drop for Stay {
 /// Announces a change of a collection and waits for the transactions in it. A change of the catalog calls this before
 /// it locks the catalog: transactions can take a minute.
 /// # Errors
-/// As `may_wait_until` of the operation: it was killed, or its time is over.
+/// As `OperationContext::check`, which includes `Interrupted` if the operation is killed.
 pub(crate) fn announce<'c>(collection: &'c Collection, operation: &dyn OperationSource) -> Result<Announced<'c>> {
     let announced = collection.occupancy.announce();
     collection.occupancy.wait_until_free(operation)?;

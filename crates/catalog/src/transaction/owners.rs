@@ -157,7 +157,7 @@ impl Owners {
 
     /// Waits until no transaction owns it. The caller holds no locks.
     /// # Errors
-    /// As `may_wait_until` of the operation: it was killed, or its time is over.
+    /// As `OperationContext::check`, which includes `Interrupted` if the operation is killed.
     pub fn wait(&self, owned: &Owned, operation: &dyn OperationSource) -> Result<()> {
         let mut table = self.table.lock();
         let Some(owner) = table.owned.get(owned) else { return Ok(()) };
