@@ -58,7 +58,7 @@ pub struct TimeSeries {
     pub meta_field: Option<String>,
     /// `None` if the span was given in seconds.
     pub granularity: Option<Granularity>,
-    /// Longest span between the first and the last measurement of a bucket, in seconds.
+    /// Span of a bucket in seconds, from its rounded first time; a later measurement goes into another bucket.
     pub span_seconds: i32,
     /// The first time of a bucket is rounded down to a multiple of this, in seconds; `None` if it was not given.
     pub rounding_seconds: Option<i32>,

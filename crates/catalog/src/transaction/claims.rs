@@ -43,7 +43,8 @@ impl Transaction {
 
     /// Claims a stored key of a unique index, which is put or deleted. The caller holds the key's lock.
     /// # Errors
-    /// `WriteConflict`.
+    /// `WriteConflict` if another transaction has claimed the key, or if it leads to another record than in the
+    /// snapshot; `NoSuchTransaction`.
     pub(crate) fn claim_key(&self, index: &Index, key: &[u8]) -> Result<()> {
         let mut course = self.course.lock();
         let open = self.open(&mut course)?;
