@@ -1,33 +1,32 @@
-//! The values of several paths in one document, along the arrays that they meet.
+//! Walks several paths of one document together, through the arrays that they meet.
 
 use crate::Multikey;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// What becomes of the values of all paths together.
-/// A path that leads nowhere has none.
+/// Takes the values of all paths; `None` for a path that leads nowhere.
 type Visit<'v, 'd> = dyn FnMut(&mut dyn Iterator<Item = Option<ValueRef<'d>>>) -> Result<()> + 'v;
 
-/// Walks a document; where paths meet an array, its elements one by one with all paths that meet it.
+/// Walks a document. Where paths meet an array, it visits the elements one by one, for all paths that meet the array.
 pub(crate) struct ArrayWalk<'v, 'w, 'd> {
     visit: &'v mut Visit<'w, 'd>,
     multikey: Multikey,
 }
 
-/// How far the walk along one path has come.
+/// The position of the walk on one path.
 #[derive(Clone, Copy)]
 enum Place<'p, 'd> {
-    /// At its end.
+    /// At the end of the path.
     Value(ValueRef<'d>),
-    /// It leads nowhere.
+    /// The path leads nowhere.
     Missing,
-    /// At the document that is walked, with that much of the path to go.
+    /// At the document that is being walked, with this rest of the path ahead.
     Above(Rest<'p>),
-    /// At an array, all of which the path leads through.
+    /// At an array; the path leads through all of its elements.
     Array(Met<'p, 'd>),
 }
 
-/// The part of a path that is still to go, and how many components are behind.
+/// The rest of a path, and the number of components before it.
 #[derive(Clone, Copy)]
 struct Rest<'p> {
     path: &'p str,
@@ -39,14 +38,14 @@ struct Rest<'p> {
 struct Met<'p, 'd> {
     array: ArrayRef<'d>,
     name: &'d str,
-    /// Which component of the path it is.
+    /// The number of the path's component that names the array.
     component: usize,
-    /// What of the path lies behind it.
+    /// The rest of the path after the array.
     below: Option<Rest<'p>>,
 }
 
 impl<'p> Rest<'p> {
-    /// The next component and what lies behind it.
+    /// The next component, and the rest after it.
     fn split(self) -> (&'p str, Option<Self>) {
         match self.path.split_once('.') {
             Some((name, below)) => (name, Some(Self { path: below, behind: self.behind + 1 })),
@@ -57,14 +56,14 @@ impl<'p> Rest<'p> {
     /// Follows the path from `document` to its end or to the first array.
     fn follow<'d>(self, document: DocumentRef<'d>) -> Place<'p, 'd> {
         let (name, below) = self.split();
-        // The name that the document has lives as long as the document.
+        // The name in the document lives as long as the document.
         match document.iter().find(|field| field.name == name) {
             Some(field) => Self::go_on(field.name, field.value, self.behind, below),
             None => Place::Missing,
         }
     }
 
-    /// Goes on from the value of a component.
+    /// Continues from the value of a component.
     fn go_on<'d>(name: &'d str, value: ValueRef<'d>, component: usize, below: Option<Self>) -> Place<'p, 'd> {
         match (value, below) {
             (ValueRef::Array(array), below) => Place::Array(Met { array, name, component, below }),
@@ -80,7 +79,7 @@ impl<'d> Met<'_, 'd> {
         std::ptr::eq(self.array.as_document().as_bytes(), other.array.as_document().as_bytes())
     }
 
-    /// The element whose position is the next component of the path, and its name.
+    /// The element whose position is the next component of the path, with its name.
     fn positioned(&self) -> Option<(&'d str, ValueRef<'d>)> {
         let (name, _) = self.below?.split();
         let is_position = name == "0" || !name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit());
@@ -90,10 +89,10 @@ impl<'d> Met<'_, 'd> {
 }
 
 impl<'v, 'w, 'd> ArrayWalk<'v, 'w, 'd> {
-    /// Shows `visit` the values of `paths`, once for each element of the arrays that they meet.
+    /// Calls `visit` with the values of `paths`, once for each element of the arrays that they meet.
     /// # Errors
-    /// `CannotIndexParallelArrays` where two paths meet different arrays; 16746 where a name of digits is both an
-    /// element's position and a field of an element; what `visit` answers.
+    /// `CannotIndexParallelArrays` if two paths meet different arrays; 16746 if a name of digits is both an element's
+    /// position and a field of an element; as `visit`.
     pub fn run<'p>(
         paths: impl Iterator<Item = &'p str>,
         document: DocumentRef<'d>,
@@ -133,7 +132,7 @@ impl<'v, 'w, 'd> ArrayWalk<'v, 'w, 'd> {
         }))
     }
 
-    /// What ends at an empty array is undefined, what leads through it is missing.
+    /// At an empty array, a path that ends there has the value undefined; a path through it is missing.
     fn empty_array(&mut self, mut places: Vec<Place<'_, 'd>>) -> Result<()> {
         for (field, place) in places.iter_mut().enumerate() {
             if let Place::Array(met) = *place {
@@ -147,7 +146,7 @@ impl<'v, 'w, 'd> ArrayWalk<'v, 'w, 'd> {
     fn elements(&mut self, places: &[Place<'_, 'd>], array: ArrayRef<'d>) -> Result<()> {
         let mut positioned: Vec<&str> = Vec::new();
         let mut is_walked = false;
-        // Where each path is once the walk is inside the array, but for those that each element tells.
+        // Places inside the array for the paths that name a position in it; the others depend on each element.
         let mut inside = places.to_vec();
         for (field, place) in inside.iter_mut().enumerate() {
             let Place::Array(met) = *place else { continue };
@@ -192,7 +191,7 @@ impl<'v, 'w, 'd> ArrayWalk<'v, 'w, 'd> {
     }
 }
 
-/// A name cannot be the position of one element and a field of another.
+/// Refuses a name that is both the position of an element and a field of an element.
 fn refuse_ambiguous(positioned: &[&str], element: ValueRef<'_>, array: ArrayRef<'_>) -> Result<()> {
     let Some(document) = element.as_document().filter(|_| !positioned.is_empty()) else { return Ok(()) };
     let Some(name) = positioned.iter().find(|name| document.get(name).is_some()) else { return Ok(()) };

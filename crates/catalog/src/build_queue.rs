@@ -1,8 +1,8 @@
-//! How many index builds go on at once, and what each may hold in memory.
+//! Limits of index builds: how many run at once, and the memory of each.
 //!
-//! A build reads a collection and writes as many keys as that has, as fast as it can. A few at once keep the processors and
-//! the disk busy; more take memory, of their own and in the engines, and end no earlier. So the others wait in the order in
-//! which they came. Their indexes are begun already: writers maintain them, and a start goes on with them.
+//! A build reads a collection and writes keys as fast as it can. A few builds at once keep the processors and the disk
+//! busy; more would take memory, their own and that of the engines, without ending earlier. So the others wait in order
+//! of arrival. Their indexes exist already: writers maintain them, and a restart resumes their builds.
 
 use bunko_errors::Result;
 use parking_lot::{Condvar, Mutex};
@@ -10,10 +10,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// Builds that go on at once where nothing else is said. Source: MongoDB manual, `maxNumActiveUserIndexBuilds`.
+/// Default number of builds that run at once. Source: MongoDB manual, `maxNumActiveUserIndexBuilds`.
 const ACTIVE_MAX: usize = 3;
-/// Bytes that a build may hold in memory where nothing else is set. Source: MongoDB manual,
-/// `maxIndexBuildMemoryUsageMegabytes`.
+/// Default memory limit of a build, in bytes. Source: MongoDB manual, `maxIndexBuildMemoryUsageMegabytes`.
 const BYTES_MAX: u64 = 200 << 20;
 
 /// The builds of one server.
@@ -22,14 +21,14 @@ pub struct IndexBuilds {
     active_max: AtomicUsize,
     bytes_max: AtomicU64,
     queue: Mutex<Queue>,
-    /// Notified whenever a build ends or gives up, or the limit changes.
+    /// Notified when a build ends or gives up, or the limit changes.
     moved: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
     active: usize,
-    /// Tickets of the builds that wait, the next one in front.
+    /// Tickets of waiting builds, the next one in front.
     waiting: VecDeque<u64>,
     next: u64,
 }
@@ -45,7 +44,7 @@ impl Default for IndexBuilds {
     }
 }
 
-/// A build that goes on.
+/// A running build.
 #[derive(Debug)]
 pub(crate) struct ActiveBuild<'b>(&'b IndexBuilds);
 
@@ -57,34 +56,34 @@ impl Drop for ActiveBuild<'_> {
 }
 
 impl IndexBuilds {
-    /// How many builds may go on at once.
+    /// How many builds may run at once.
     pub fn active_max(&self) -> usize {
         self.active_max.load(Ordering::Relaxed)
     }
 
-    /// Sets it. Builds that go on already do so.
+    /// Sets how many builds may run at once. Builds that are running continue.
     pub fn set_active_max(&self, active_max: usize) {
         self.active_max.store(active_max, Ordering::Relaxed);
         self.moved.notify_all();
     }
 
-    /// Bytes that a build may hold in memory, about.
+    /// Approximate memory limit of a build, in bytes.
     pub fn bytes_max(&self) -> u64 {
         self.bytes_max.load(Ordering::Relaxed)
     }
 
-    /// Sets it, for builds that have not begun to read.
+    /// Sets the memory limit, for builds that have not begun to read.
     pub fn set_bytes_max(&self, bytes_max: u64) {
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
-    /// How many builds go on, and how many wait.
+    /// The numbers of running and of waiting builds.
     pub fn counts(&self) -> (usize, usize) {
         let queue = self.queue.lock();
         (queue.active, queue.waiting.len())
     }
 
-    /// Waits for this build's turn. `until` says how long to wait before it is asked again.
+    /// Waits for the caller's turn. `until` returns when to call it again, or the failure that ends the wait.
     /// # Errors
     /// As `until`.
     pub(crate) fn enter(&self, until: &dyn Fn() -> Result<Instant>) -> Result<ActiveBuild<'_>> {
@@ -96,7 +95,7 @@ impl IndexBuilds {
             if queue.waiting.front() == Some(&ticket) && queue.active < self.active_max() {
                 queue.waiting.pop_front();
                 queue.active += 1;
-                // There may be room for the next one too.
+                // There may be room for the next build, too.
                 self.moved.notify_all();
                 return Ok(ActiveBuild(self));
             }

@@ -1,8 +1,8 @@
-//! What writers and the builder of an index tell each other while it is built.
+//! State that the builder of an index shares with writers while the index is built.
 //!
-//! The builder derives keys from a snapshot, without locks, and puts them under the locks of their records. A record
-//! that was changed since the index was shown to writers has all its keys from that change, so the builder passes it
-//! over. A key of a unique index leads to one record; further records that have it are remembered here until one of them
+//! The builder derives keys from a snapshot without locks, and puts them under the locks of their records. A record
+//! that changed after the index was shown to writers has had all its keys put with that change, so the builder skips
+//! it. A key of a unique index leads to one record. Further records with the key are kept here until one of the records
 //! gives it up, or the build ends and refuses them.
 
 use crate::Index;
@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Most records that may wait for a unique key which another one has. A build that meets more is given up at once.
+/// Most records that may wait for unique keys of other records. A build that meets more is given up.
 const OTHER_HOLDERS_MAX: usize = 1 << 20;
 const RECORDS_PER_WORD: u64 = u64::BITS as u64;
 const WORDS_PER_PAGE: usize = 512;
@@ -28,11 +28,11 @@ pub(crate) struct IndexBuild {
     ended: Condvar,
     done: AtomicU64,
     total: AtomicU64,
-    /// Whether other builds have to end before it begins to read.
+    /// Whether the build waits for other builds to end.
     is_waiting: AtomicBool,
 }
 
-/// A build that waits for its turn, for as long as this is kept.
+/// Marks a build as waiting for its turn while it exists.
 pub(crate) struct WaitingBuild<'b>(&'b IndexBuild);
 
 impl Drop for WaitingBuild<'_> {
@@ -41,25 +41,25 @@ impl Drop for WaitingBuild<'_> {
     }
 }
 
-/// Running, aborted, ended; an aborted build ends too.
+/// The state of a build: running, aborted or ended. An aborted build also ends.
 #[derive(Debug, Default)]
 struct Course {
     aborted: Option<Failure>,
     has_ended: bool,
 }
 
-/// Records that the builder has still before it and that were changed since the index was shown.
+/// Records that the builder has not reached and that changed after the index was shown.
 #[derive(Debug, Default)]
 struct ChangedRecords {
-    /// The builder is done with records below.
+    /// The builder is done with records below this one.
     next: u64,
-    /// Records from here on were inserted with their keys.
+    /// Records from this one on were inserted together with their keys.
     end: u64,
-    /// One bit for each record, so that a hundred million take 12 MB.
+    /// One bit per record: a hundred million records take 12 MB.
     pages: BTreeMap<u64, Box<[u64; WORDS_PER_PAGE]>>,
 }
 
-/// Records by a unique key that leads to another one, or did when they came.
+/// Records that have a unique key which leads, or led when they were added, to another record.
 #[derive(Debug, Default)]
 struct OtherHolders {
     records: BTreeMap<(KeyspaceId, Vec<u8>), BTreeSet<RecordId>>,
@@ -104,36 +104,37 @@ impl OtherHolders {
 }
 
 impl IndexBuild {
-    /// Writers see the index from now on, and `end` is the next record that they insert. The caller keeps writers out.
+    /// Begins the build: writers see the index from now on, and insert records from `end` on. The caller keeps writers
+    /// out.
     pub fn begin(&self, end: RecordId, total: u64) {
         self.changed.lock().end = end.0;
         self.total.store(total, Ordering::Relaxed);
     }
 
-    /// The first record that the builder need not look at.
+    /// The first record that the builder need not read.
     pub fn end_record(&self) -> RecordId {
         RecordId(self.changed.lock().end)
     }
 
-    /// The builder is done with all records below `next`, of which `records` were there.
+    /// Notes that the builder is done with all records below `next`, of which it read `records` since the last call.
     pub fn advance(&self, next: RecordId, records: u64) {
         self.changed.lock().advance(next);
         self.done.fetch_add(records, Ordering::Relaxed);
     }
 
-    /// Records that the builder is done with, and how many there were when it began.
+    /// Number of records that the builder is done with, and how many there were when it began.
     pub fn progress(&self) -> (u64, u64) {
         let (done, total) = (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed));
         (done.min(total), total)
     }
 
-    /// Says that it waits for its turn.
+    /// Marks the build as waiting for its turn until the result is dropped.
     pub fn wait_for_turn(&self) -> WaitingBuild<'_> {
         self.is_waiting.store(true, Ordering::Relaxed);
         WaitingBuild(self)
     }
 
-    /// Whether it waits for its turn.
+    /// Whether the build waits for its turn.
     pub fn is_waiting(&self) -> bool {
         self.is_waiting.load(Ordering::Relaxed)
     }
@@ -143,18 +144,18 @@ impl IndexBuild {
         self.changed.lock().contains(record)
     }
 
-    /// The build stops before it writes anything more, with that failure. The caller keeps the catalog from changing.
+    /// Stops the build with `failure` before its next step. The caller keeps the catalog from changing.
     pub fn abort(&self, failure: Failure) {
         self.course.lock().aborted.get_or_insert(failure);
     }
 
     /// # Errors
-    /// That of [`Self::abort`]; `DuplicateKey` is found elsewhere.
+    /// The failure given to [`Self::abort`]. `DuplicateKey` is found elsewhere.
     pub fn check(&self) -> Result<()> {
         self.course.lock().aborted.clone().map_or(Ok(()), Err)
     }
 
-    /// Whoever waits for the build goes on.
+    /// Ends the build and wakes the operations that wait for it.
     pub fn end(&self) {
         self.course.lock().has_ended = true;
         self.ended.notify_all();
@@ -164,9 +165,9 @@ impl IndexBuild {
         self.course.lock().has_ended
     }
 
-    /// Waits for its end.
+    /// Waits for the build to end.
     /// # Errors
-    /// What the operation says meanwhile.
+    /// As `OperationContext::check`, which includes `Interrupted` if the operation is killed.
     pub fn wait(&self, operation: &dyn OperationSource) -> Result<()> {
         let mut course = self.course.lock();
         while !course.has_ended {
@@ -176,8 +177,8 @@ impl IndexBuild {
         Ok(())
     }
 
-    /// Puts a key of a record unless it is there. The caller holds the locks of the record and, where the index is
-    /// unique, of the key.
+    /// Puts a key of a record unless it exists. The caller holds the lock of the record and, for a unique index, of the
+    /// key.
     pub fn put_key<'b>(
         &'b self,
         view: &dyn View,
@@ -191,14 +192,14 @@ impl IndexBuild {
             Some(_) => notes.add_holder(self, index, key, record),
             None => {
                 batch.put_key(index.keyspace, key, record);
-                // It may have waited for the key.
+                // The record may have waited for the key.
                 notes.remove_holder(self, index, key, record);
             }
         }
         Ok(())
     }
 
-    /// Removes a key if it is that record's. The caller holds the same locks.
+    /// Removes a key if it belongs to the record. The caller holds the locks that `put_key` needs.
     pub fn delete_key<'b>(
         &'b self,
         view: &dyn View,
@@ -214,7 +215,7 @@ impl IndexBuild {
         Ok(())
     }
 
-    /// The first keys, at most so many, of which records wait that the index does not lead to.
+    /// The first keys, at most `count_max`, that lead to another record, or to none, while records wait for them.
     pub fn contested_keys(&self, count_max: usize) -> Vec<(KeyspaceId, Vec<u8>)> {
         self.others.lock().records.keys().take(count_max).cloned().collect()
     }
@@ -224,14 +225,14 @@ impl IndexBuild {
         self.others.lock().records.get(key).cloned().unwrap_or_default()
     }
 
-    /// Whether so many records wait for keys that the build cannot end well.
+    /// Whether so many records wait for keys that the build should fail.
     pub fn is_crowded(&self) -> bool {
         self.others.lock().count > OTHER_HOLDERS_MAX
     }
 }
 
-/// What a batch does to indexes that are being built, told to their builds once it is committed and before its locks are
-/// released.
+/// A batch's effects on indexes that are being built. They are told to the builds after the commit, before the locks
+/// are released.
 #[derive(Default)]
 pub(crate) struct BuildNotes<'b> {
     notes: Vec<(&'b IndexBuild, BuildNote)>,
@@ -244,12 +245,12 @@ enum BuildNote {
 }
 
 impl<'b> BuildNotes<'b> {
-    /// The record has all its keys in the index from this batch.
+    /// Notes that this batch puts all keys of the record into the index.
     pub fn change(&mut self, build: &'b IndexBuild, record: RecordId) {
         self.notes.push((build, BuildNote::Changed(record)));
     }
 
-    /// The record has a unique key that leads to another one.
+    /// Notes that the record has a unique key which leads to another record.
     pub fn add_holder(&mut self, build: &'b IndexBuild, index: &Index, key: &[u8], record: RecordId) {
         self.notes.push((build, BuildNote::HolderAdded(index.keyspace, key.to_vec(), record)));
     }
@@ -260,7 +261,7 @@ impl<'b> BuildNotes<'b> {
         }
     }
 
-    /// The batch is committed.
+    /// Tells the builds, once the batch is committed.
     pub fn tell(self) {
         for (build, note) in self.notes {
             match note {
@@ -272,7 +273,7 @@ impl<'b> BuildNotes<'b> {
     }
 }
 
-/// Why a build stops whose index or collection is dropped.
+/// The failure of a build whose index or collection is dropped.
 pub(crate) fn aborted(reason: &str) -> Failure {
     Failure::new(ErrorCode::INDEX_BUILD_ABORTED, format!("Index build aborted: {reason}"))
 }

@@ -1,4 +1,4 @@
-//! Inserting many documents past the log: their bytes are written once, where they will stay.
+//! Bulk inserts that bypass the log: documents are written once, to their final place.
 
 use crate::insert::{BATCH_COUNT_MAX, Inserted, Order, Place};
 use crate::user_writes;
@@ -9,13 +9,14 @@ use bunko_operation::OperationSource;
 use bunko_store::{Batch, RecordId, StorageError};
 use std::borrow::Cow;
 
-/// Less than that is not worth a file and the sync that it takes, in bytes.
+/// Fewer bytes are not worth a file and its sync.
 const BULK_BYTES_MIN: usize = 1 << 20;
 
 impl Catalog {
-    /// [`Catalog::insert`] for a bulk load. Where the collection's engine can, it writes the documents into its own
-    /// files, durably, before the log names them; else, and for few documents, this is the same as an insert. What a
-    /// request acknowledges holds as after an insert: a crash leaves a document whole, with all its keys, or not at all.
+    /// As [`Catalog::insert`], for a bulk load. If the collection's engine supports it, the documents are written
+    /// durably to the engine's own files before the log names them. Otherwise, and for few documents, this is a plain
+    /// insert. The guarantees are those of an insert: after a crash, a document is there with all its keys, or not at
+    /// all.
     ///
     /// # Errors
     /// As [`Catalog::insert`].
@@ -32,7 +33,7 @@ impl Catalog {
         }
         let collection = self.collection_or_create(namespace, operation)?;
         if collection.validator().is_some() || collection.cap().is_some() {
-            // What is refused must not stand in a file before, and what is capped goes in one by one.
+            // A refused document must not be in a file, and a capped collection takes documents one by one.
             return self.insert(namespace, documents, order, operation);
         }
         let staged = self.insert_staged(&collection, documents, order, operation)?;
@@ -40,7 +41,7 @@ impl Catalog {
             return self.insert(namespace, documents, order, operation);
         };
         if tried < documents.len() && !is_stopped {
-            // The collection was dropped on the way: the rest goes into a new one of its name.
+            // The collection was dropped meanwhile: the rest goes into a new one of the same name.
             let mut rest = self.insert(namespace, &documents[tried..], order, operation)?;
             rest.failures.iter_mut().for_each(|(position, _)| *position += tried);
             inserted.add(rest);
@@ -48,7 +49,7 @@ impl Catalog {
         Ok(inserted)
     }
 
-    /// `None` where the engine keeps no files of that kind, or the collection is gone: nothing has been done then.
+    /// Returns `None`, and has done nothing, if the engine has no such files or the collection is gone.
     fn insert_staged(
         &self,
         collection: &Collection,
@@ -94,12 +95,12 @@ impl Catalog {
     }
 }
 
-/// How far an insert of staged documents came.
+/// Progress of an insert of staged documents.
 #[derive(Default)]
 struct Placed {
     inserted: Inserted,
-    /// Documents from the beginning that were placed or refused.
+    /// Number of leading documents that were placed or refused.
     tried: usize,
-    /// Whether an ordered insert met a failure, or the operation was stopped.
+    /// Whether an ordered insert met a failure, or a failure ended the whole insert.
     is_stopped: bool,
 }

@@ -1,4 +1,4 @@
-//! Capped collections: an insert that goes over the limit takes the oldest documents away, in the same batch.
+//! Capped collections: an insert that exceeds the limit deletes the oldest documents in the same batch.
 //!
 //! Source: MongoDB manual, "Capped Collections".
 
@@ -15,10 +15,10 @@ use bunko_store::{Batch, Direction, Location, RecordId, RecordRange, View};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Most documents that one insert takes away; the next ones go on.
+/// Most documents that one insert deletes; the next inserts continue.
 const VICTIMS_MAX: usize = 4096;
 
-/// What a capped collection may hold.
+/// The limits of a capped collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cap {
     bytes: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Cap {
 }
 
 impl Cap {
-    /// What a collection's options say, if it is capped.
+    /// The limits in a collection's options, if it is capped.
     pub fn of(options: DocumentRef<'_>) -> Option<Self> {
         if !matches!(options.get("capped"), Some(ValueRef::Boolean(true))) {
             return None;
@@ -43,19 +43,20 @@ impl Cap {
     }
 }
 
-/// A document that has to go, as it was found.
+/// A document to be deleted, as it was found.
 struct Victim {
     record: RecordId,
     location: Location,
     document: Vec<u8>,
 }
 
-/// The documents that an insert takes away, oldest first.
+/// The documents that an insert deletes, oldest first.
 #[derive(Default)]
 pub(crate) struct Victims(Vec<Victim>);
 
 impl Victims {
-    /// Finds those that a document of that size pushes out: all, where it is larger than the collection may be. The caller holds the collection's `capped_order`.
+    /// Finds the documents that a document of `document_bytes` pushes out: all, if it exceeds the limit alone, but at
+    /// most [`VICTIMS_MAX`]. The caller holds the collection's `capped_order`.
     pub fn find(
         collection: &Collection,
         cap: Cap,
@@ -79,11 +80,11 @@ impl Victims {
         Ok(victims)
     }
 
-    /// Adds the locks that taking them away needs.
+    /// Adds the locks needed to delete them.
     pub fn add_stripes(&self, collection: &Collection, indexes: &[Arc<Index>], stripes: &mut Vec<usize>) -> Result<()> {
         for victim in &self.0 {
             stripes.push(record_stripe(collection.records, victim.record));
-            // Who removes a key from an index that is being built must know whose it is.
+            // A writer that removes a key from an index being built must know whose key it is.
             for index in indexes.iter().filter(|index| index.is_unique && index.build().is_some()) {
                 for key in keys(index, victim)? {
                     stripes.push(key_stripe(index.keyspace, &key));
@@ -93,7 +94,8 @@ impl Victims {
         Ok(())
     }
 
-    /// Takes them away, but for those that somebody else changed since they were found. The caller holds the locks.
+    /// Deletes them, except documents that another writer has changed since they were found. The caller holds the
+    /// locks.
     pub fn put_deletes<'n>(
         &self,
         collection: &Collection,
@@ -132,7 +134,7 @@ impl Victims {
 fn keys(index: &Index, victim: &Victim) -> Result<Vec<Vec<u8>>> {
     let keys = match index_keys(index, DocumentRef::trusted(&victim.document)) {
         Ok(keys) => keys.keys,
-        // It never got into an index that is still being built.
+        // It was never added to an index that is still being built.
         Err(_) if index.build().is_some() => return Ok(Vec::new()),
         Err(failure) => return Err(failure),
     };
@@ -144,9 +146,9 @@ fn keys(index: &Index, victim: &Victim) -> Result<Vec<Vec<u8>>> {
 }
 
 impl Catalog {
-    /// Inserts into a capped collection, a document a batch, so that what each pushes out goes with it. Inserts wait for
-    /// each other: the order of records is that of the log. How many documents were handled is told too; `None` where the
-    /// collection was gone before the first.
+    /// Inserts into a capped collection, one document per batch, so that a document and those that it pushes out are in
+    /// one batch. Inserts wait for each other: the order of records is that of the log. Also returns how many documents
+    /// were handled; `None` if the collection was gone before the first.
     pub(crate) fn insert_capped(
         &self,
         collection: &Collection,
@@ -165,7 +167,7 @@ impl Catalog {
             match self.insert_batch(collection, document, offset + position, order, Place::Log, operation) {
                 Ok(Some(part)) => inserted.add(part),
                 Ok(None) if position == 0 => return Ok(None),
-                // The others go where the name leads to then.
+                // The caller inserts the rest into the collection that has the name then.
                 Ok(None) => {
                     handled = position;
                     break;

@@ -1,5 +1,6 @@
-//! A capped copy of a collection: the newest documents go into a collection beside it, which takes its name, or the name
-//! of the copy, in one step. A server that is killed before keeps what was there, and a collection of the temporary name.
+//! Capped copies of collections. The newest documents are copied into a temporary collection, which then takes the
+//! copy's name in one step. If the server is killed before that, the old collection is unchanged, and the temporary
+//! collection is left.
 
 use crate::capped::Cap;
 use crate::insert::{BATCH_COUNT_MAX, Place};
@@ -15,27 +16,27 @@ use bunko_store::{Direction, Lsn, RecordCursor, RecordId, RecordRange, Snapshot,
 use std::borrow::Cow;
 use std::ops::Bound;
 
-/// Bytes that are inserted at once, beyond the last document.
+/// Bytes inserted at once, not counting the last document.
 const BATCH_BYTES_MAX: usize = 1 << 20;
 
-/// What is copied, and to where.
+/// The source and the target of a capped copy.
 pub struct CappedCopy<'a> {
-    /// The collection that is read.
+    /// The collection to read.
     pub from: &'a Namespace,
-    /// The name of the copy: the same as `from` for a collection that becomes capped itself.
+    /// The name of the copy; equal to `from` if the collection itself becomes capped.
     pub to: &'a Namespace,
-    /// The name that the copy has until it is whole.
+    /// The name of the copy until it is complete.
     pub temporary: &'a Namespace,
-    /// The options of the copy, those of a capped collection among them.
+    /// The options of the copy, including those of a capped collection.
     pub options: DocumentBuf,
 }
 
 impl Catalog {
-    /// Makes a capped copy, without the indexes but that on `_id`. `own` is an operation of the server's
-    /// own, which no client stops: it takes away what a failure leaves.
+    /// Makes a capped copy, which has no indexes except the one on `_id`. `own` is an internal operation, which no
+    /// client can stop: it removes the temporary collection after a failure.
     /// # Errors
-    /// `NamespaceNotFound` where there is nothing to copy, `NamespaceExists` where the name of the copy is taken. What
-    /// the operation says; nothing is left then.
+    /// `NamespaceNotFound` if there is nothing to copy, `NamespaceExists` if the copy's name is taken; as
+    /// `OperationContext::check`. The temporary collection is removed then.
     pub fn copy_capped(
         &self,
         copy: &CappedCopy<'_>,
@@ -46,8 +47,8 @@ impl Catalog {
         if copy.from == copy.to { self.convert(copy, operation, own) } else { self.clone_capped(copy, operation, own) }
     }
 
-    /// The collection itself becomes capped. Nobody writes to it meanwhile, nor changes the catalog: what was written
-    /// after it was read would be lost.
+    /// Makes the collection itself capped. No operation may write to it or change the catalog meanwhile: a write after
+    /// the copy was read would be lost.
     fn convert(
         &self,
         copy: &CappedCopy<'_>,
@@ -100,8 +101,8 @@ impl Catalog {
         Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, message))
     }
 
-    /// Puts the newest documents of one collection, as many as the other may hold, into it. Change streams tell of documents in
-    /// [`Place::Log`] as inserts.
+    /// Copies the newest documents of one collection into another, as many as that may hold. Change streams report
+    /// documents in [`Place::Log`] as inserts.
     pub(crate) fn copy_newest(
         &self,
         source: &Collection,
@@ -139,7 +140,7 @@ fn next_batch(cursor: &mut dyn RecordCursor, operation: &dyn OperationSource) ->
     Ok(batch)
 }
 
-/// The oldest of the newest documents that together are no more than the target may hold; one fits whatever its size.
+/// The oldest of the newest documents that the target may hold together. One document always fits, whatever its size.
 fn first_that_fits(
     source: &Collection,
     target: &Collection,
@@ -160,7 +161,7 @@ fn first_that_fits(
     Ok(first)
 }
 
-/// How the copy is made at first.
+/// The options with which the copy is created; it has no validator yet.
 fn unvalidated(copy: &CappedCopy<'_>, source: &Collection) -> CreateOptions {
     let options = without_validator(&copy.options);
     CreateOptions { options, engine: Some(source.engine.clone()), ..CreateOptions::default() }

@@ -1,4 +1,4 @@
-//! Which databases and collections there are, and changes of that.
+//! The databases and collections, and changes of them.
 
 use crate::building::IndexBuild;
 use crate::collection::{self, Collection, Parts};
@@ -27,10 +27,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Catalog {
     pub(crate) store: Arc<Store>,
     pub(crate) collections: RwLock<Directory>,
-    /// One change of the catalog at a time.
+    /// Held during a change of the catalog: one at a time.
     pub(crate) changes: Mutex<Allocation>,
     pub(crate) history_records: HistoryRecords,
-    /// What transactions have to themselves.
+    /// Records and unique keys that transactions have claimed.
     pub(crate) owners: Owners,
     pub(crate) transaction_memory: TransactionMemory,
     vector_memory: VectorMemory,
@@ -38,13 +38,14 @@ pub struct Catalog {
     pub(crate) index_builds: IndexBuilds,
     pub(crate) past_states: PastStates,
     pub(crate) new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
-    /// Whether index builds are to be left to the next start.
+    /// Whether index builds should be left to the next start.
     pub(crate) is_stopping: AtomicBool,
-    /// Whether there is, or was, or may be, a collection or view with a collation: most catalogs have none, and need not be asked.
+    /// Whether a collection or view with a collation may exist or have existed. Most catalogs have none, and skip the
+    /// lookup.
     has_collations: AtomicBool,
 }
 
-/// Ids that are never given twice.
+/// Counters of ids. An id is never given twice.
 pub(crate) struct Allocation {
     next_keyspace: u32,
     next_record: RecordId,
@@ -61,23 +62,24 @@ impl Allocation {
     }
 }
 
-/// What `create` may be given, checked by the command.
+/// Options of `create`, checked by the command.
 #[derive(Clone, Debug, Default)]
 pub struct CreateOptions {
     /// As `listCollections` shows them.
     pub options: DocumentBuf,
-    /// Where the collection is to be; in the store's own engine where nothing is said.
+    /// The collection's engine; `None` for the store's own.
     pub engine: Option<EngineChoice>,
-    /// The identity that the collection had elsewhere; a new one where nothing is said.
+    /// The UUID that the collection had elsewhere; `None` for a new one.
     pub uuid: Option<[u8; 16]>,
-    /// The version that the index on `_id` is shown with; the newest where nothing is said.
+    /// The version that the `_id` index is shown with; `None` for the newest.
     pub id_version: Option<i32>,
 }
 
 impl Catalog {
-    /// Reads the catalog of an open store. `new_uuid` gives collections their identity.
+    /// Reads the catalog of an open store. `new_uuid` returns UUIDs for new collections.
     /// # Errors
-    /// `IllegalOperation` where a collection has the name of the oplog that the store is to keep.
+    /// `IllegalOperation` if a collection has the name of the oplog that the store should keep; `InternalError` for a
+    /// damaged record of the catalog; failures of the storage.
     pub fn open(store: Arc<Store>, new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>) -> Result<Arc<Self>> {
         let loaded = persistence::load(&store)?;
         let history_records = HistoryRecords::load(&store)?;
@@ -115,22 +117,22 @@ impl Catalog {
         Ok(Arc::new(catalog))
     }
 
-    /// What open transactions hold in memory, and may.
+    /// Memory of open transactions, and its limits.
     pub fn transaction_memory(&self) -> &TransactionMemory {
         &self.transaction_memory
     }
 
-    /// How many indexes are built at once, and what a build may take.
+    /// Limits of index builds: how many run at once, and their memory.
     pub fn index_builds(&self) -> &IndexBuilds {
         &self.index_builds
     }
 
-    /// What the words of search indexes take in memory, and may.
+    /// Memory of the words of search indexes, and its limit.
     pub fn search_memory(&self) -> &SearchMemory {
         &self.search_memory
     }
 
-    /// What the vectors of indexes take in memory, and may.
+    /// Memory of the vectors of indexes, and its limit.
     pub fn vector_memory(&self) -> &VectorMemory {
         &self.vector_memory
     }
@@ -140,14 +142,14 @@ impl Catalog {
         &self.store
     }
 
-    /// The collection with that name, if it exists.
+    /// The collection with this name, if it exists.
     pub fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
         self.collections.read().named(namespace.as_str()).cloned()
     }
 
-    /// In which order the collection has strings where nothing else is asked for.
+    /// The default order of strings in a collection or view.
     /// # Errors
-    /// Those of the storage.
+    /// As [`Self::view`].
     pub fn default_strings(&self, namespace: &Namespace) -> Result<StringOrder> {
         if !self.has_collations.load(Ordering::Acquire) {
             return Ok(StringOrder::default());
@@ -158,9 +160,9 @@ impl Catalog {
         }
     }
 
-    /// In which order a view has strings; `None` where the namespace is no view's.
+    /// The default order of strings in a view; `None` if the namespace is not a view.
     /// # Errors
-    /// Those of the storage.
+    /// As [`Self::view`].
     pub fn view_strings(&self, namespace: &Namespace) -> Result<Option<StringOrder>> {
         if self.collection(namespace).is_some() {
             return Ok(None);
@@ -172,30 +174,30 @@ impl Catalog {
         self.has_collations.store(true, Ordering::Release);
     }
 
-    /// The collection with that identity, whatever its name, if it exists.
+    /// The collection with this UUID, if it exists.
     pub fn collection_by_uuid(&self, uuid: [u8; 16]) -> Option<Arc<Collection>> {
         self.collections.read().with_uuid(uuid).cloned()
     }
 
-    /// All collections of a database by name.
+    /// All collections of a database, ordered by name.
     pub fn collections(&self, database: &str) -> Vec<Arc<Collection>> {
         self.collections.read().of_database(database).cloned().collect()
     }
 
-    /// How often since the start a write met what another transaction had, or had changed since the write's snapshot.
+    /// Writes since the start that met a claim of a transaction, or a change made after their snapshot.
     pub fn write_conflicts(&self) -> u64 {
         self.owners.conflicts()
     }
 
-    /// The databases that hold a collection, by name.
+    /// The names of databases that have a collection, in order.
     pub fn databases(&self) -> Vec<String> {
         self.collections.read().databases().map(str::to_owned).collect()
     }
 
-    /// Creates a collection.
+    /// Creates a collection. In a transaction, the collection belongs to the transaction until it commits.
     /// # Errors
-    /// `NamespaceExists`, also where another collection has the UUID; a database whose name differs only in case; those of
-    /// the operation's transaction, to which the collection belongs until that is committed.
+    /// `NamespaceExists` if the name or the UUID is taken; `DatabaseDifferCase`; `InvalidNamespace` for a name that is
+    /// too long. In a transaction, also its errors.
     pub fn create(
         &self,
         namespace: &Namespace,
@@ -209,7 +211,7 @@ impl Catalog {
         self.create_under(&mut *lock(&self.changes, operation)?, namespace, create)
     }
 
-    /// The same by somebody who changes the catalog already.
+    /// As [`Self::create`], for a caller that has locked the catalog's changes.
     pub(crate) fn create_under(
         &self,
         changes: &mut Allocation,
@@ -246,7 +248,7 @@ impl Catalog {
         self.refuse_other_case(namespace.database())
     }
 
-    /// A new collection, which is not in the catalog so far.
+    /// Makes a new collection that is not in the catalog yet.
     pub(crate) fn prepare(
         &self,
         changes: &mut Allocation,
@@ -257,7 +259,7 @@ impl Catalog {
         let strings = collection::strings(create.options.as_ref())?;
         let spec = create.id_version.into_iter().fold(id_spec(create.options.as_ref()), IndexSpec::with_version);
         let spec = spec.with_strings(&strings);
-        // Definitions of views may come into it as copies.
+        // Definitions of views may be copied into `system.views`.
         if !strings.is_bytes() || namespace.collection() == crate::views::SYSTEM_VIEWS {
             self.note_collation();
         }
@@ -279,7 +281,7 @@ impl Catalog {
         Collection::new(Arc::clone(&self.store), parts)
     }
 
-    /// Puts a new collection into a batch, its record and its keyspaces.
+    /// Adds a new collection to a batch: its catalog record and its keyspaces.
     pub(crate) fn put_collection(&self, batch: &mut Batch<'_>, collection: &Collection) -> Result<()> {
         let indexes = collection.indexes();
         let record = persistence::encode(collection, &collection.namespace(), &indexes);
@@ -290,10 +292,10 @@ impl Catalog {
         Ok(())
     }
 
-    /// Gives a collection other options, which `change` makes of those it has, and tells the oplog of `command`. `None`
-    /// where there is no collection.
+    /// Replaces a collection's options with those that `change` makes of them, and records `command` in the oplog.
+    /// Returns `None` if there is no such collection.
     /// # Errors
-    /// Those of `change`; what the operation says while it waits for whoever writes to the collection.
+    /// As `change`; as `OperationContext::check` while this waits for writers and transactions in the collection.
     pub fn change_options(
         &self,
         namespace: &Namespace,
@@ -321,12 +323,12 @@ impl Catalog {
         Ok(Some(lsn))
     }
 
-    /// Whether the name is taken by the view of the log.
+    /// Whether the name belongs to the oplog, a view of the log.
     pub(crate) fn shows_oplog(&self, namespace: &Namespace) -> bool {
         namespace.is_oplog() && self.store.keeps_history()
     }
 
-    /// The collection with that name, created where it is missing.
+    /// The collection with this name. It is created if it is missing.
     pub fn collection_or_create(
         &self,
         namespace: &Namespace,
@@ -341,13 +343,14 @@ impl Catalog {
                 operation.operation().note_created(namespace.to_string());
                 Ok(collection)
             }
-            // Somebody else was faster.
+            // Another operation has created it meanwhile.
             Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS => self.collection(namespace).ok_or(failure),
             Err(failure) => Err(failure),
         }
     }
 
-    /// Names that differ only in case would be one directory on some systems; MongoDB refuses them everywhere.
+    /// Refuses a database whose name differs from an existing one only in case. Such names would be one directory on
+    /// some systems; MongoDB refuses them everywhere.
     pub(crate) fn refuse_other_case(&self, database: &str) -> Result<()> {
         check_database(database)?;
         match self.collections.read().in_other_case(database) {
@@ -359,9 +362,9 @@ impl Catalog {
         }
     }
 
-    /// Saves a collection's record with the indexes given, and lets writers see them.
+    /// Saves a collection's record with `indexes`, and shows them to writers.
     /// # Errors
-    /// `NamespaceNotFound` where the collection was dropped meanwhile: its record must not come back.
+    /// `NamespaceNotFound` if the collection was dropped meanwhile: its record must not come back.
     pub(crate) fn save_indexes(
         &self,
         collection: &Collection,
@@ -409,7 +412,7 @@ impl Catalog {
             }
             Difference::Dropped(dropped) => {
                 for index in dropped {
-                    // Of a build that failed nobody was told.
+                    // A failed build was never in the oplog.
                     if index.state() == IndexState::Ready {
                         let command = DocumentBuf::new().with("dropIndexes", name.collection());
                         let command = command.with("index", index.name.as_str());
@@ -436,7 +439,7 @@ impl Catalog {
         Ok(lsn)
     }
 
-    /// A keyspace for a new index. The counter is saved before the id is used.
+    /// Allocates a keyspace for a new index. The counter is saved before the id is used.
     pub(crate) fn allocate_keyspace(&self, changes: &mut Allocation) -> Result<KeyspaceId> {
         let keyspace = changes.keyspace();
         self.save_counter(changes)?;
@@ -444,7 +447,7 @@ impl Catalog {
     }
 }
 
-/// The index on `_id` of a collection with these options.
+/// The `_id` index of a collection with these options.
 fn id_spec(options: DocumentRef<'_>) -> IndexSpec {
     match options.get("clusteredIndex").and_then(ValueRef::as_document) {
         Some(clustered) => IndexSpec::clustered(clustered.get("name").and_then(ValueRef::as_str).unwrap_or(ID_INDEX)),
@@ -452,16 +455,17 @@ fn id_spec(options: DocumentRef<'_>) -> IndexSpec {
     }
 }
 
-/// The indexes that a new set has more or less than the one before.
+/// The difference between a new set of indexes and the previous one.
 #[derive(Clone, Copy)]
 pub(crate) enum Difference<'a> {
-    /// None: these were being built, and now they are, if no unique key is had twice.
+    /// No index more or less: these were being built and are now complete, if no unique key occurs twice.
     Built(&'a [Arc<Index>], &'a IndexBuild),
     Created(&'a [Arc<Index>]),
     Dropped(&'a [Arc<Index>]),
-    /// The first are replaced by the others, which are equal and empty.
+    /// The first are replaced by the second, which have the same specifications and no keys.
     Replaced(&'a [Arc<Index>], &'a [Arc<Index>]),
-    /// None: one has another specification. The oplog is told of it by this command, and of the options before.
+    /// No index more or less: one has a new specification. The oplog gets this command, and the options before the
+    /// change.
     Respecified(&'a DocumentBuf, &'a DocumentBuf),
 }
 

@@ -1,4 +1,4 @@
-//! Changing or deleting one document together with its index keys.
+//! Changes and deletes one document together with its index keys.
 
 use crate::building::BuildNotes;
 use crate::duplicate_key::duplicate_key;
@@ -18,43 +18,44 @@ use bunko_store::{Batch, Location, Lsn, Presence, RecordId, Snapshot, View};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What to do with a record, decided while it is locked.
+/// The decision about a record, made while it is locked.
 pub enum Verdict {
     /// Leave it.
     Keep,
-    /// Store these bytes instead; `_id` equal, if perhaps of another numeric type.
+    /// Store this document instead; its `_id` must be equal, but may be of another numeric type.
     Replace(DocumentBuf),
-    /// The same, where operators made them of the document that is there; with what they changed, as the oplog has it
-    /// (`diff` of `{$v: 2}`), if [`Catalog::tells_of`] it.
+    /// Store this document instead, made by update operators. The delta is `diff` of the oplog's `{$v: 2}` entry; it is
+    /// needed if [`Catalog::tells_of`] the collection.
     Modify(DocumentBuf, Option<DocumentBuf>),
-    /// The same, where a pipeline did.
+    /// Store this document instead, made by a pipeline.
     Derive(DocumentBuf),
     /// Remove it.
     Delete,
 }
 
-/// Which record is to be changed.
+/// The record to change.
 #[derive(Clone, Copy, Debug)]
 pub enum Target<'t> {
     /// By its id alone.
     Record(RecordId),
     /// By its id and its document's `_id`.
     Id(RecordId, ValueRef<'t>),
-    /// By its id, with a version that was found, and where that stands: what has not changed since is not read again.
+    /// By its id, with a version that was read earlier and its location. The version is not read again if it is still
+    /// current.
     Found(RecordId, Location, &'t [u8]),
 }
 
 /// A key and the position of its index.
 pub(crate) type IndexKey = (usize, Vec<u8>);
 
-/// What becomes of a document: another one, or nothing.
+/// A change of a document: a replacement, or its deletion.
 pub(crate) struct Change {
     replacement: Option<Vec<u8>>,
     origin: Origin,
 }
 
 impl Change {
-    /// `None` where it stays as it is.
+    /// `None` if the document stays as it is.
     pub fn of(verdict: Verdict) -> Option<Self> {
         let (replacement, origin) = match verdict {
             Verdict::Keep => return None,
@@ -66,13 +67,13 @@ impl Change {
         Some(Self { replacement: replacement.map(DocumentBuf::into_bytes), origin })
     }
 
-    /// The document that takes the place of the one that is there.
+    /// The document that replaces the current one; `None` for a deletion.
     pub fn document(&self) -> Option<&[u8]> {
         self.replacement.as_deref()
     }
 
     /// # Errors
-    /// What the collection's validator says.
+    /// As the collection's validator.
     pub fn check(&self, collection: &Collection, current: &[u8], operation: &dyn OperationSource) -> Result<()> {
         match (self.document(), collection.validator()) {
             (Some(document), Some(validator)) => validator.check(collection, document, Some(current), operation),
@@ -80,8 +81,8 @@ impl Change {
         }
     }
 
-    /// Adds the change of the document that stands there, and what the oplog is told of it. `id_key` is its key by `_id` where that
-    /// is known.
+    /// Adds the change of the current document, and its notes for the oplog, to a batch. `id_key` is the key of its
+    /// `_id`, if known.
     pub fn put(
         self,
         batch: &mut Batch<'_>,
@@ -95,7 +96,7 @@ impl Change {
         match self.replacement {
             Some(document) => {
                 batch.replace_record(collection.records, record, document, location);
-                // The primary key knows where the document stands, so it moves with every version.
+                // The primary key has the document's location, so it is put again with every version.
                 let key = id_key.unwrap_or_else(|| primary_key(&indexes[0], current));
                 batch.put_primary_key(indexes[0].keyspace, &key, record, Presence::Moved);
             }
@@ -107,13 +108,13 @@ impl Change {
 }
 
 impl Catalog {
-    /// Locks a record, lets `decide` look at its newest version and carries the verdict out.
+    /// Locks a record, passes its newest version to `decide` and carries out the verdict.
     ///
-    /// A record that is known by its `_id` is best named by it: that takes one lookup.
-    /// `decide` may be called again where locks of unique keys had to be added. Returns the LSN of the change, or
-    /// `None` where nothing changed or the record is gone.
+    /// If the record's `_id` is known, [`Target::Id`] is best: it takes one lookup. `decide` is called again if locks
+    /// of unique keys have to be added. Returns the LSN of the change, or `None` if nothing changed or the record is
+    /// gone.
     /// # Errors
-    /// Those of `decide`; `DuplicateKey`; what the operation says while it waits for locks.
+    /// As `decide`; `DuplicateKey`; as `OperationContext::check` while this waits for locks.
     pub fn change(
         &self,
         collection: &Collection,
@@ -128,14 +129,14 @@ impl Catalog {
             Target::Found(record, ..) => (record, None),
         };
         let mut stripes = vec![record_stripe(collection.records, record)];
-        // The version that is known, and where it stands.
+        // The latest version known, and its location.
         let (mut current, mut known) = match target {
             Target::Found(_, location, document) => (document.to_vec(), Some(location)),
             Target::Record(_) | Target::Id(..) => (Vec::new(), None),
         };
         self.keep_pace(operation);
         let transaction = Transaction::of(operation);
-        // Before anything is locked: it comes into the collection by it.
+        // Before anything is locked, because the transaction enters the collection here.
         let view = transaction.map(|transaction| transaction.read_for_write(collection)).transpose()?;
         loop {
             let structure = share(&collection.structure, operation)?;
@@ -166,8 +167,8 @@ impl Catalog {
             change.check(collection, &current, operation)?;
             let (old, new) =
                 self.changed_keys(collection, (&indexes, operation), record, &current, change.document())?;
-            // Who removes a key from an index that is being built must know whose it is, and a transaction keeps what it
-            // removes from others.
+            // A writer that removes a key from an index being built must know whose key it is. A transaction keeps
+            // other writers from the keys that it removes.
             let keeps = |index: &Index| transaction.is_some() || !is_guarded(index);
             let given_up = old.iter().filter(|(index, _)| locks_keys(&indexes[*index]) && keeps(&indexes[*index]));
             let mut needed: Vec<usize> = new
@@ -230,13 +231,14 @@ impl Catalog {
         }
     }
 
-    /// What a writer outside transactions has to wait for, if `owned` finds anything. The caller holds the locks.
+    /// The first claim that a writer outside transactions has to wait for, as found by `owned`. The caller holds the
+    /// locks.
     fn awaited(&self, transaction: Option<&Transaction>, owned: impl FnOnce() -> Option<Owned>) -> Option<Owned> {
         if transaction.is_none() && self.owners.are_any() { owned() } else { None }
     }
 
-    /// Keys that a change takes away and brings; a replaced document keeps its `_id`, so that index is passed over. To an
-    /// index that is being built it brings all keys of the new version: the builder may not have come to the record.
+    /// Keys that a change removes and adds. A replaced document keeps its `_id`, so that index is skipped. For an index
+    /// being built, all keys of the new version are added, because the builder may not have reached the record.
     pub(crate) fn changed_keys(
         &self,
         collection: &Collection,
@@ -251,7 +253,7 @@ impl Catalog {
         if let Some(new) = new
             && indexes[0].tells_types
         {
-            // Its key stays; a number may be of another type.
+            // The key stays, but a number may have another type.
             let mut types = KeyTypes::default();
             types.note(0, DocumentRef::trusted(new).get("_id"));
             note_types(&mut grown, 0, &indexes[0], types);
@@ -259,19 +261,20 @@ impl Catalog {
         for (position, index) in indexes.iter().enumerate().skip(usize::from(new.is_some())) {
             old_single.clear();
             new_single.clear();
-            // Usually the indexed fields did not change: then two short keys are all it takes to know.
+            // Usually the indexed fields did not change, and comparing two short keys is enough.
             if let Some(new) = new
                 && index.build().is_none()
                 && scalar_key(index, DocumentRef::trusted(old), &mut old_single).is_some()
                 && let Some(types) = scalar_key(index, DocumentRef::trusted(new), &mut new_single)
                 && old_single == new_single
             {
-                // Equal numbers of another type have the same key.
+                // Equal numbers of different types have the same key.
                 note_types(&mut grown, position, index, types);
                 continue;
             }
             let before = match all_keys(index, old, (record, operation), None) {
-                // It is this change that makes it fit for the index, or takes it away.
+                // The old version may be unfit for an index that is being built; this change makes it fit or removes
+                // it.
                 Err(_) if index.build().is_some() => {
                     operation.operation().check()?;
                     BTreeSet::new()
@@ -331,7 +334,7 @@ fn primary_key(id_index: &Index, document: &[u8]) -> Vec<u8> {
     key
 }
 
-/// What a cursor over a dropped collection gets.
+/// The failure of a cursor over a dropped collection.
 pub fn dropped(collection: &Collection) -> Failure {
     Failure::new(ErrorCode::QUERY_PLAN_KILLED, format!("collection dropped: {}", collection.namespace()))
 }

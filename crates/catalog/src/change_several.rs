@@ -1,8 +1,8 @@
-//! Changing or deleting several documents with one record of the log, under one hold of their locks.
+//! Changes or deletes several documents with one log record, under one hold of their locks.
 //!
-//! A record of the log, its place among the others, its application and the locks cost about as much as changing a small
-//! document does. Changes that need nothing but the locks of their records share all that; what needs more is left to
-//! [`Catalog::change`], one by one.
+//! Writing, ordering and applying a log record and taking the locks cost about as much as the change of a small
+//! document. Changes that need only the locks of their records share these costs. Other changes are left to
+//! [`Catalog::change`], one at a time.
 
 use crate::change::{Change, IndexKey};
 use crate::transaction::Owned;
@@ -18,15 +18,16 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Most records that are changed together. Each has one lock in some thousands with others, who wait if whoever holds it is not given
-/// the processor: with so many, fewer than one insert in a hundred meets one of them, while what they share is nearly nothing for each.
+/// Most records that are changed together. Each locks one of some thousands of stripes, and other writers of the stripe
+/// wait longer if the holder's thread is descheduled. With this many, fewer than one insert in a hundred meets a locked
+/// stripe, while the shared costs are almost nothing for each record.
 const RECORDS_MAX: usize = 16;
-/// Bytes of documents, as they were found and as they become, beyond which no more are taken.
+/// Documents beyond this many bytes, counting old and new versions, are left for the next call.
 const BYTES_MAX: usize = 256 << 10;
-/// How long others wait for these locks, but for the document at hand.
+/// Longest time that the locks are held, not counting the last document.
 const HELD_MAX: Duration = Duration::from_micros(500);
 
-/// Records that a search has found, with the versions that it found.
+/// Records that a search has found, with their versions.
 #[derive(Debug, Default)]
 pub struct FoundRecords {
     bytes: Vec<u8>,
@@ -41,57 +42,57 @@ struct FoundRecord {
 }
 
 impl FoundRecords {
-    /// Adds one, with the version that was found.
+    /// Adds a record with the version that was found.
     pub fn push(&mut self, record: RecordId, document: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(document);
         self.records.push(FoundRecord { record, location: None, document: start..self.bytes.len() });
     }
 
-    /// Says where the version of the last one stands.
+    /// Sets the location of the version added last.
     pub fn stands_at(&mut self, location: Location) {
         if let Some(last) = self.records.last_mut() {
             last.location = Some(location);
         }
     }
 
-    /// Leaves none.
+    /// Removes all records.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(2 * BYTES_MAX);
         self.records.clear();
     }
 
-    /// Whether no more should be added.
+    /// Whether no more records should be added.
     pub fn is_full(&self) -> bool {
         self.records.len() >= RECORDS_MAX || self.bytes.len() >= BYTES_MAX
     }
 
-    /// How many there are.
+    /// Number of records.
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// One of them: the record, and the version that was found with its place, if that is known.
+    /// A record, and the version that was found, with its location if that is known.
     pub fn get(&self, number: usize) -> (RecordId, Option<Location>, &[u8]) {
         let found = &self.records[number];
         (found.record, found.location, &self.bytes[found.document.clone()])
     }
 }
 
-/// What became of several records.
+/// The outcome for several records.
 #[derive(Debug, Default)]
 pub struct ChangedTogether {
-    /// How many of them were decided, and carried out. The one behind these may need [`Catalog::change`].
+    /// Number of records decided and carried out. The next one may need [`Catalog::change`].
     pub count: usize,
-    /// The change, where there was one.
+    /// The LSN of the changes, if there were any.
     pub lsn: Option<Lsn>,
-    /// What was refused of the record behind these.
+    /// The failure of the record after those, if any.
     pub failure: Option<Failure>,
 }
 
@@ -99,10 +100,11 @@ pub struct ChangedTogether {
 pub type DecideOne<'d> = dyn FnMut(usize, DocumentRef<'_>) -> Result<Verdict> + 'd;
 
 impl Catalog {
-    /// Locks the records from a number on, lets `decide` look at the newest version of each and carries the verdicts out, of as many
-    /// as go together; that may be none. `decide` is told which record it is, and not asked about those that are gone.
+    /// Locks the records from number `first` on, passes the newest version of each to `decide`, and carries out the
+    /// verdicts of as many as can be changed together, possibly none. `decide` gets the record's number; it is not
+    /// called for records that are gone.
     /// # Errors
-    /// Only where nothing was done; what concerns a record behind others is in [`ChangedTogether::failure`].
+    /// Only if nothing was done. A failure of a record after others is in [`ChangedTogether::failure`].
     pub fn change_several(
         &self,
         collection: &Collection,
@@ -111,7 +113,7 @@ impl Catalog {
         decide: &mut DecideOne<'_>,
     ) -> Result<ChangedTogether> {
         user_writes::check_collection(collection, operation)?;
-        // They keep account of each change.
+        // Transactions and retryable writes record each change separately.
         if Transaction::of(operation).is_some() || RetryableWrite::of(operation).is_some() {
             return Ok(ChangedTogether::default());
         }
@@ -128,7 +130,7 @@ impl Catalog {
             let mut stripes: Vec<usize> = found.records[first..].iter().map(stripe).collect();
             let _locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
             let owned = found.records[first..].iter().map(|found| Owned::record(collection, found.record));
-            // Whoever waits for a transaction waits with nothing locked.
+            // A writer that waits for a transaction must hold no locks.
             if self.owners.are_any() && self.owners.first_owned(owned).is_some() {
                 return Ok(ChangedTogether::default());
             }
@@ -148,18 +150,18 @@ impl Catalog {
                     operation.operation().work_done().note_keys(several.keys.0, several.keys.1);
                     (Some(lsn), count, failure)
                 }
-                // One by one they may have room.
+                // Each change alone may fit.
                 Some(Err(_)) if several.changed > 1 => return Ok(ChangedTogether::default()),
                 Some(Err(error)) => return Err(from_storage(error)),
             }
         };
-        // With nothing locked: this may take a while.
+        // Nothing is locked here, because this may take a while.
         self.keep_pace(operation);
         Ok(ChangedTogether { count, lsn, failure })
     }
 }
 
-/// Where the newest version of a record stands.
+/// The location of a record's newest version.
 #[derive(Clone, Copy)]
 enum Newest {
     At(Location),
@@ -167,7 +169,7 @@ enum Newest {
     NotLookedUp,
 }
 
-/// Changes that are gathered into one batch. The caller holds the locks of the records.
+/// Changes collected in one batch. The caller holds the locks of the records.
 struct Several<'s> {
     catalog: &'s Catalog,
     collection: &'s Collection,
@@ -180,7 +182,7 @@ struct Several<'s> {
 }
 
 impl Several<'_> {
-    /// How many of the records were taken, and what was refused of the next.
+    /// Adds changes to the batch. Returns how many records were taken, and the failure of the next one, if any.
     fn take(
         &mut self,
         found: &FoundRecords,
@@ -199,7 +201,7 @@ impl Several<'_> {
             match self.take_one(found.get(number), place, &mut |document| decide(number, document)) {
                 Ok(true) => {}
                 Ok(false) => return Ok((number - first, None)),
-                // It is run again as a whole: nothing may have been done.
+                // An operation that is too long here is run again from the start, so no change may be kept.
                 Err(failure) if self.changed == 0 || failure.is_too_long() => return Err(failure),
                 Err(failure) => return Ok((number - first, Some(failure))),
             }
@@ -211,7 +213,7 @@ impl Several<'_> {
         Ok((found.len() - first, None))
     }
 
-    /// Puts what is decided of one record into the batch; false where that needs more than the record's lock.
+    /// Adds the change of one record to the batch. Returns false if it needs more than the record's lock.
     fn take_one(
         &mut self,
         (record, known, document): (RecordId, Option<Location>, &[u8]),

@@ -1,4 +1,4 @@
-//! One collection as writers and readers see it.
+//! One collection, as writers and readers see it.
 
 use crate::capped::Cap;
 use crate::encrypted_fields::EncryptedFields;
@@ -23,30 +23,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A collection, shared by all who use it; a dropped one answers as empty and takes no writes.
+/// A collection, shared by all operations on it. A dropped one answers as empty and takes no writes.
 pub struct Collection {
     pub(crate) store: Arc<Store>,
     namespace: ArcSwap<Namespace>,
     /// 16 bytes, as `listCollections` shows them.
     pub uuid: [u8; 16],
     options: ArcSwap<DocumentBuf>,
-    /// Whether `validator` is anything, so that writers need not ask what it is.
+    /// Whether `validator` is set: cheaper for writers than loading it.
     has_validator: AtomicBool,
     validator: ArcSwapOption<Validator>,
-    /// The same of `cap`.
+    /// Whether `cap` is set.
     is_capped: AtomicBool,
     cap: ArcSwapOption<Cap>,
-    /// Held over an insert into a capped collection.
+    /// Held during an insert into a capped collection.
     pub(crate) capped_order: Mutex<()>,
-    /// Rung by inserts into a capped collection, and where it is dropped or renamed.
+    /// Rung by inserts into a capped collection, and when the collection is dropped or renamed.
     pub(crate) bell: Arc<Bell>,
     strings: StringOrder,
-    /// The engine that holds it and its indexes.
+    /// The engine that holds the collection and its indexes.
     pub engine: EngineChoice,
     pub(crate) records: KeyspaceId,
     pub(crate) catalog_record: RecordId,
     indexes: ArcSwap<Vec<Arc<Index>>>,
-    /// Whether the store may have other indexes already.
+    /// Whether the store may already have other indexes than `indexes`.
     are_indexes_changing: AtomicBool,
     search_indexes: ArcSwap<Vec<Arc<SearchIndex>>>,
     vector_tables: VectorTables,
@@ -55,23 +55,23 @@ pub struct Collection {
     plan_cache: PlanCache,
     next_record: AtomicU64,
     is_dropped: AtomicBool,
-    /// Whether only the transaction knows of it that created it.
+    /// Whether only the transaction that created it knows of it.
     is_private: AtomicBool,
-    /// How often a query has scanned it since the server began.
+    /// Number of queries that have scanned it since the server started.
     scans: AtomicU64,
-    /// Shared by writers; exclusive for the instant in which the set of indexes changes, so that no writer misses
-    /// an index that is being built.
+    /// Shared by writers; exclusive for the instant in which the set of indexes changes, so that no writer misses an
+    /// index that is being built.
     pub(crate) structure: RwLock<()>,
-    /// Transactions that are in it.
+    /// Transactions that use it.
     pub(crate) occupancy: Arc<Occupancy>,
-    /// Taken by writers who change the catalog's record of this collection while they share its structure.
+    /// Taken by a writer that changes the catalog's record of this collection while it shares the structure.
     pub(crate) catalog_record_lock: Mutex<()>,
 }
 
-/// How often somebody looks who waits for a change of the indexes.
+/// How often `Collection::wait_for_indexes` checks whether the change is over.
 const INDEXES_POLL_INTERVAL: Duration = Duration::from_micros(50);
 
-/// What a collection is made of; from the catalog's record or from `create`.
+/// The parts of a collection, from the catalog's record or from `create`.
 pub(crate) struct Parts {
     pub namespace: Namespace,
     pub uuid: [u8; 16],
@@ -130,7 +130,7 @@ impl Collection {
         })
     }
 
-    /// Its present name.
+    /// The current name.
     pub fn namespace(&self) -> Arc<Namespace> {
         self.namespace.load_full()
     }
@@ -140,36 +140,37 @@ impl Collection {
         self.bell.ring();
     }
 
-    /// What whoever follows a capped collection listens to.
+    /// The bell that followers of a capped collection wait for.
     pub fn bell(&self) -> &Arc<Bell> {
         &self.bell
     }
 
-    /// All indexes, those under construction included, `_id` first.
+    /// All indexes, including those being built; `_id` comes first.
     pub fn indexes(&self) -> Arc<Vec<Arc<Index>>> {
         self.indexes.load_full()
     }
 
-    /// The same for the time of one write, which need not count one more owner.
+    /// As [`Self::indexes`], for the duration of one write: this does not count a further owner of the list.
     pub(crate) fn indexes_lent(&self) -> impl Deref<Target = Arc<Vec<Arc<Index>>>> {
         self.indexes.load()
     }
 
-    /// Whether an index is known to have its keys there, be it complete or not: what was read of the store before may be read
-    /// by them.
+    /// Whether the store is known to have the index's keyspace, complete or not. If so, a view of the store that was
+    /// taken earlier can be read through the index.
     pub fn has_index(&self, keyspace: KeyspaceId) -> bool {
         !self.are_indexes_changing() && self.indexes.load().iter().any(|index| index.keyspace == keyspace)
     }
 
-    /// Whether the keys of an index may be gone from the store that the collection still has: whoever sees this behind a
-    /// snapshot must not read it by the indexes that it knows.
+    /// Whether the store may have dropped keys of an index that the collection still lists. A reader that sees this
+    /// after it took a snapshot must not read the snapshot through the indexes that it knows.
     pub fn are_indexes_changing(&self) -> bool {
         self.are_indexes_changing.load(Ordering::Acquire)
     }
 
-    /// Waits until it knows which indexes it has: for as long as one record of the log takes. `check` may end the wait.
+    /// Waits until the list of indexes agrees with the store, which takes as long as writing one log record. `check`
+    /// may end the wait.
     /// # Errors
-    /// Those of `check`.
+    /// As `check`.
     pub fn wait_for_indexes(&self, mut check: impl FnMut() -> Result<()>) -> Result<()> {
         while self.are_indexes_changing() {
             check()?;
@@ -178,23 +179,23 @@ impl Collection {
         Ok(())
     }
 
-    /// Says until the answer is dropped that its indexes are changing. One at a time does.
+    /// Marks the indexes as changing until the result is dropped. Only one caller at a time may do so.
     pub(crate) fn change_indexes(&self) -> IndexesChanging<'_> {
         self.are_indexes_changing.store(true, Ordering::Release);
         IndexesChanging(self)
     }
 
-    /// The indexes that queries may use.
+    /// The indexes that are complete, which queries may use.
     pub fn ready_indexes(&self) -> Vec<Arc<Index>> {
         self.indexes.load().iter().filter(|index| index.state() == IndexState::Ready).cloned().collect()
     }
 
-    /// The index with that name.
+    /// The index with this name.
     pub fn index(&self, name: &str) -> Option<Arc<Index>> {
         self.indexes.load().iter().find(|index| index.name == name).cloned()
     }
 
-    /// The indexes that one build makes, where these are their names and no others; `None` where there is no such build.
+    /// The indexes of one build, if `names` are exactly their names; `None` if there is no such build.
     pub fn indexes_built_together(&self, names: &[&str]) -> Option<Vec<Arc<Index>>> {
         let indexes = self.indexes();
         let build = indexes.iter().find(|index| names.contains(&index.name.as_str()))?.build()?;
@@ -209,7 +210,7 @@ impl Collection {
         Arc::clone(&self.indexes.load()[0])
     }
 
-    /// Whether its natural order is that of `_id`.
+    /// Whether the natural order is that of `_id`.
     pub fn is_clustered(&self) -> bool {
         self.indexes.load()[0].is_clustered
     }
@@ -219,17 +220,17 @@ impl Collection {
         self.plan_cache.clear(None);
     }
 
-    /// Its search indexes of either type, in the order in which they were created.
+    /// Search indexes of both types, in order of creation.
     pub fn search_indexes(&self) -> Arc<Vec<Arc<SearchIndex>>> {
         self.search_indexes.load_full()
     }
 
-    /// The search index with that name.
+    /// The search index with this name.
     pub fn search_index(&self, name: &str) -> Option<Arc<SearchIndex>> {
         self.search_indexes.load().iter().find(|index| index.name == name).cloned()
     }
 
-    /// Gives it other search indexes. The caller keeps writers out.
+    /// Replaces the search indexes. The caller keeps writers out.
     pub(crate) fn set_search_indexes(&self, indexes: Vec<Arc<SearchIndex>>) {
         let is_kept = |version| indexes.iter().any(|index| (index.id, index.version) == version);
         self.vector_tables.retain(is_kept);
@@ -237,7 +238,7 @@ impl Collection {
         self.search_indexes.store(Arc::new(indexes));
     }
 
-    /// How one of its search indexes is kept.
+    /// Whether a search index is in memory, being built, or found no room.
     pub fn search_index_standing(&self, version: SearchIndexVersion) -> SearchIndexStanding {
         match self.vector_tables.standing(version) {
             SearchIndexStanding::Ready => self.search_tables.standing(version),
@@ -245,27 +246,27 @@ impl Collection {
         }
     }
 
-    /// What its indexes of type `search` have in memory.
+    /// Tables in memory of the indexes of type `search`.
     pub(crate) fn search_tables(&self) -> &SearchTables {
         &self.search_tables
     }
 
-    /// What its vector indexes have in memory.
+    /// Tables in memory of the vector indexes.
     pub(crate) fn vector_tables(&self) -> &VectorTables {
         &self.vector_tables
     }
 
-    /// The plans that were found best, by shape of query.
+    /// The best plans found so far, by query shape.
     pub fn plan_cache(&self) -> &PlanCache {
         &self.plan_cache
     }
 
-    /// Which indexes the planner may use, by shape of query.
+    /// The indexes that the planner may use, by query shape.
     pub fn index_filters(&self) -> Arc<IndexFilters> {
         self.index_filters.load_full()
     }
 
-    /// Changes them; what `change` returns. It may be called more than once.
+    /// Changes the index filters and returns the result of `change`, which may be called more than once.
     pub fn change_index_filters<T>(&self, mut change: impl FnMut(&mut IndexFilters) -> T) -> T {
         let mut outcome = None;
         self.index_filters.rcu(|before| {
@@ -291,29 +292,31 @@ impl Collection {
         self.store.keyspace_statistics(self.records).bytes
     }
 
-    /// Average length of its documents, in bytes.
+    /// Average length of a document, in bytes.
     pub fn usual_document_bytes(&self) -> u64 {
         self.data_bytes() / self.count().max(1)
     }
 
-    /// Keys of an index and their bytes, exact.
+    /// Number of keys of an index and their bytes, exact.
     pub fn index_statistics(&self, index: &Index) -> KeyspaceStatistics {
         self.store.keyspace_statistics(index.keyspace)
     }
 
-    /// Its record store and, behind that, where each of `indexes` is: what the store is asked about.
+    /// The keyspaces to ask the store about: the record store, then those of `indexes`.
     pub fn keyspaces(&self, indexes: &[Arc<Index>]) -> Vec<KeyspaceId> {
         std::iter::once(self.records).chain(indexes.iter().map(|index| index.keyspace)).collect()
     }
 
-    /// The present state of the whole store.
+    /// The current state of the whole store.
     pub fn snapshot(&self) -> Snapshot {
         self.store.snapshot()
     }
 
-    /// The state that an operation reads: that of its transaction, if it belongs to one, and else the present one.
+    /// The state that an operation reads: its transaction's if it belongs to one, a past one if it asks for that,
+    /// otherwise the current one.
     /// # Errors
-    /// Those of the transaction: `LockTimeout`, `SnapshotUnavailable`, `NoSuchTransaction`.
+    /// In a transaction: `LockTimeout`, `SnapshotUnavailable`, `NoSuchTransaction`. For a past state:
+    /// `SnapshotUnavailable`.
     pub fn snapshot_for(&self, operation: &dyn OperationSource) -> Result<Snapshot> {
         match Reading::of(operation) {
             Reading::Present => Ok(self.store.snapshot()),
@@ -322,27 +325,27 @@ impl Collection {
         }
     }
 
-    /// The store, for reads at the present state.
+    /// The store, for reads of the current state.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
 
-    /// Notes that a query scans it.
+    /// Counts a query that scans the collection.
     pub fn note_scan(&self) {
         self.scans.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often queries have scanned it since the server began.
+    /// Number of queries that have scanned it since the server started.
     pub fn scans(&self) -> u64 {
         self.scans.load(Ordering::Relaxed)
     }
 
-    /// Whether it has been dropped since it was looked up.
+    /// Whether it has been dropped since the caller looked it up.
     pub fn is_dropped(&self) -> bool {
         self.is_dropped.load(Ordering::Acquire)
     }
 
-    /// Whether only the transaction knows of it that created it: nothing of it is in the store.
+    /// Whether only the transaction that created it knows of it; then nothing of it is in the store.
     pub(crate) fn is_private(&self) -> bool {
         self.is_private.load(Ordering::Acquire)
     }
@@ -351,7 +354,7 @@ impl Collection {
         self.is_private.store(is_private, Ordering::Release);
     }
 
-    /// What the oplog says of its creation.
+    /// The oplog's `create` command for this collection.
     pub(crate) fn creation(&self) -> DocumentBuf {
         let mut created = DocumentBuf::new().with("create", self.namespace().collection());
         created.extend((*self.options()).as_ref());
@@ -366,12 +369,12 @@ impl Collection {
         self.bell.ring();
     }
 
-    /// The record that is inserted next. The caller keeps writers out.
+    /// The id of the next record. It is exact while the caller keeps writers out.
     pub(crate) fn next_record(&self) -> RecordId {
         RecordId(self.next_record.load(Ordering::Relaxed))
     }
 
-    /// Above the ids of all records that a snapshot knows which was taken before.
+    /// An id above all records of any snapshot taken before the call.
     pub fn record_ids_end(&self) -> RecordId {
         self.next_record()
     }
@@ -380,9 +383,9 @@ impl Collection {
         RecordId(self.next_record.fetch_add(count, Ordering::Relaxed))
     }
 
-    /// The record with that `_id`, as of now, or as the operation's transaction sees it.
+    /// The record with this `_id` in the state that the operation reads.
     /// # Errors
-    /// Those of the storage, and of the transaction.
+    /// Failures of the storage, and as [`Self::snapshot_for`].
     pub fn record_of_id(&self, id: ValueRef<'_>, operation: &dyn OperationSource) -> Result<Option<RecordId>> {
         let keyspace = self.indexes.load()[0].keyspace;
         let found = match Reading::of(operation) {
@@ -396,10 +399,10 @@ impl Collection {
         found.map_err(from_storage)
     }
 
-    /// The record with that `_id`, as of now, or as the operation's transaction sees it; its document is read into `into`
-    /// (cleared first).
+    /// The record with this `_id` in the state that the operation reads. Its document is read into `into`, which is
+    /// cleared first.
     /// # Errors
-    /// Those of the storage, and of the transaction.
+    /// Failures of the storage, and as [`Self::snapshot_for`].
     pub fn find_id(
         &self,
         id: ValueRef<'_>,
@@ -413,9 +416,9 @@ impl Collection {
         }
     }
 
-    /// The same, as of now.
+    /// As [`Self::find_id`], in the current state.
     /// # Errors
-    /// Those of the storage.
+    /// Failures of the storage.
     pub fn find_latest(&self, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<Option<RecordId>> {
         let (keyspace, key) = (self.indexes.load()[0].keyspace, self.id_key(id));
         let found = self.store.read_latest(|latest| latest.record_by_primary_key(keyspace, self.records, &key, into));
@@ -428,36 +431,38 @@ impl Collection {
         Ok(found.map_err(from_storage)?.map(|(record, _)| record))
     }
 
-    /// The document with that `_id` as of a snapshot, read into `into` (cleared first); whether there is one.
+    /// Reads the document with this `_id` in a snapshot into `into`, which is cleared first. Returns whether there is
+    /// one.
     pub fn find_id_at(&self, snapshot: &Snapshot, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<bool> {
         Ok(self.find_id_in(snapshot, id, into)?.is_some())
     }
 
-    /// The key of an `_id` in the index on it.
+    /// The key of an `_id` in the `_id` index.
     pub(crate) fn id_key(&self, id: ValueRef<'_>) -> Vec<u8> {
         let mut key = Vec::with_capacity(KEY_BYTES_USUAL);
         self.append_id_key(&mut key, id);
         key
     }
 
-    /// Puts the key of an `_id` in the index on it into `key`, which is empty: equal ones have the same.
+    /// Appends the key of an `_id` in the `_id` index to `key`, which must be empty. Equal values of `_id` have equal
+    /// keys.
     pub fn append_id_key(&self, key: &mut Vec<u8>, id: ValueRef<'_>) {
         debug_assert!(key.is_empty(), "a key stands alone");
         self.strings.append_key(key, id, Direction::Ascending);
         shorten_key(key);
     }
 
-    /// In which order strings are where nothing else is asked for: the default collation.
+    /// The default collation: the order of strings unless an operation asks for another.
     pub fn strings(&self) -> &StringOrder {
         &self.strings
     }
 
-    /// What `create` and `collMod` were given, without what only matters while creating.
+    /// The options given to `create` and `collMod`, without those that only matter during creation.
     pub fn options(&self) -> Arc<DocumentBuf> {
         self.options.load_full()
     }
 
-    /// Gives it other options. The caller keeps writers out.
+    /// Replaces the options. The caller keeps writers out.
     pub(crate) fn set_options(&self, options: DocumentBuf) {
         let validator = Validator::of(options.as_ref(), &self.store, &self.strings).map(Arc::new);
         self.has_validator.store(validator.is_some(), Ordering::Release);
@@ -468,25 +473,25 @@ impl Collection {
         self.options.store(Arc::new(options));
     }
 
-    /// The fields that clients encrypt, if there are any.
+    /// The fields that clients encrypt, if any.
     pub fn encrypted_fields(&self) -> Option<EncryptedFields> {
         EncryptedFields::of((*self.options()).as_ref())
     }
 
-    /// What it may hold, if it is capped.
+    /// The limits of a capped collection.
     pub(crate) fn cap(&self) -> Option<Cap> {
         if self.is_capped.load(Ordering::Acquire) { self.cap.load().as_deref().copied() } else { None }
     }
 
-    /// What its documents have to be like.
+    /// The validator of its documents.
     pub(crate) fn validator(&self) -> Option<Arc<Validator>> {
         if self.has_validator.load(Ordering::Acquire) { self.validator.load_full() } else { None }
     }
 }
 
-/// In which order a collection with these options has strings, where nothing else is asked for.
+/// The default order of strings in a collection with these options.
 /// # Errors
-/// What is wrong with the collation.
+/// As `bunko_collation::parse`.
 pub(crate) fn strings(options: DocumentRef<'_>) -> Result<StringOrder> {
     match options.get("collation").and_then(ValueRef::as_document) {
         Some(collation) => bunko_collation::parse(collation),

@@ -1,17 +1,17 @@
-//! What is different between two versions of a document, as entries of the oplog have it (`diff` of `{$v: 2}`), for updates by
-//! pipelines. Operators tell themselves what they change (`bunko-update`).
+//! Deltas between two versions of a document, in the form of oplog entries (`diff` of `{$v: 2}`), for updates by
+//! pipelines. Update operators produce their own deltas (`bunko-update`).
 //!
-//! A document's delta: `d` names fields that went, `u` has new values of fields, `i` fields that came behind the last, `s` and a
-//! field's name the delta inside it. An array's begins with `a: true`; `l` is its new length, `u` and an index a new element,
-//! `s` and an index the delta inside that element.
+//! In a document's delta, `d` names removed fields, `u` has new values of fields, `i` has fields added at the end, and
+//! `s` followed by a field's name has the delta inside that field. An array's delta begins with `a: true`; `l` is its
+//! new length, `u` and an index a new element, `s` and an index the delta inside that element.
 //! Source: the format as oplogs of MongoDB 5.0 and later show it.
 
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, ValueRef};
 
-/// How deep it is looked for differences; below, values are new as a whole.
+/// How deep differences are searched; deeper values are replaced whole.
 const DEPTH_MAX: usize = 60;
 
-/// The delta that makes `after` of `before`; `None` where there is none, because fields changed places.
+/// The delta from `before` to `after`; `None` if fields changed places, which a delta cannot express.
 pub(crate) fn between(before: DocumentRef<'_>, after: DocumentRef<'_>) -> Option<DocumentBuf> {
     of_documents(before, after, DEPTH_MAX)
 }
@@ -21,7 +21,7 @@ fn of_documents(before: DocumentRef<'_>, after: DocumentRef<'_>, depth: usize) -
     let mut inside = DocumentBuf::new();
     let mut rest = after.iter().peekable();
     for old in before {
-        // What was there keeps its order; so the next field of the new version is the same one, or the old one went.
+        // A delta keeps the order of fields, so either the next new field is the old one, or the old one was removed.
         let Some(new) = rest.next_if(|new| new.name == old.name) else {
             gone.append(old.name, false);
             continue;
@@ -54,7 +54,7 @@ fn of_documents(before: DocumentRef<'_>, after: DocumentRef<'_>, depth: usize) -
     Some(delta)
 }
 
-/// The delta inside a value; `None` where the value is new as a whole.
+/// The delta inside a value; `None` if the value should be replaced whole.
 fn of_values(old: ValueRef<'_>, new: ValueRef<'_>, depth: usize) -> Option<DocumentBuf> {
     let depth = depth.checked_sub(1)?;
     let delta = match (old, new) {
@@ -90,7 +90,7 @@ fn of_arrays(old: ArrayRef<'_>, new: ArrayRef<'_>, depth: usize) -> DocumentBuf 
     delta
 }
 
-/// Whether two values have the same bytes: to the consumers of a delta `1` and `1.0` are different.
+/// Whether two values have equal bytes: for the consumers of a delta, `1` and `1.0` differ.
 fn is_same(one: ValueRef<'_>, other: ValueRef<'_>) -> bool {
     match (one, other) {
         (ValueRef::Document(one), ValueRef::Document(other)) => one.as_bytes() == other.as_bytes(),

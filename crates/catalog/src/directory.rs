@@ -1,6 +1,6 @@
-//! The collections by all that they are looked up by.
+//! The collections, with an index for each way of looking them up.
 //!
-//! **Invariant:** whatever is asked takes as long among 20,000 collections as among two, but for lists of many.
+//! **Invariant:** a lookup takes as long among 20,000 collections as among two, except lists of many collections.
 
 use crate::Collection;
 use foldhash::HashMap;
@@ -13,12 +13,12 @@ pub(crate) struct Directory {
     by_namespace: HashMap<String, Arc<Collection>>,
     by_uuid: HashMap<[u8; 16], Arc<Collection>>,
     databases: BTreeMap<String, BTreeMap<String, Arc<Collection>>>,
-    /// The name of the database that has it in lower case.
+    /// Database names by their lower-case form.
     by_lower_case: HashMap<String, String>,
 }
 
 impl Directory {
-    /// Adds a collection under its present name.
+    /// Adds a collection under its current name.
     pub fn insert(&mut self, collection: &Arc<Collection>) {
         let namespace = collection.namespace();
         let (name, database) = (namespace.as_str(), namespace.database());
@@ -33,7 +33,7 @@ impl Directory {
         }
     }
 
-    /// Removes a collection, which still has the name that it had when it came.
+    /// Removes a collection. It must still have the name that it was inserted with.
     pub fn remove(&mut self, collection: &Collection) {
         let namespace = collection.namespace();
         self.by_namespace.remove(namespace.as_str());
@@ -46,7 +46,7 @@ impl Directory {
         }
     }
 
-    /// The collection with that name, database and all.
+    /// The collection with this full namespace.
     pub fn named(&self, namespace: &str) -> Option<&Arc<Collection>> {
         self.by_namespace.get(namespace)
     }
@@ -55,17 +55,17 @@ impl Directory {
         self.by_uuid.get(&uuid)
     }
 
-    /// Those of a database by name.
+    /// The collections of a database, ordered by name.
     pub fn of_database(&self, database: &str) -> impl Iterator<Item = &Arc<Collection>> {
         self.databases.get(database).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// Databases that have a collection, by name.
+    /// The databases that have a collection, ordered by name.
     pub fn databases(&self) -> impl Iterator<Item = &str> {
         self.databases.keys().map(String::as_str)
     }
 
-    /// The database whose name differs from that one only in case.
+    /// The database whose name differs from this one only in case.
     pub fn in_other_case(&self, database: &str) -> Option<&str> {
         let there = self.by_lower_case.get(&database.to_lowercase())?;
         (there != database).then_some(there)

@@ -1,4 +1,4 @@
-//! Dropping collections and databases.
+//! Drops collections and databases.
 
 use crate::catalog::Allocation;
 use crate::index_set::counted;
@@ -13,19 +13,19 @@ use bunko_operation::OperationSource;
 use bunko_store::{Batch, Lsn};
 use std::sync::Arc;
 
-/// What was dropped.
+/// The result of a drop.
 #[derive(Clone, Copy, Debug)]
 pub struct DropOutcome {
-    /// Indexes that the collection had.
+    /// Number of indexes that the collection had.
     pub indexes: usize,
-    /// The record of the drop.
+    /// The LSN of the drop.
     pub lsn: Lsn,
 }
 
 impl Catalog {
-    /// Drops a collection; `None` where there is none.
+    /// Drops a collection; `None` if there is none.
     /// # Errors
-    /// What the operation says while it waits for whoever writes to the collection.
+    /// As `OperationContext::check` while this waits for writers and transactions in the collection.
     pub fn drop_collection(
         &self,
         namespace: &Namespace,
@@ -38,7 +38,7 @@ impl Catalog {
         self.drop_under(&mut changes, namespace, operation)
     }
 
-    /// The same by somebody who changes the catalog already.
+    /// As [`Self::drop_collection`], for a caller that has locked the catalog's changes.
     pub(crate) fn drop_under(
         &self,
         _changes: &mut Allocation,
@@ -56,16 +56,16 @@ impl Catalog {
         let indexes = self.put_drop(&mut batch, &collection)?;
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
         self.past_states.note_removed(&self.store, namespace, lsn);
-        // No name leads to a collection that says that it was dropped.
+        // Both under one lock, so that a lookup by name never finds a dropped collection.
         let mut collections = self.collections.write();
         collection.set_dropped();
         collections.remove(&collection);
         Ok(Some(DropOutcome { indexes, lsn }))
     }
 
-    /// Drops a database with all its collections; how many there were.
+    /// Drops a database with all its collections. Returns how many there were, and the last LSN.
     /// # Errors
-    /// As [`Self::drop_collection`]; those before are dropped then.
+    /// As [`Self::drop_collection`]; the collections before the failing one stay dropped.
     pub fn drop_database(&self, database: &str, operation: &dyn OperationSource) -> Result<(usize, Option<Lsn>)> {
         check_database(database)?;
         user_writes::check_database(database, operation)?;
@@ -79,7 +79,8 @@ impl Catalog {
             note(self.drop_collection(&collection.namespace(), operation)?);
         }
         loop {
-            // Others may have made some meanwhile: these go too, and none comes before the oplog is told of the end.
+            // Other operations may have created collections meanwhile. These are dropped too, and the catalog stays
+            // locked until the oplog has recorded the end of the database.
             let rest = self.collections(database);
             let _announced = rest.iter().map(|left| announce(left, operation)).collect::<Result<Vec<_>>>()?;
             let mut changes = lock(&self.changes, operation)?;
@@ -97,7 +98,7 @@ impl Catalog {
         }
     }
 
-    /// Puts the end of a collection into the batch, of which the caller has told the oplog. Returns how many indexes it has.
+    /// Adds a collection's removal to a batch; the caller records it for the oplog. Returns the number of its indexes.
     pub(crate) fn put_drop(&self, batch: &mut Batch<'_>, collection: &Collection) -> Result<usize> {
         let indexes = collection.indexes();
         persistence::delete(&self.store, batch, collection.catalog_record)?;

@@ -1,4 +1,4 @@
-//! The error that drivers look at most: E11000.
+//! The failure of a duplicate key: E11000.
 
 use crate::index_keys::values_at;
 use crate::long_key::KEY_BYTES_MAX;
@@ -8,8 +8,8 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, key_string, number, order};
 use bunko_errors::{ErrorCode, Failure};
 
-/// `key` is the key that is there already, without a record id; `document` is what would have had it too, where it is
-/// at hand. A key does not tell `1` from `1.0`, and the document does.
+/// The failure for `key`, a key in the index without a record id. `document` is the one that would have had the key
+/// too, if it is at hand: a key does not distinguish `1` from `1.0`, but the document does.
 pub(crate) fn duplicate_key(
     collection: &Collection,
     index: &Index,
@@ -30,7 +30,7 @@ pub(crate) fn duplicate_key(
     Failure::new(code(index, key_value.as_ref()), message).with_details(details.as_ref())
 }
 
-/// What is no finite number has codes of its own as the `_id` of a clustered collection.
+/// The code of the failure. NaN and infinities have codes of their own as the `_id` of a clustered collection.
 fn code(index: &Index, key_value: DocumentRef<'_>) -> ErrorCode {
     let id = key_value.get("_id").filter(|_| index.is_clustered);
     match id.and_then(number::as_f64) {
@@ -40,7 +40,8 @@ fn code(index: &Index, key_value: DocumentRef<'_>) -> ErrorCode {
     }
 }
 
-/// The key by field, each value as the document has it; of strings in another order than that of their bytes the sort key.
+/// The key by field, with values as in the document. A string in another order than that of bytes is given as its sort
+/// key.
 fn key_value(index: &Index, key: &[u8], document: Option<DocumentRef<'_>>) -> DocumentBuf {
     if key.len() > KEY_BYTES_MAX
         && let Some(value) = document.and_then(|document| whole_key_value(index, key, document))
@@ -64,8 +65,8 @@ fn key_value(index: &Index, key: &[u8], document: Option<DocumentRef<'_>>) -> Do
     key_value
 }
 
-/// The values of which a document has a key that was shortened. Of a document whose paths meet arrays it is not known which of
-/// them the key was made of: those are told that it has first.
+/// The document's values for a shortened key. If paths meet arrays, it may be unknown which values the key was made
+/// from; then the first ones are given.
 fn whole_key_value(index: &Index, key: &[u8], document: DocumentRef<'_>) -> Option<DocumentBuf> {
     let mut key_value = DocumentBuf::new();
     for field in index.fields.iter() {
@@ -92,7 +93,7 @@ fn whole_key_value(index: &Index, key: &[u8], document: DocumentRef<'_>) -> Opti
     Some(key_value)
 }
 
-/// A string of a key, whose characters stand for the bytes of a sort key.
+/// The text for a string in a key, whose characters stand for the bytes of a sort key.
 fn sort_key(text: &str) -> String {
     let bytes = text.chars().map(|character| format!("{:02x}", u32::from(character)));
     format!("CollationKey(0x{})", bytes.collect::<String>())
@@ -105,7 +106,7 @@ mod tests {
     use bunko_bson::{ArrayBuf, Decimal128};
     use bunko_store::KeyspaceId;
 
-    /// What is said of a key in a unique index on `paths`, for `document` or for none.
+    /// The `keyValue` of the failure for a key in a unique index on `paths`, with `document` or without one.
     fn said(paths: &[&str], key: &[i32], document: Option<&DocumentBuf>) -> DocumentBuf {
         let pattern = paths.iter().fold(DocumentBuf::new(), |pattern, path| pattern.with(path, -1_i32));
         let spec = DocumentBuf::new().with("key", &pattern).with("name", "i").with("unique", true);

@@ -1,18 +1,18 @@
-//! Fields that clients encrypt before they send them: nothing else is written into them.
+//! Fields that clients encrypt before they send them. Other values are refused in these fields.
 //!
-//! The server has no key. It sees which kind of ciphertext a value is, of which key, and of which type the text was.
+//! The server has no key. It sees a ciphertext's kind, the id of its key, and the type of the plain value.
 //! Source: MongoDB Client-Side Encryption specification, "Subtype 6"; "Queryable Encryption".
 
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The subtype of binary data that are encrypted.
+/// The binary subtype of encrypted values.
 const ENCRYPTED: u8 = 6;
-/// What the bytes of a value begin with that is encrypted and cannot be searched by.
+/// First byte of an encrypted value that cannot be searched for.
 const UNINDEXED: u8 = 16;
-/// Kind, id of the key, type of the text.
+/// Kind, id of the key, type of the plain value.
 const HEADER_BYTES: usize = 1 + 16 + 1;
-/// The field that MongoDB keeps the tags of searchable values in, which clients do not write.
+/// The field in which MongoDB keeps the tags of searchable values; clients must not write it.
 const TAGS: &str = "__safeContent__";
 
 /// The encrypted fields of a collection.
@@ -22,14 +22,14 @@ pub struct EncryptedFields(Vec<EncryptedField>);
 #[derive(Clone, Debug)]
 struct EncryptedField {
     path: String,
-    /// The type that the text has, as BSON numbers them; any where nothing is said.
+    /// BSON's number of the plain value's type; `None` for any type.
     kind: Option<u8>,
-    /// Whether it is to be searched by. Such values are not kept: see `encrypted_fields` of `command`.
+    /// Whether it should be searchable. Such values are not supported: see `encrypted_fields` of `command`.
     is_searched: bool,
 }
 
 impl EncryptedFields {
-    /// Those that a collection's options name.
+    /// The encrypted fields in a collection's options.
     pub fn of(options: DocumentRef<'_>) -> Option<Self> {
         let fields = options.get("encryptedFields")?.as_document()?.get("fields")?.as_array()?;
         let fields = fields.iter().filter_map(ValueRef::as_document).filter_map(|field| {
@@ -40,15 +40,15 @@ impl EncryptedFields {
         Some(Self(fields.collect()))
     }
 
-    /// Their paths.
+    /// The paths of the fields.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|field| field.path.as_str())
     }
 
     /// Checks a document that is about to be written.
     /// # Errors
-    /// `DocumentValidationFailure` for a value that is not encrypted, whether or not validation is bypassed: it would be
-    /// readable by everybody; for any value of a field that is searched by; 6666200 for the field of tags.
+    /// `DocumentValidationFailure` for a value that is not encrypted, even if validation is bypassed, because every
+    /// reader could see it; also for any value of a searchable field. 6666200 for the field of tags.
     pub fn check(&self, document: DocumentRef<'_>) -> Result<()> {
         if document.get(TAGS).is_some() {
             return Err(Failure::new(ErrorCode(6_666_200), format!("Cannot insert a document with field name {TAGS}")));
@@ -65,7 +65,7 @@ impl EncryptedFields {
 }
 
 impl EncryptedField {
-    /// Whether whatever stands at its path is encrypted.
+    /// Whether all values at the field's path are encrypted.
     fn is_encrypted(&self, document: DocumentRef<'_>) -> bool {
         all_at(ValueRef::Document(document), &self.path, &|value| match value {
             ValueRef::Binary { subtype: ENCRYPTED, bytes } if bytes.len() > HEADER_BYTES && !self.is_searched => {
@@ -76,7 +76,7 @@ impl EncryptedField {
     }
 }
 
-/// Whether all values that a path leads to are as wanted, through arrays as well.
+/// Whether all values at a path satisfy `is_wanted`. Paths lead through arrays, too.
 fn all_at(value: ValueRef<'_>, path: &str, is_wanted: &dyn Fn(ValueRef<'_>) -> bool) -> bool {
     let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
     match value {
@@ -92,7 +92,7 @@ fn all_at(value: ValueRef<'_>, path: &str, is_wanted: &dyn Fn(ValueRef<'_>) -> b
     }
 }
 
-/// The number that BSON has for a type.
+/// BSON's number of a type.
 /// Source: bsonspec.org.
 fn number_of(alias: &str) -> Option<u8> {
     Some(match alias {

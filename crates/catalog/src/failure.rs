@@ -1,4 +1,4 @@
-//! The one place where storage errors become what users see.
+//! The only conversion of storage errors to failures that clients get.
 
 use bunko_errors::{ErrorCode, Failure};
 use bunko_store::StorageError;

@@ -1,12 +1,12 @@
-//! What is kept in memory of a collection's documents, beside its records: vectors, and the words of texts.
+//! Tables in memory that follow a collection's records: the vectors or the words of its documents.
 //!
-//! A table has what an index needs of all documents. It is made when the index is asked for the first time, from the
-//! documents themselves, and follows its record store from then on: each search first takes in what changed since. So no
-//! write pays for it beyond noting which records it changed, a crash leaves nothing to mend, and a search sees what was
-//! acknowledged before it began. What finds no room is searched document by document.
+//! A table has the data that an index needs of all documents. The first search that uses the index builds it from the
+//! documents. From then on the table follows the record store: each search first takes in the records that changed
+//! since. So a write only notes which records it changed, a crash leaves nothing to repair, and a search sees every
+//! write that was acknowledged before it began. An index whose table finds no room is searched document by document.
 //!
-//! Rejected: index entries in the store, which every write would pay for twice, in the log and in the engine, and which a
-//! search would have to read from blocks for each query.
+//! Rejected: index entries in the store. Every write would pay for them twice, in the log and in the engine, and each
+//! search would have to read them from blocks.
 
 use crate::waiting::{exclude, share};
 use crate::{Collection, from_storage};
@@ -21,64 +21,64 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// A table that was not asked for so long gives its room to others.
+/// A table unused for this long can be emptied to make room for others.
 const IDLE: Duration = Duration::from_mins(1);
-/// So many documents, or bytes of them, are taken in between two looks at the room.
+/// Memory is checked again after this many documents, or bytes of documents.
 pub(crate) const DOCUMENTS_BETWEEN_LOOKS: usize = 256;
 const BYTES_BETWEEN_LOOKS: usize = 4 << 20;
 
-/// One state of a search index: its identity, and how often it was updated.
+/// One version of a search index: its id and its number of updates.
 pub type SearchIndexVersion = (ObjectId, i64);
 
-/// What is made of documents.
+/// Data derived from documents.
 pub(crate) trait Derived: Debug + Send + Sync + Sized {
-    /// What says how it is made.
+    /// Description of how the data is derived.
     type Definition: Debug + Send + Sync;
-    /// What it is called where it finds no room.
+    /// Name of the data in the log, if it finds no room.
     const NAME: &'static str;
 
-    /// One of no documents.
+    /// A table of no documents.
     fn empty(definition: &Self::Definition) -> Self;
 
-    /// Takes a document in the place of the one that the record had.
+    /// Adds a record's document, replacing the record's earlier one.
     /// # Errors
-    /// What the operation says; the record is then put again.
+    /// As `OperationContext::check`. The record is then put again by the next search.
     fn put(&mut self, record: u64, document: DocumentRef<'_>, operation: &OperationContext) -> Result<()>;
 
-    /// Forgets a record's document.
+    /// Removes a record's document.
     fn remove(&mut self, record: u64);
 
-    /// Whether it should be made anew, as most of it is of documents that are gone.
+    /// Whether the table should be rebuilt, because most of it belongs to documents that are gone.
     fn is_worn(&self) -> bool;
 
-    /// About the bytes that it takes.
+    /// Approximate size in bytes.
     fn bytes(&self) -> usize;
 }
 
-/// The room of all tables of one kind.
+/// Memory of all tables of one kind.
 #[derive(Debug)]
 pub(crate) struct TableMemory<D: Derived> {
     bytes_max: AtomicU64,
     tables: Mutex<Vec<Weak<FollowingTable<D>>>>,
 }
 
-/// The tables of one kind of one collection.
+/// The tables of one kind, for one collection.
 #[derive(Debug)]
 pub(crate) struct FollowingTables<D: Derived>(Mutex<Vec<Arc<FollowingTable<D>>>>);
 
-/// What one index needs of its documents.
+/// The table of one index.
 #[derive(Debug)]
 pub(crate) struct FollowingTable<D: Derived> {
     version: SearchIndexVersion,
     pub definition: D::Definition,
     pub state: RwLock<State<D>>,
-    /// Bytes that it takes.
+    /// Size of the table in bytes.
     bytes: AtomicUsize,
-    /// Memory that it has drawn from the server's budget.
+    /// Memory drawn from the server's budget.
     drawn: Mutex<Option<Draw>>,
-    /// Bytes that it took when it found no room.
+    /// Size in bytes at which the table found no room; 0 if that did not happen.
     refused_bytes: AtomicUsize,
-    /// Whether a search reads all documents for it.
+    /// Whether a search is reading all documents to build the table.
     is_building: AtomicBool,
     asked_at: Mutex<Instant>,
 }
@@ -86,26 +86,26 @@ pub(crate) struct FollowingTable<D: Derived> {
 #[derive(Debug)]
 pub(crate) struct State<D> {
     pub table: D,
-    /// What changes in the record store; none while the table is empty.
+    /// Changes of the record store; `None` while the table is empty.
     changed: Option<Arc<ChangedRecords>>,
-    /// The first record that was never looked at; none once all were.
+    /// The first record not read yet; `None` once all were read.
     next: Option<RecordId>,
-    /// Records that changed and were not looked at since, the largest first.
+    /// Records that changed and were not read again yet, the largest first.
     pending: Vec<RecordId>,
 }
 
-/// How an index is kept.
+/// The state of a search index's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchIndexStanding {
-    /// In memory, or nobody has asked for it yet.
+    /// In memory, or not used yet.
     Ready,
-    /// A search reads all documents for it now; others wait for it.
+    /// A search is reading all documents to build it; other searches wait.
     Building,
-    /// It found no room: each search looks at all documents.
+    /// It found no room: each search reads all documents.
     NoRoom,
 }
 
-/// Whether a table has all that it should.
+/// Whether there is memory for a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
     Found,
@@ -118,17 +118,17 @@ impl<D: Derived> TableMemory<D> {
         Self { bytes_max: AtomicU64::new(bytes_max), tables: Mutex::default() }
     }
 
-    /// What all tables may take, in bytes.
+    /// Limit for all tables, in bytes.
     pub(crate) fn bytes_max(&self) -> u64 {
         self.bytes_max.load(Ordering::Relaxed)
     }
 
-    /// Sets it; what is beyond it goes when the next table asks for room.
+    /// Sets the limit. Tables above it are emptied when the next one asks for room.
     pub(crate) fn set_bytes_max(&self, bytes_max: u64) {
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
-    /// What all tables take, in bytes.
+    /// Size of all tables, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let tables = self.tables.lock();
         let bytes = |table: Arc<FollowingTable<D>>| table.bytes.load(Ordering::Relaxed) as u64;
@@ -141,7 +141,8 @@ impl<D: Derived> TableMemory<D> {
         tables.push(Arc::downgrade(table));
     }
 
-    /// Whether a table may take so many bytes. Tables that nobody asks for give up theirs for it.
+    /// Notes that a table takes `bytes`, and returns whether there is room for them. Idle tables are emptied to make
+    /// room, the longest unused first.
     fn has_room(&self, table: &FollowingTable<D>, bytes: usize) -> Room {
         table.bytes.store(bytes, Ordering::Relaxed);
         let tables = self.tables.lock();
@@ -175,12 +176,12 @@ impl<D: Derived> Default for FollowingTables<D> {
 }
 
 impl<D: Derived> FollowingTables<D> {
-    /// Forgets what `is_kept` does not keep: an index that was dropped or updated.
+    /// Drops the tables of indexes that `is_kept` rejects, because they were dropped or updated.
     pub(crate) fn retain(&self, is_kept: impl Fn(SearchIndexVersion) -> bool) {
         self.0.lock().retain(|table| is_kept(table.version));
     }
 
-    /// How an index is kept.
+    /// The state of an index's table.
     pub(crate) fn standing(&self, version: SearchIndexVersion) -> SearchIndexStanding {
         let tables = self.0.lock();
         match tables.iter().find(|table| table.version == version) {
@@ -190,7 +191,7 @@ impl<D: Derived> FollowingTables<D> {
         }
     }
 
-    /// The table of an index, which is made where there is none.
+    /// The table of an index, created empty if there is none. Tables of other versions of the index are dropped.
     pub(crate) fn table(
         &self,
         version: SearchIndexVersion,
@@ -221,7 +222,7 @@ impl<D: Derived> FollowingTables<D> {
 }
 
 impl<D: Derived> FollowingTable<D> {
-    /// Notes what it takes, which it has taken.
+    /// Notes the size of a table that has already been filled or emptied.
     pub(crate) fn note_bytes(&self, bytes: usize) {
         self.bytes.store(bytes, Ordering::Relaxed);
         if let Some(drawn) = &mut *self.drawn.lock() {
@@ -229,7 +230,8 @@ impl<D: Derived> FollowingTable<D> {
         }
     }
 
-    /// Draws what it takes of the server's memory. A table that grows gives way where that is short: searches do without it.
+    /// Draws `bytes` from the server's budget. A table that grows is refused while memory is short: searches work
+    /// without it.
     fn draw(&self, bytes: usize, server: &Arc<ServerMemory>) -> Room {
         let mut drawn = self.drawn.lock();
         let drawn = drawn.get_or_insert_with(|| server.count(0, Purpose::Work));
@@ -250,27 +252,27 @@ impl<D: Derived> State<D> {
         Self { table: D::empty(definition), changed: None, next: Some(RecordId::FIRST), pending: Vec::new() }
     }
 
-    /// Whether it has all that a snapshot shows which was taken before this is asked.
+    /// Whether the table has everything that a snapshot taken before this call shows.
     fn is_current(&self) -> bool {
         self.next.is_none()
             && self.pending.is_empty()
             && self.changed.as_ref().is_some_and(|changed| changed.are_none())
     }
 
-    /// Reads all records again.
+    /// Begins to read all records again.
     fn begin_anew(&mut self, definition: &D::Definition) {
         *self = Self { changed: self.changed.take(), ..Self::empty(definition) };
     }
 }
 
-/// Runs a change of a table. Its memory belongs to the table, which serves all searches, and counts neither for the operation nor
-/// against its limit. The operation is asked between two changes, so one change is run at a time.
+/// Runs a change of a table. The table serves all searches, so its memory counts neither for the operation nor against
+/// the operation's limit. The operation is checked between two changes, so each call runs a single change.
 fn uncounted<T>(change: impl FnOnce() -> T) -> T {
     let _uncounted = bunko_heap::Uncounted::begin();
     change()
 }
 
-/// Says that a table is being built, for as long as it is kept.
+/// Marks a table as being built while it exists.
 struct Building<'t>(&'t AtomicBool);
 
 impl<'t> Building<'t> {
@@ -287,10 +289,10 @@ impl Drop for Building<'_> {
 }
 
 impl Collection {
-    /// Asks a table that has all of the present documents and nothing else, and is told which state of them that is; none
-    /// where it finds no room.
+    /// Calls `ask` with a table of exactly the documents of the current state, and with a snapshot of that state.
+    /// Returns `None` if the table finds no room.
     /// # Errors
-    /// Those of what is asked; those of the storage; what the operation says.
+    /// As `ask` and as `OperationContext::check`; failures of the storage.
     pub(crate) fn ask_current<D: Derived, A>(
         &self,
         table: &FollowingTable<D>,
@@ -310,7 +312,7 @@ impl Collection {
             return Ok(None);
         }
         let mut state = exclude(&table.state, operation)?;
-        // Only snapshots that are taken afterwards show all that it is not told of.
+        // Only snapshots that are taken afterwards show every change that is not reported.
         state.changed.get_or_insert_with(|| self.store.follow(self.records));
         let snapshot = self.store.snapshot();
         let room = self.take_in(&mut state, &snapshot, table, memory, operation)?;
@@ -320,7 +322,7 @@ impl Collection {
                 collection = %self.namespace(), kind = D::NAME, bytes, bytes_max = memory.bytes_max(),
                 "a search index finds no room in memory: each search looks at all documents"
             );
-            // 0 would say that it was not refused.
+            // 0 would mean that it was not refused.
             table.refused_bytes.store(bytes.max(1), Ordering::Relaxed);
             uncounted(|| *state = State::empty(&table.definition));
             table.note_bytes(0);
@@ -331,7 +333,8 @@ impl Collection {
         ask(&state.table, snapshot).map(Some)
     }
 
-    /// Has a table take in what changed up to a snapshot. What it has taken in stays where the operation ends before.
+    /// Applies the changes up to a snapshot to a table. If the operation ends early, the changes applied so far are
+    /// kept.
     fn take_in<D: Derived>(
         &self,
         state: &mut State<D>,
@@ -368,7 +371,7 @@ impl Collection {
             is_due
         };
         while let Some(record) = state.pending.last().copied() {
-            // What comes later is read later.
+            // Records that were not reached yet are read below.
             if state.next.is_none_or(|next| record < next) {
                 match snapshot.record(self.records, record, &mut document).map_err(from_storage)? {
                     Some(_) => {

@@ -1,4 +1,4 @@
-//! The index keys that a build has derived from one snapshot, in the order of the index.
+//! Index keys that a build has derived from one snapshot, sorted by index.
 
 use crate::index_keys::append_stored_keys;
 use crate::{Index, Multikey};
@@ -10,27 +10,27 @@ use bunko_versions::head_of;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of the keys of one index that are derived from one snapshot; one record may have more. The more are sorted together, the
-/// nearer each one's place in the index is to the last one's.
+/// Bytes of keys that are derived from one snapshot for one index; a single record may exceed them. The more keys are
+/// sorted together, the closer each is in the index to the one before it.
 const BYTES_PER_INDEX: u64 = 8 << 20;
-/// There are as many keys at most as if each had so many bytes.
+/// Limits the number of keys, as if each had this many bytes.
 const BYTES_PER_KEY: usize = 128;
-/// Bytes held for each byte of a key, about: its part of the list of keys, and as much spare room as both.
+/// Approximate bytes held for each byte of a key: its share of the list of keys, and spare room for both.
 const HELD_PER_BYTE: u64 = 3;
 
-/// A key of a record that the builder has found.
+/// A record's key found by the builder.
 #[derive(Clone, Copy)]
 pub(crate) struct Found {
-    /// The position of its index.
+    /// The position of the key's index.
     pub index: u32,
     length: u32,
     start: usize,
-    /// Its first bytes as a number, which orders as they do.
+    /// The first bytes of the key as a number, which orders as they do.
     head: u64,
     pub record: RecordId,
 }
 
-/// Where a build goes on: with a record's keys in the built index at a position, and those behind it.
+/// Where a build continues: with the keys of `record` for the index at this position and those after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NextKeys {
     pub record: RecordId,
@@ -38,42 +38,42 @@ pub(crate) struct NextKeys {
 }
 
 impl NextKeys {
-    /// With all keys of a record, and of those behind it.
+    /// Continues with all keys of `record`, then with the next records.
     pub fn of(record: RecordId) -> Self {
         Self { record, index: 0 }
     }
 }
 
-/// What was derived from one snapshot.
+/// Keys derived from one snapshot.
 pub(crate) struct Gathered {
-    /// Bytes of keys from which on no more are derived.
+    /// No more keys are derived beyond this many bytes.
     bytes_max: usize,
     bytes: Vec<u8>,
     keys: Vec<Found>,
-    /// Arrays and types that an index does not know of yet, by its position.
+    /// Arrays and types that are new to an index, by its position.
     pub grown: Vec<(usize, Multikey)>,
     /// Records whose keys cannot be derived.
     pub refused: Vec<(RecordId, Failure)>,
-    /// How many there were.
+    /// Number of records read.
     pub records: u64,
-    /// Where the keys of the document at hand stand.
+    /// The places of the current document's keys.
     of_document: Vec<Range<usize>>,
 }
 
 impl Found {
-    /// Bytes of the key.
+    /// Length of the key in bytes.
     pub fn length(&self) -> usize {
         self.length as usize
     }
 
-    /// The key, of all their bytes.
+    /// The key, within the bytes of all keys.
     fn key<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         &bytes[self.start..][..self.length()]
     }
 }
 
 impl Gathered {
-    /// For so many indexes that are built together, which may hold so many bytes.
+    /// For `indexes` indexes that are built together, with a memory limit in bytes.
     pub fn new(indexes: usize, held_bytes_max: u64) -> Self {
         let bytes_max = (BYTES_PER_INDEX * indexes as u64).min(held_bytes_max / HELD_PER_BYTE).max(1);
         Self {
@@ -87,12 +87,12 @@ impl Gathered {
         }
     }
 
-    /// Most bytes that it holds in memory, about, unless one record has more keys than that in one index.
+    /// Approximate limit of the memory held, in bytes. It is exceeded if the keys of one record in one index do.
     pub fn held_bytes_max(&self) -> u64 {
         self.bytes_max as u64 * HELD_PER_BYTE
     }
 
-    /// Leaves nothing but its room.
+    /// Removes all keys, but keeps memory for the next ones.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(2 * self.bytes_max);
@@ -107,17 +107,17 @@ impl Gathered {
         self.keys.len() >= self.bytes_max / BYTES_PER_KEY || self.bytes.len() >= self.bytes_max
     }
 
-    /// The keys, which are in order once they were sorted.
+    /// The keys, in order if they were sorted.
     pub fn keys(&self) -> &[Found] {
         &self.keys
     }
 
-    /// A key as it stands in the index.
+    /// A key as it is stored in the index.
     pub fn of(&self, found: &Found) -> &[u8] {
         found.key(&self.bytes)
     }
 
-    /// Puts the keys into the order of their indexes.
+    /// Sorts the keys in the order of their indexes.
     pub fn sort(&mut self) {
         let bytes = &self.bytes;
         self.keys.sort_unstable_by(|one, other| {
@@ -125,8 +125,8 @@ impl Gathered {
         });
     }
 
-    /// Adds the keys of a record in the indexes that are built, from one position on. Returns the position of the next
-    /// index where it is full before all of them have their keys.
+    /// Adds the keys of a record for the built indexes, beginning with `next.index`. If it is full before all indexes
+    /// have their keys, it returns the position of the next one.
     /// # Errors
     /// As `OperationContext::check`, which includes `Interrupted` if the operation is killed.
     pub fn add(
@@ -176,7 +176,7 @@ mod tests {
         Arc::new(Index::new(IndexSpec::parse(spec.as_ref()).expect("a specification"), KeyspaceId(position)))
     }
 
-    /// However many indexes are built together, a document's keys in one of them are held at most beyond the limit.
+    /// However many indexes are built together, the excess over the limit is at most a document's keys in one of them.
     #[test]
     fn a_document_with_many_keys_is_taken_index_by_index() {
         let built: Vec<_> = (0..5).map(index).collect();

@@ -1,18 +1,19 @@
-//! What geospatial indexes hold, and which of their keys a query has to look at.
+//! Keys of geospatial indexes, and the ranges of keys that a query has to read.
 //!
-//! A key of `2dsphere` begins with the number of a cell: those of a covering of the shape. What meets a region has a cell
-//! inside of a cell of the region's covering, or around one. A key of `2d` begins with the number of a square of its grid.
+//! A key of `2dsphere` begins with the number of a cell from a covering of the shape. A shape that meets a region has a
+//! cell inside or around one of the cells that cover the region. A key of `2d` begins with the number of a square of
+//! its grid.
 
 use bunko_bson::key_string::{self, Direction, MAX_BYTE};
 use bunko_bson::{DocumentRef, ValueRef, number};
 use bunko_geometry::{Cap, Cell, Centre, FlatPoint, Grid, Region, covering_of_cap, covering_of_shape};
 use std::f64::consts::PI;
 
-/// Coordinates from -180 to 180, and 26 bits for each.
+/// The default grid: coordinates from -180 to 180, with 26 bits each.
 /// Source: MongoDB manual, "2d Index Internals".
 const GRID: Grid = Grid { min: -180.0, max: 180.0, bits: 26 };
 
-/// What the numbers in an index divide.
+/// The surface that an index's numbers divide.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Surface {
     /// `2dsphere`.
@@ -24,19 +25,19 @@ pub enum Surface {
 /// A geospatial field of an index.
 #[derive(Clone, Copy, Debug)]
 pub struct GeoField {
-    /// What its numbers divide.
+    /// The surface that its numbers divide.
     pub surface: Surface,
-    /// Whether keys begin with it.
+    /// Whether keys begin with this field.
     is_first: bool,
-    /// Whether its numbers are of the places that a bucket of a time series has.
+    /// Whether its numbers stand for all places in a bucket of a time series.
     is_of_buckets: bool,
 }
 
-/// Keys from the first up to, and without, the second.
+/// Keys from the first, included, to the second, excluded.
 pub type KeySpan = (Vec<u8>, Vec<u8>);
 
 impl GeoField {
-    /// The field at a path, by an index's specification; `None` where it is no geospatial one.
+    /// The field at a path of an index's specification; `None` if it is not geospatial.
     pub fn of(spec: DocumentRef<'_>, path: &str) -> Option<Self> {
         let key = spec.get("key").and_then(ValueRef::as_document)?;
         let (surface, is_of_buckets) = match key.get(path)?.as_str()? {
@@ -48,12 +49,12 @@ impl GeoField {
         Some(Self { surface, is_first: key.first().is_some_and(|first| first.name == path), is_of_buckets })
     }
 
-    /// Whether it has the places of all measurements of a bucket of a time series, and not one place of a document.
+    /// Whether a key stands for all measurements in a bucket of a time series, rather than for one place of a document.
     pub fn is_of_buckets(&self) -> bool {
         self.is_of_buckets
     }
 
-    /// Whether an index has such a field, by its specification.
+    /// Whether a specification has a geospatial field.
     pub fn is_in(spec: DocumentRef<'_>) -> bool {
         let key = spec.get("key").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
         key.iter().any(|field| matches!(field.value.as_str(), Some("2dsphere" | "2dsphere_bucket" | "2d")))
@@ -64,7 +65,7 @@ impl GeoField {
         vec![all()]
     }
 
-    /// The keys of all documents that may meet a region; `None` where the index cannot tell.
+    /// The keys of all documents that may meet a region; `None` if the index cannot tell.
     pub fn keys_of_region(&self, region: &Region) -> Option<Vec<KeySpan>> {
         match (self.surface, region) {
             (Surface::Sphere, Region::Shape(shape)) => Some(self.cells(&covering_of_shape(shape))),
@@ -77,7 +78,7 @@ impl GeoField {
         }
     }
 
-    /// Whether distances from such a point can be told from the index.
+    /// Whether the index can find documents by their distance from such a point.
     pub fn serves(&self, centre: Centre, is_geojson: bool) -> bool {
         match (self.surface, centre) {
             (Surface::Sphere, Centre::Sphere(_)) => true,
@@ -86,7 +87,7 @@ impl GeoField {
         }
     }
 
-    /// The keys of all documents within a distance of a point, and whether there are none further away.
+    /// The keys of all documents within a distance of a point, and whether these are all keys.
     pub fn keys_around(&self, centre: Centre, point: FlatPoint, distance: f64) -> (Vec<KeySpan>, Reach) {
         match (self.surface, centre) {
             (Surface::Sphere, Centre::Sphere(center)) => {
@@ -107,7 +108,7 @@ impl GeoField {
         }
     }
 
-    /// A distance to look within first: where most indexes have something, or soon have.
+    /// The distance of a first search; most indexes have something within it, or within a few times as much.
     pub fn first_distance(&self, centre: Centre) -> f64 {
         match (self.surface, centre) {
             (Surface::Plane(grid), Centre::Flat(_)) => (grid.max - grid.min) / f64::from(1 << 14),
@@ -132,7 +133,7 @@ impl GeoField {
     }
 }
 
-/// How far the keys around a point reach.
+/// How far the keys around a point extend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Reach {
@@ -156,7 +157,7 @@ fn all() -> KeySpan {
 
 fn spans(mut ranges: Vec<(i64, i64)>) -> Vec<KeySpan> {
     ranges.sort_unstable();
-    // Each begins behind the end of the one before it, so that one cursor walks all of them.
+    // The spans are disjoint and ordered, so that one cursor walks all of them.
     ranges.dedup_by(|later, earlier| {
         let meets = later.0 <= earlier.1;
         if meets {
@@ -186,7 +187,7 @@ fn degrees_around(point: FlatPoint, angle: f64) -> (FlatPoint, FlatPoint) {
     const WHOLE: f64 = 361.0;
     let height = angle.to_degrees() * (1.0 + 1e-9) + 1e-9;
     let widest = (angle.sin() / point.y.to_radians().cos()).asin().to_degrees() * (1.0 + 1e-9) + 1e-9;
-    // A cap around a pole has all longitudes, and so is one over the date line taken to have.
+    // A cap around a pole has all longitudes. A cap across the date line is treated as having all, too.
     let has_pole = point.y.abs() + height >= 90.0;
     let width = if has_pole || widest.is_nan() || point.x.abs() + widest > 180.0 { WHOLE } else { widest };
     around(point, width, if angle >= PI { WHOLE } else { height })

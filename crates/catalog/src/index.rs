@@ -9,7 +9,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-/// The name of the index that every collection has.
+/// The name of the `_id` index of a collection that is not clustered.
 pub const ID_INDEX: &str = "_id_";
 
 /// A field of an index and its direction.
@@ -19,34 +19,34 @@ pub struct IndexField {
     pub path: String,
     /// The order of its values.
     pub direction: Direction,
-    /// What stands in the keys for its values.
+    /// The form of its values in the keys.
     pub form: KeyForm,
 }
 
-/// Whether queries may use an index.
+/// Whether an index is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexState {
-    /// Maintained by writers, not yet complete.
+    /// Maintained by writers, but not complete yet.
     Building,
     /// Complete.
     Ready,
 }
 
-/// An index: its specification, which it is read as, and where its keys are.
+/// An index: its specification, through which it can be read, and its keyspace.
 #[derive(Debug)]
 pub struct Index {
     spec: IndexSpec,
-    /// Where its keys are.
+    /// The keyspace of its keys.
     pub keyspace: KeyspaceId,
-    /// What makes it, where it was not complete when this process first saw it.
+    /// Its build, if it was not complete when this process first saw it.
     pub(crate) build: Option<Arc<IndexBuild>>,
     is_ready: AtomicBool,
-    /// Shared with what the index was before its specification was changed: a writer may still hold that.
+    /// Shared with the versions of the index under other specifications: a writer may still hold an older one.
     multikey: Arc<ArcSwap<Multikey>>,
-    /// The types in it once more, for writers: they look at them for each key.
+    /// The types in `multikey` again, for writers, which check them for each key.
     types: Arc<AtomicU64>,
     uses: AtomicU64,
-    /// In milliseconds since 1970; 0 is the start of the server.
+    /// Milliseconds since 1970; 0 stands for the start of the server.
     counted_since_ms: AtomicI64,
 }
 
@@ -61,7 +61,7 @@ impl Deref for Index {
 
 impl Index {
     pub(crate) fn new(spec: IndexSpec, keyspace: KeyspaceId) -> Self {
-        // So that a collection with the commonest ones needs no record that it has got some.
+        // With the commonest types preset, most collections need not record them.
         let types = if spec.is_id() && spec.tells_types { KeyTypes::COMMON_IDS } else { KeyTypes::default() };
         let index = Self {
             spec,
@@ -82,8 +82,8 @@ impl Index {
         &self.spec
     }
 
-    /// The same index, complete, under another specification.
-    /// Uses are counted anew once it is hidden or shown again.
+    /// The index under another specification, complete. If it becomes hidden or visible, its uses are counted from
+    /// zero.
     pub(crate) fn respecified(&self, spec: IndexSpec) -> Self {
         let is_same = spec.is_hidden == self.is_hidden;
         let uses = AtomicU64::new(if is_same { self.uses() } else { 0 });
@@ -101,17 +101,17 @@ impl Index {
         Self { build: Some(build), ..self }
     }
 
-    /// What makes it, until it is complete.
+    /// Its build, until the index is complete.
     pub(crate) fn build(&self) -> Option<&Arc<IndexBuild>> {
         self.build.as_ref().filter(|_| self.state() == IndexState::Building)
     }
 
-    /// While it is being built: records that the build is done with, and how many there were when it began.
+    /// While it is being built: the number of records done, and how many there were when the build began.
     pub fn build_progress(&self) -> Option<(u64, u64)> {
         self.build().map(|build| build.progress())
     }
 
-    /// Whether it is to be built, and others are built before.
+    /// Whether its build waits for other builds.
     pub fn is_build_waiting(&self) -> bool {
         self.build().is_some_and(|build| build.is_waiting())
     }
@@ -136,12 +136,12 @@ impl Index {
         self.multikey.load().is_multikey_at(position)
     }
 
-    /// Where on its paths documents have arrays, as of now.
+    /// The arrays on its paths so far.
     pub fn multikey(&self) -> Arc<Multikey> {
         self.multikey.load_full()
     }
 
-    /// The types of the values in its keys, as of now.
+    /// The types of values in its keys so far.
     #[inline]
     pub(crate) fn key_types(&self) -> KeyTypes {
         KeyTypes::from_bits(self.types.load(Ordering::Acquire))
@@ -151,11 +151,11 @@ impl Index {
         let multikey = multikey.into();
         let types = multikey.types().bits();
         self.multikey.store(multikey);
-        // Whoever sees them writes keys that plans have to know of.
+        // A writer that sees the types writes such keys, so plans must see them before.
         self.types.store(types, Ordering::Release);
     }
 
-    /// Adds arrays and types. One caller at a time: whoever holds the lock of the catalog's record.
+    /// Adds arrays and types. The caller holds the lock of the catalog's record.
     pub(crate) fn add_multikey(&self, more: &Multikey) {
         self.set_multikey(self.multikey().with(more));
     }
@@ -165,17 +165,18 @@ impl Index {
         self.uses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Says since when uses are counted, in milliseconds since 1970: for an index that was made, hidden or shown again now.
+    /// Sets when counting of uses began, in milliseconds since 1970, for an index that was created, hidden or shown
+    /// now.
     pub fn note_counted_since(&self, now_ms: i64) {
         self.counted_since_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// Since when uses are counted, in milliseconds since 1970; `None` where that is the start of the server.
+    /// When counting of uses began, in milliseconds since 1970; `None` for the start of the server.
     pub fn counted_since_ms(&self) -> Option<i64> {
         Some(self.counted_since_ms.load(Ordering::Relaxed)).filter(|since| *since != 0)
     }
 
-    /// Plans that used it since then.
+    /// Number of plans that have used it since then.
     pub fn uses(&self) -> u64 {
         self.uses.load(Ordering::Relaxed)
     }

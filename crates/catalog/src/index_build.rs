@@ -1,8 +1,9 @@
-//! Building indexes.
+//! Builds indexes.
 //!
-//! A new index is shown to writers first, who maintain it from then on; then the records that were there are gone over
-//! in steps. Keys are derived from a snapshot without any lock, sorted, and put into the index in steps of a few hundred,
-//! under the locks of their records: so writers wait for about a millisecond at most, however many keys a record has.
+//! A new index is first shown to writers, who maintain it from then on. Then the records that were there before are
+//! read in steps. Keys are derived from a snapshot without any lock, sorted, and put into the index a few hundred at a
+//! time, under the locks of their records. So writers wait for about a millisecond at most, however many keys a record
+//! has.
 
 use crate::building::{BuildNotes, IndexBuild, aborted};
 use crate::catalog::Difference;
@@ -22,14 +23,15 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Keys that are put under one hold of their locks, and their bytes.
+/// Most keys put under one hold of their locks, and most bytes of them.
 const KEYS_PER_STEP: usize = 512;
 const BYTES_PER_STEP: usize = 128 << 10;
-/// Records from which on a build's keys are flushed and merged once it is over; of fewer, the memtable may still have all.
+/// A build of at least this many records has its keys flushed and merged at the end; those of a smaller one may all be
+/// in the memtable.
 const RECORDS_OF_LARGE_BUILD: u64 = 100_000;
-/// No build goes on where engines have pinned more memory than that part of what all operations may hold.
+/// A build stops if engines have pinned more than this part (1/n) of the memory limit of all operations.
 const PINNED_PART: u64 = 2;
-/// What is written of a key beside it, about.
+/// Approximate bytes written with a key, besides the key.
 const BYTES_BESIDE_KEY: usize = 12;
 
 /// Indexes of one collection that an earlier process began to build.
@@ -39,7 +41,7 @@ pub struct InterruptedBuild {
 }
 
 impl InterruptedBuild {
-    /// Whose indexes they are.
+    /// The collection of the indexes.
     pub fn collection(&self) -> &Collection {
         &self.collection
     }
@@ -50,20 +52,20 @@ impl InterruptedBuild {
     }
 }
 
-/// A build that could not go on after a start.
+/// A build that could not be resumed after a start.
 #[derive(Debug)]
 pub struct UnfinishedBuild {
-    /// Of the collection.
+    /// The namespace of the collection.
     pub namespace: String,
     /// The names of the indexes.
     pub indexes: Vec<String>,
-    /// Why.
+    /// The reason.
     pub failure: Failure,
-    /// What became of the indexes.
+    /// The fate of the indexes.
     pub fate: UnfinishedFate,
 }
 
-/// What becomes of indexes whose build could not go on after a start.
+/// The fate of indexes whose build could not be resumed after a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnfinishedFate {
     /// They are dropped: the documents do not permit them.
@@ -72,7 +74,7 @@ pub enum UnfinishedFate {
     Kept,
 }
 
-/// The first keys that are put together.
+/// Number of keys that one step puts together; at least 1.
 fn step_length(lengths: impl Iterator<Item = usize>) -> usize {
     let mut bytes = 0;
     let fits = |length: &usize| {
@@ -83,8 +85,8 @@ fn step_length(lengths: impl Iterator<Item = usize>) -> usize {
 }
 
 impl Catalog {
-    /// Builds indexes that writers see already, and lets queries use them. Where that fails they are dropped, unless the
-    /// server is stopping: then the next start goes on.
+    /// Builds indexes that writers see already, and lets queries use them. After a failure, the caller removes the
+    /// indexes, or leaves them for the next start.
     pub(crate) fn build(
         &self,
         collection: &Collection,
@@ -100,7 +102,7 @@ impl Catalog {
             let indexes = collection.indexes().as_ref().clone();
             self.save_indexes(collection, indexes, Difference::Built(built, build), &*OperationContext::unlimited())
         });
-        // Its keys lie in as many places as there were flushes meanwhile.
+        // The keys lie in as many places as there were flushes during the build.
         if outcome.is_ok() && build.progress().0 >= RECORDS_OF_LARGE_BUILD {
             self.store.prepare_for_reads();
         }
@@ -122,7 +124,7 @@ impl Catalog {
     }
 
     /// # Errors
-    /// `ExceededMemoryLimit` where what is on disk takes so much memory by being there that more of it would leave too little to
+    /// `ExceededMemoryLimit` if the data on disk pins so much memory that more of it would leave too little for
     /// operations. An index with long keys pins about half of its size.
     fn check_pinned(&self, operation: &dyn OperationSource) -> Result<()> {
         let bytes_max = operation.operation().server_memory().bytes_max() / PINNED_PART;
@@ -146,8 +148,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Fills the indexes once it is the build's turn, and once there is memory for it. Small builds, which may run on a thread that
-    /// serves others, and those of empty collections do not wait.
+    /// Fills the indexes when it is the build's turn and there is memory for it. Small builds, which may run on a
+    /// thread that serves other operations, and builds of empty collections do not wait.
     fn fill_in_turn(
         &self,
         collection: &Collection,
@@ -172,7 +174,7 @@ impl Catalog {
         self.fill(collection, built, build, gathered, operation)
     }
 
-    /// Goes over all records from before the index was shown.
+    /// Adds the keys of all records from before the index was shown.
     fn fill(
         &self,
         collection: &Collection,
@@ -195,7 +197,8 @@ impl Catalog {
                 self.check_build(build, operation)?;
                 self.put_step(collection, built, build, (&gathered, step), operation)?;
                 if operation.operation().place() == Place::OwnThread {
-                    // With nothing locked. The build outruns the flushes, and writers would wait for them.
+                    // Nothing is locked here. A build is faster than the flushes; without this, writers would wait for
+                    // them.
                     self.store.wait_for_leisure();
                 }
                 rest = later;
@@ -211,7 +214,7 @@ impl Catalog {
         self.settle_contested(collection, built, build, operation)
     }
 
-    /// Derives keys of the records in front of `end` from their present versions; where to go on.
+    /// Derives keys from the present versions of the records before `end`. Returns where to continue.
     pub(crate) fn gather(
         &self,
         collection: &Collection,
@@ -225,7 +228,8 @@ impl Catalog {
         let mut cursor = snapshot.records(collection.records, records, Direction::Forward);
         while let Some((record, _, document)) = cursor.next().map_err(from_storage)? {
             operation.operation().work(1 + document.len() / 64)?;
-            // Where its keys were begun before and it has changed since, writers have put all of them.
+            // If an earlier call derived some of the record's keys and it has changed since, writers have put all of
+            // them.
             let own = if record == next.record { next } else { NextKeys::of(record) };
             if let Some(index) = gathered.add(built, own, DocumentRef::trusted(document), operation)? {
                 return Ok(NextKeys { record, index });
@@ -237,7 +241,7 @@ impl Catalog {
         Ok(NextKeys::of(end))
     }
 
-    /// Puts keys of records that nobody has changed since the index was shown.
+    /// Puts keys of records that have not changed since the index was shown.
     fn put_step(
         &self,
         collection: &Collection,
@@ -247,7 +251,7 @@ impl Catalog {
         operation: &dyn OperationSource,
     ) -> Result<()> {
         if planted::active(Bug::ChangedRecordBuilt) {
-            // It shows where a writer comes between.
+            // The planted fault shows only if a writer comes in between.
             std::thread::sleep(std::time::Duration::from_millis(3));
         }
         let _structure = share(&collection.structure, operation)?;
@@ -283,7 +287,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// A document that cannot be indexed ends the build, unless it is another one by now.
+    /// Ends the build for a document that cannot be indexed, unless the document has changed meanwhile.
     fn refuse_unless_changed(
         &self,
         collection: &Collection,
@@ -297,7 +301,7 @@ impl Catalog {
         if build.is_changed(record) { Ok(()) } else { Err(failure) }
     }
 
-    /// Lets keys that were given up lead to the one record that still waits for them.
+    /// Gives each contested key to the only record that still needs it.
     fn settle_contested(
         &self,
         collection: &Collection,
@@ -319,7 +323,7 @@ impl Catalog {
         }
     }
 
-    /// The same for what writers did since, who are kept out by the caller.
+    /// As [`Self::settle_contested`], for changes made by writers since. The caller keeps writers out.
     pub(crate) fn settle_rest(&self, collection: &Collection, built: &[Arc<Index>], build: &IndexBuild) -> Result<()> {
         loop {
             let keys = build.contested_keys(KEYS_PER_STEP);
@@ -361,7 +365,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Builds that an earlier process did not finish. Ask before clients come: theirs would be among them.
+    /// Builds that an earlier process did not finish. Call this before clients connect: later it would list their
+    /// builds too.
     pub fn interrupted_builds(&self) -> Vec<InterruptedBuild> {
         let databases = self.databases().into_iter();
         let collections = databases.flat_map(|database| self.collections(&database));
@@ -373,12 +378,12 @@ impl Catalog {
         builds.filter(|build| !build.indexes.is_empty()).collect()
     }
 
-    /// Builds anew what an earlier process did not finish, and says what could not be.
+    /// Builds what an earlier process did not finish, and returns the builds that failed.
     pub fn resume_builds(&self, operation: &dyn OperationSource) -> Vec<UnfinishedBuild> {
         self.interrupted_builds().iter().filter_map(|build| self.resume_build(build, operation)).collect()
     }
 
-    /// Builds the indexes of one collection anew, and says where that failed.
+    /// Builds the indexes of one collection anew. Returns the failure, if any, unless the build was aborted.
     pub fn resume_build(
         &self,
         interrupted: &InterruptedBuild,
@@ -404,7 +409,7 @@ impl Catalog {
         Some(UnfinishedBuild { namespace: collection.namespace().to_string(), indexes: names, failure, fate })
     }
 
-    /// Replaces indexes by empty ones: nobody knows which of their keys are still right.
+    /// Replaces indexes by empty ones, because it is not known which of their keys are still right.
     fn begin_anew(
         &self,
         collection: &Collection,
@@ -426,7 +431,7 @@ impl Catalog {
         Ok(built)
     }
 
-    /// Builds stop within a step, for the next start to go on with.
+    /// Stops builds within one step. The next start resumes them.
     pub fn stop_builds(&self) {
         self.is_stopping.store(true, Ordering::Release);
     }
@@ -439,7 +444,7 @@ fn refuse_dropped(collection: &Collection, build: &IndexBuild) -> Result<()> {
     build.check()
 }
 
-/// Whether a build that failed so may succeed after another start.
+/// Whether a build that failed with this code may succeed after another start.
 pub(crate) fn is_for_the_next_start(code: ErrorCode) -> bool {
     [
         ErrorCode::INTERRUPTED_AT_SHUTDOWN,

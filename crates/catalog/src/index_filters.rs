@@ -1,31 +1,31 @@
-//! Index filters: which indexes the planner may use for queries of a shape, as an operator said.
+//! Index filters: an operator's choice of the indexes that the planner may use for a query shape.
 //!
-//! They are kept in memory, as MongoDB keeps them: a restart or a drop forgets them.
+//! They are kept in memory, as in MongoDB: a restart or a drop of the collection removes them.
 
 use bunko_bson::{DocumentBuf, DocumentRef, Value, order};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Most filters of one collection; further ones are refused. Each is kept until it is cleared.
+/// Most filters of one collection; further ones are refused. A filter stays until it is cleared.
 pub const INDEX_FILTERS_MAX: usize = 1_000;
 
-/// What was said of one shape.
+/// The filter of one query shape.
 #[derive(Clone, Debug)]
 pub struct IndexFilter {
-    /// A filter of that shape.
+    /// A query filter of this shape.
     pub query: DocumentBuf,
-    /// Its order.
+    /// The sort order of the shape.
     pub sort: DocumentBuf,
-    /// Its projection.
+    /// The projection of the shape.
     pub projection: DocumentBuf,
-    /// Its collation; empty for none.
+    /// The collation of the shape; empty for none.
     pub collation: DocumentBuf,
-    /// Key patterns and names of the indexes that may be used, whether they exist or not.
+    /// Key patterns and names of the allowed indexes, which may not exist.
     pub indexes: Vec<Value>,
 }
 
 impl IndexFilter {
-    /// Whether an index of that name and key pattern may be used.
+    /// Whether an index with this name and key pattern is allowed.
     pub fn allows(&self, name: &str, key_pattern: DocumentRef<'_>) -> bool {
         self.indexes.iter().any(|allowed| match allowed {
             Value::String(allowed) => allowed == name,
@@ -35,5 +35,5 @@ impl IndexFilter {
     }
 }
 
-/// The filters of a collection by the bytes of their shapes.
+/// The filters of a collection, by the bytes of their shapes.
 pub type IndexFilters = BTreeMap<Vec<u8>, Arc<IndexFilter>>;

@@ -1,8 +1,9 @@
-//! Deriving a document's keys in an index.
+//! Derives a document's keys in an index.
 //!
 //! A path that meets an array yields one key per element. Fields below one array are walked together along it, so that
-//! the values in a key come from one element; two arrays side by side are refused, as their combinations would explode
-//! ("parallel arrays"). Missing fields count as null, an empty array at a path's end as undefined.
+//! the values in a key come from one element. Two arrays side by side are refused ("parallel arrays"), as the number of
+//! their combinations would explode. Missing fields count as null; an empty array at the end of a path counts as
+//! undefined.
 //!
 //! Source: MongoDB manual, "Multikey Indexes".
 
@@ -17,40 +18,40 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
-/// Longest `_id` of a clustered collection on MongoDB, in bytes of its key.
+/// Most bytes in the key of an `_id` of a clustered collection, as in MongoDB.
 const CLUSTERED_KEY_BYTES_MAX: usize = 8 << 20;
 
-/// Most bytes that a document's keys in one index take in memory. An array of as many numbers as a document holds takes
-/// less; what takes more would not fit into a record of the log.
+/// Most bytes of memory for a document's keys in one index. The largest array of numbers that a document can hold takes
+/// less; more would not fit into a log record.
 const KEYS_BYTES_MAX: usize = 64 << 20;
-/// What a key takes in memory besides its bytes.
+/// Memory that a key takes besides its bytes.
 const KEY_BYTES_BESIDES: usize = size_of::<Vec<u8>>();
 
 /// A document's keys in one index, smallest first and without repeats.
 #[derive(Debug, Default)]
 pub struct IndexKeys {
-    /// Without the record id that ends a key of an index that is not unique.
+    /// Keys without the record id, with which keys of an index that is not unique end.
     pub keys: BTreeSet<Vec<u8>>,
-    /// Where the paths met arrays.
+    /// Arrays that the paths met, and types of values.
     pub multikey: Multikey,
 }
 
-/// Keys as a kind of index adds them.
+/// Collects the keys that a kind of index adds.
 pub struct KeySet<'i> {
     index: &'i IndexSpec,
     keys: BTreeSet<Vec<u8>>,
     bytes: usize,
-    /// Whether one was longer than keys may be.
+    /// Whether a key had to be shortened.
     has_long: bool,
-    /// Whose keys they are, if an operation may end before they are complete.
+    /// The operation that the keys are for, if it may end before they are complete.
     operation: Option<&'i dyn OperationSource>,
-    /// Work that the operation was not told of yet.
+    /// Work that has not been reported to the operation yet.
     steps: usize,
 }
 
-/// Work of which an operation is told at once. Most documents' keys take less, and so cost no question.
+/// Work after which the operation is checked. Most documents' keys need less and cost no check.
 const STEPS_PER_QUESTION: usize = 512;
-/// Steps of an operation that adding a key to the others counts for.
+/// An operation's steps for adding one key.
 const STEPS_PER_KEY: usize = 4;
 
 impl fmt::Debug for KeySet<'_> {
@@ -60,7 +61,7 @@ impl fmt::Debug for KeySet<'_> {
 }
 
 impl KeySet<'_> {
-    /// Counts work, as `OperationContext::work` does.
+    /// Counts work, as `OperationContext::work`.
     /// # Errors
     /// As `OperationContext::work`, which includes `Interrupted` if the operation is killed.
     pub fn ask(&mut self, steps: usize) -> Result<()> {
@@ -75,8 +76,8 @@ impl KeySet<'_> {
 
     /// Adds a key, without the record id.
     /// # Errors
-    /// `CannotBuildIndexKeys` where there are too many; 5894900 for an `_id` of a clustered collection that is too long; what
-    /// the operation says.
+    /// `CannotBuildIndexKeys` for too many keys; 5894900 for an `_id` of a clustered collection that is too long; as
+    /// [`Self::ask`].
     pub fn add(&mut self, mut key: Vec<u8>) -> Result<()> {
         self.ask(STEPS_PER_KEY + key.len() / 64)?;
         self.has_long |= fit(self.index, &mut key)?;
@@ -88,17 +89,17 @@ impl KeySet<'_> {
     }
 }
 
-/// Derives the keys of `document` in `index`; one that the index does not take has none.
+/// Derives the keys of `document` in `index`. A document that the index does not take has none.
 /// # Errors
-/// `CannotIndexParallelArrays`; `CannotBuildIndexKeys` where there are too many; 16746 where a name of digits is both an
-/// element's position and a field of an element; what the index's kind says besides, and [`KeySet::add`].
+/// `CannotIndexParallelArrays`; `CannotBuildIndexKeys` for too many keys; 16746 if a name of digits is both an
+/// element's position and a field of an element; as the index's kind, and as [`KeySet::add`].
 pub fn index_keys(index: &IndexSpec, document: DocumentRef<'_>) -> Result<IndexKeys> {
     keys_for(index, document, None)
 }
 
-/// Derives the keys of `document` for an operation, which may end it.
+/// Derives the keys of `document` for an operation, which may end the derivation.
 /// # Errors
-/// As [`index_keys`], and what the operation says.
+/// As [`index_keys`], and as `OperationContext::check`.
 pub(crate) fn keys_for(
     index: &IndexSpec,
     document: DocumentRef<'_>,
@@ -126,8 +127,8 @@ pub(crate) fn keys_for(
     Ok(IndexKeys { keys: keys.keys, multikey })
 }
 
-/// The common case: an index that takes all documents by their values, and no array on any path, so exactly one key, and the
-/// types of its values where the index tells them. `None` for all else.
+/// The common case: an index that takes all documents by their values, and no array on any path. Appends the only key
+/// to `key` and returns the types of its values, if the index records them. `None` in all other cases.
 pub(crate) fn scalar_key(index: &IndexSpec, document: DocumentRef<'_>, key: &mut Vec<u8>) -> Option<KeyTypes> {
     if !index.is_plain {
         return None;
@@ -143,10 +144,10 @@ pub(crate) fn scalar_key(index: &IndexSpec, document: DocumentRef<'_>, key: &mut
     Some(types)
 }
 
-/// Adds the keys of a document as they stand in an index to `bytes`, and says in `places`, which it empties first, where each
-/// stands; what they add to what is known of the index, which is at that position of those that are written to, is noted.
+/// Appends a document's keys as they are stored in an index to `bytes`, and their places to `places`, which is cleared
+/// first. Arrays and types that are new to the index go into `grown`, under the index's `position`.
 /// # Errors
-/// As [`index_keys`]; nothing is added or noted then.
+/// As [`index_keys`]; nothing is added then.
 pub(crate) fn append_stored_keys(
     (position, index): (usize, &Index),
     document: DocumentRef<'_>,
@@ -185,14 +186,15 @@ pub(crate) fn append_stored_keys(
     Ok(())
 }
 
-/// Most elements of an array whose keys [`array_keys`] derives: it compares each with the others.
+/// Most elements of an array whose keys [`array_keys`] derives; it has to sort them.
 const ELEMENTS_MAX: usize = 64;
-/// Most fields of an index whose keys it derives.
+/// Most fields of an index whose keys [`array_keys`] derives.
 const FIELDS_MAX: usize = 8;
 
-/// The next commonest case: an index that takes all documents by their values, and one of its paths, a name without dots,
-/// leads to an array. The stored keys are added to `bytes`, and where they stand to `places`, smallest first and without
-/// repeats; which field has the array, and the types of the values. `None` for all else, and nothing is added then.
+/// The next most common case: an index that takes all documents by their values, and one of its paths, a name without
+/// dots, leads to an array. Appends the stored keys to `bytes` and their places to `places`, smallest first and without
+/// repeats. Returns the field with the array, and the types of the values. `None` in all other cases; then nothing is
+/// added.
 fn array_keys(
     index: &IndexSpec,
     document: DocumentRef<'_>,
@@ -228,8 +230,8 @@ fn array_keys(
     Some((array_at, types))
 }
 
-/// The one field of an index whose path meets an array, and that array, which has elements; the other fields' values are put into
-/// their places.
+/// The only field of an index whose path meets an array, and that array, which is not empty. The values of the other
+/// fields are put into `values`.
 fn only_array<'d>(
     index: &IndexSpec,
     document: DocumentRef<'d>,
@@ -246,7 +248,7 @@ fn only_array<'d>(
     found.filter(|(_, array)| !array.is_empty())
 }
 
-/// Notes what a document with an array at one field, and with values of those types, adds to what is known of an index.
+/// Notes in `grown` that a document has an array in one field and values of these types, if that is new to the index.
 fn note_arrays(grown: &mut Vec<(usize, Multikey)>, position: usize, index: &Index, (field, types): (usize, KeyTypes)) {
     if !index.key_types().covers(types) || !index.is_multikey_at(field) {
         let mut found = Multikey::of_types(types);
@@ -255,7 +257,7 @@ fn note_arrays(grown: &mut Vec<(usize, Multikey)>, position: usize, index: &Inde
     }
 }
 
-/// Notes what a document adds to what is known of an index, at that position of those that are written to.
+/// Notes arrays and types of a document in `grown`, under the index's `position`, if they are new to the index.
 pub(crate) fn note_growth(grown: &mut Vec<(usize, Multikey)>, position: usize, index: &Index, found: &Multikey) {
     if index.multikey().covers(found) {
         return;
@@ -266,7 +268,7 @@ pub(crate) fn note_growth(grown: &mut Vec<(usize, Multikey)>, position: usize, i
     }
 }
 
-/// The same of a document without arrays on the index's paths.
+/// As [`note_growth`], for a document without arrays on the index's paths.
 #[inline]
 pub(crate) fn note_types(grown: &mut Vec<(usize, Multikey)>, position: usize, index: &Index, found: KeyTypes) {
     if !index.key_types().covers(found) {
@@ -274,10 +276,10 @@ pub(crate) fn note_types(grown: &mut Vec<(usize, Multikey)>, position: usize, in
     }
 }
 
-/// A path that leads to more than one value, or through an array.
+/// A path that leads to an array or through one.
 struct MeetsArray;
 
-/// The value at a path that meets no array; none where it is missing.
+/// The value at a path without arrays; `None` if it is missing.
 fn scalar_at<'a>(document: DocumentRef<'a>, path: &str) -> Result<Option<ValueRef<'a>>, MeetsArray> {
     let mut document = document;
     let mut rest = path;
@@ -294,10 +296,10 @@ fn scalar_at<'a>(document: DocumentRef<'a>, path: &str) -> Result<Option<ValueRe
     }
 }
 
-/// The values that keys hold of a path.
+/// The values at a path, as keys hold them.
 pub(crate) fn values_at<'a>(document: DocumentRef<'a>, path: &str) -> Vec<ValueRef<'a>> {
     let mut found = Vec::new();
-    // What cannot be indexed has no values.
+    // A document that cannot be indexed has no values.
     let _ = ArrayWalk::run(std::iter::once(path), document, &mut |values| {
         found.extend(values.map(|value| value.unwrap_or(ValueRef::Null)));
         Ok(())
@@ -305,8 +307,8 @@ pub(crate) fn values_at<'a>(document: DocumentRef<'a>, path: &str) -> Vec<ValueR
     found
 }
 
-/// A key, paths and values, with the values as the document has them: a key does not tell ints, longs and doubles apart that are
-/// equal. What the document does not have, such as a hash, stays as it is.
+/// A key, as paths and values, with the values as the document has them: a key does not distinguish equal ints, longs
+/// and doubles. Values that the document does not have, such as hashes, stay as they are.
 pub fn exact_key(key: DocumentRef<'_>, document: DocumentRef<'_>) -> DocumentBuf {
     let mut exact = DocumentBuf::new();
     for field in key {
@@ -317,9 +319,9 @@ pub fn exact_key(key: DocumentRef<'_>, document: DocumentRef<'_>) -> DocumentBuf
     exact
 }
 
-/// Shortens a key that is longer than keys may be; whether it was.
+/// Shortens a key that is too long. Returns whether it did.
 /// # Errors
-/// 5894900 where MongoDB would not store it at all.
+/// 5894900 if MongoDB would not store the key at all.
 fn fit(index: &IndexSpec, key: &mut Vec<u8>) -> Result<bool> {
     if index.is_clustered && key.len() > CLUSTERED_KEY_BYTES_MAX {
         let message = format!("the _id of a clustered collection has at most {CLUSTERED_KEY_BYTES_MAX} bytes");
@@ -338,14 +340,14 @@ fn check_bytes(index: &IndexSpec, bytes: usize) -> Result<()> {
     ))
 }
 
-/// The key as it stands in the index: followed by the record id where the index is not unique, or once was not.
+/// Appends the record id to a key as stored in the index, if the index is not unique or was converted.
 pub(crate) fn stored_key(index: &IndexSpec, key: &mut Vec<u8>, record: RecordId) {
     if index.ends_with_record() {
         key.extend_from_slice(&record.0.to_be_bytes());
     }
 }
 
-/// A stored key without the record behind it.
+/// The part of a stored key before the record id.
 pub(crate) fn own_part<'k>(index: &IndexSpec, key: &'k [u8]) -> &'k [u8] {
     if index.ends_with_record() { &key[..key.len() - size_of::<RecordId>()] } else { key }
 }

@@ -1,10 +1,10 @@
-//! Building the indexes of a collection anew, beside those that are there, which go when the new ones are complete.
+//! Rebuilds the indexes of a collection. The old ones are dropped when the new ones are complete.
 //!
-//! Nobody writes to the collection meanwhile, so that a unique index keeps every duplicate out at each moment, and nothing
-//! has to be maintained twice. Queries use the old indexes. The catalog's record names the new keyspaces until they are in
-//! use or gone: a start that finds some drops them, and the old indexes are as they were.
+//! No operation writes to the collection meanwhile, so a unique index excludes duplicates at every moment and writers
+//! need not maintain two sets of indexes. Queries use the old indexes. Until the new keyspaces are in use or dropped,
+//! the catalog's record lists them; a start that finds such a list drops them and keeps the old indexes.
 //!
-//! The index on `_id` stays: it is where the collection finds its documents, and no document could be found without it.
+//! The `_id` index is not rebuilt: it leads to the documents, and none could be found without it.
 
 use crate::catalog::Allocation;
 use crate::duplicate_key::duplicate_key;
@@ -20,10 +20,11 @@ use bunko_store::{Batch, Lsn, RecordId};
 use std::sync::Arc;
 
 impl Catalog {
-    /// Builds all indexes but that on `_id` anew; `None` where there are no others.
+    /// Rebuilds all indexes except the one on `_id`; `None` if there are no others.
     /// # Errors
-    /// `NamespaceNotFound`, `BackgroundOperationInProgressForNamespace` while an index is being built; `DuplicateKey` and those
-    /// of keys where documents do not permit an index that is there; what the operation says. The indexes are as before then.
+    /// `NamespaceNotFound`; `BackgroundOperationInProgressForNamespace` while an index is being built; `DuplicateKey`,
+    /// or failures of keys, if the documents do not permit an existing index; as `OperationContext::check`. The old
+    /// indexes are kept then.
     pub fn rebuild_indexes(&self, collection: &Collection, operation: &dyn OperationSource) -> Result<Option<Lsn>> {
         user_writes::check_collection(collection, operation)?;
         let _announced = announce(collection, operation)?;
@@ -77,7 +78,7 @@ impl Catalog {
         Ok(Some(lsn))
     }
 
-    /// Makes room for the keys of new indexes, and says in the catalog's record that it is nobody's yet.
+    /// Creates keyspaces for the new indexes, and lists them in the catalog's record as not used yet.
     fn begin_rebuild(
         &self,
         changes: &mut Allocation,
@@ -86,7 +87,8 @@ impl Catalog {
     ) -> Result<Vec<Arc<Index>>> {
         let mut new = Vec::with_capacity(old.len());
         for index in old {
-            // As it would be read at a start: with the keys of any index, and nothing of what was learnt since.
+            // As read at a start: a converted index becomes an ordinary unique one, and learned arrays and types are
+            // forgotten.
             let spec = persistence::read_spec(index.document.as_ref())?;
             new.push(Arc::new(Index::new(spec, self.allocate_keyspace(changes)?)));
         }
@@ -105,7 +107,7 @@ impl Catalog {
         Ok(new)
     }
 
-    /// Goes over all records, which nobody changes.
+    /// Adds the keys of all records, which no operation changes meanwhile.
     fn fill_alone(&self, collection: &Collection, new: &[Arc<Index>], operation: &dyn OperationSource) -> Result<()> {
         let end = collection.next_record();
         let mut gathered = Gathered::new(new.len(), self.index_builds.bytes_max());
@@ -129,7 +131,7 @@ impl Catalog {
     }
 
     /// # Errors
-    /// `DuplicateKey` where the documents do not permit the unique index that they are in.
+    /// `DuplicateKey` if the documents do not permit a unique index that they are in.
     fn put_alone(&self, collection: &Collection, new: &[Arc<Index>], gathered: &Gathered) -> Result<()> {
         let latest = self.store.latest();
         let mut batch = Batch::new();
@@ -152,7 +154,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Drops what a rebuild left that a kill ended. Before clients come.
+    /// Drops the new keyspaces of rebuilds that a kill interrupted. Runs before clients connect.
     pub(crate) fn drop_unfinished_rebuilds(&self, left: Vec<persistence::LeftByRebuild>) -> Result<()> {
         for persistence::LeftByRebuild { record, document, keyspaces } in left {
             let mut batch = Batch::new();

@@ -1,4 +1,4 @@
-//! Which indexes a collection has: `createIndexes` and `dropIndexes`.
+//! The set of a collection's indexes: `createIndexes` and `dropIndexes`.
 
 use crate::building::{IndexBuild, aborted};
 use crate::catalog::{Allocation, Difference};
@@ -17,42 +17,43 @@ use std::sync::atomic::Ordering;
 /// Most indexes of one collection, `_id` included.
 const INDEXES_MAX: usize = 64;
 
-/// What `dropIndexes` did.
+/// The result of `dropIndexes`.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexesDropped {
-    /// Indexes before.
+    /// Number of indexes before.
     pub before: usize,
-    /// The record of the drop, if any was dropped.
+    /// The LSN of the drop, if any index was dropped.
     pub lsn: Option<Lsn>,
 }
 
-/// What `createIndexes` did.
+/// The result of `createIndexes`.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexesCreated {
-    /// Indexes before.
+    /// Number of indexes before.
     pub before: usize,
-    /// Indexes after.
+    /// Number of indexes after.
     pub after: usize,
-    /// The last record written, if any.
+    /// The last LSN written, if any.
     pub lsn: Option<Lsn>,
 }
 
-/// What stands between a request for indexes and their build.
+/// The state of a request for indexes.
 enum Request {
-    /// They are there.
+    /// All indexes exist.
     Present(IndexesCreated),
-    /// One of them is being built for somebody else.
+    /// Another request is building one of them.
     Awaits(Arc<IndexBuild>),
-    /// Those were missing, and writers see them now.
+    /// `built` were missing; writers see them now.
     Begun { before: usize, built: Vec<Arc<Index>>, build: Arc<IndexBuild> },
 }
 
 impl Catalog {
-    /// Builds the indexes that are missing. What exists already under the same name and keys is left alone; what is
-    /// being built is waited for.
+    /// Builds the indexes that are missing. Indexes that exist under the same name and keys stay; this waits for those
+    /// that another request is building.
     /// # Errors
-    /// `IndexOptionsConflict`, `IndexKeySpecsConflict`, `CannotCreateIndex`, `DuplicateKey`, `IndexBuildAborted`, what the
-    /// operation says; then none is kept. `InterruptedAtShutdown`: the next start goes on.
+    /// `IndexOptionsConflict`, `IndexKeySpecsConflict`, `CannotCreateIndex`, `DuplicateKey`, `IndexBuildAborted`, and
+    /// as `OperationContext::check`; none of the new indexes is kept. `InterruptedAtShutdown`: the next start continues
+    /// the build.
     pub fn create_indexes(
         &self,
         collection: &Arc<Collection>,
@@ -70,7 +71,7 @@ impl Catalog {
                 Request::Begun { before, built, build } => {
                     let outcome = self.build(collection, &built, &build, operation);
                     if outcome.is_err() && !self.is_stopping.load(Ordering::Acquire) {
-                        // The user hears of the build's failure; an index that cannot be removed is removed later.
+                        // The user gets the failure of the build; an index that cannot be removed now is removed later.
                         let _ = self.remove_indexes(collection, &built);
                     }
                     build.end();
@@ -109,7 +110,7 @@ impl Catalog {
             built.extend(indexes.last().cloned());
         }
         if !abandoned.is_empty() {
-            // Their build failed, and so did their removal.
+            // Their build failed, and their removal failed too.
             self.remove_locked(collection, &abandoned, operation)?;
             drop(changes);
             return self.request_indexes(collection, specs, operation);
@@ -151,10 +152,10 @@ impl Catalog {
         Ok(Index::new(spec.clone(), keyspace))
     }
 
-    /// Drops the indexes with those names, all of them or none.
+    /// Drops the indexes with these names, all or none.
     /// # Errors
     /// `IndexNotFound`; `InvalidOptions` for `_id_`; `BackgroundOperationInProgressForNamespace` for an index that is
-    /// still being built together with others that are to stay.
+    /// being built together with others that would stay.
     pub fn drop_indexes(
         &self,
         collection: &Collection,
@@ -185,9 +186,9 @@ impl Catalog {
         self.drop_built(collection, &dropped, operation)
     }
 
-    /// Drops all indexes but the one on `_id`.
+    /// Drops all indexes except the one on `_id`.
     /// # Errors
-    /// What the operation says.
+    /// As `OperationContext::check`.
     pub fn drop_all_indexes(&self, collection: &Collection, operation: &dyn OperationSource) -> Result<IndexesDropped> {
         user_writes::check_collection(collection, operation)?;
         let _announced = announce(collection, operation)?;
@@ -196,7 +197,7 @@ impl Catalog {
         self.drop_built(collection, &others, operation)
     }
 
-    /// Drops indexes, and aborts the builds of those that are not finished: whole builds only.
+    /// Drops indexes, and aborts the builds of unfinished ones. A build must be dropped whole.
     fn drop_built(
         &self,
         collection: &Collection,
@@ -226,7 +227,7 @@ impl Catalog {
             return Ok(IndexesDropped { before, lsn: None });
         }
         if !builds.is_empty() {
-            // The builder asks before each step, while it keeps the indexes from changing.
+            // The builder checks for an abort before each step, while it keeps the indexes from changing.
             operation.operation().note_change();
             for build in &builds {
                 build.abort(aborted("dropIndexes command"));
@@ -236,7 +237,7 @@ impl Catalog {
         Ok(IndexesDropped { before, lsn: Some(lsn) })
     }
 
-    /// Removes those that are still there.
+    /// Removes those of `dropped` that still exist.
     pub(crate) fn remove_indexes(&self, collection: &Collection, dropped: &[Arc<Index>]) -> Result<()> {
         let _changes = self.changes.lock();
         let indexes = collection.indexes();
@@ -245,14 +246,14 @@ impl Catalog {
         if dropped.is_empty() || collection.is_dropped() {
             return Ok(());
         }
-        // Also where the operation was stopped: nobody would come back for them.
+        // Without the operation's limits: if it was stopped, no later attempt would remove the indexes.
         self.remove_locked(collection, &dropped, &*OperationContext::unlimited()).map(drop)
     }
 
-    /// Gives an index other options than it has, such that its keys stay as they are; `options` are put into its
-    /// specification, and those of the value null taken out.
+    /// Changes options of an index that leave its keys as they are. `options` are merged into its specification; an
+    /// option with the value null is removed.
     /// # Errors
-    /// `IndexNotFound` where there is no complete index of that name; as [`IndexSpec::parse`].
+    /// `IndexNotFound` if there is no complete index with this name; as [`IndexSpec::parse`].
     pub fn respecify_index(
         &self,
         collection: &Collection,
@@ -265,7 +266,7 @@ impl Catalog {
         self.respecify_under(&mut changes, collection, name, options, operation)
     }
 
-    /// The same by somebody who changes the catalog already.
+    /// As [`Self::respecify_index`], for a caller that has locked the catalog's changes.
     pub(crate) fn respecify_under(
         &self,
         _changes: &mut Allocation,
@@ -281,7 +282,7 @@ impl Catalog {
         };
         let before = options_before(index, options);
         let spec = index.spec().with_options(options)?;
-        // Its keys stay as they are, with the record behind each.
+        // Its keys stay as they are, each followed by its record.
         let spec = if spec.is_unique && index.ends_with_record() { spec.converted() } else { spec };
         let changed = index.respecified(spec);
         changed.set_state(IndexState::Ready);
@@ -293,7 +294,7 @@ impl Catalog {
         self.save_indexes(collection, indexes, Difference::Respecified(&command, &before), operation)
     }
 
-    /// The caller holds the lock of the catalog's changes.
+    /// Removes indexes. The caller holds the lock of the catalog's changes.
     fn remove_locked(
         &self,
         collection: &Collection,
@@ -310,7 +311,7 @@ impl Catalog {
     }
 }
 
-/// What an index has in the place of options that it is to have, as the oplog tells it.
+/// The present values of options that are about to change, as the oplog records them.
 fn options_before(index: &Index, options: DocumentRef<'_>) -> DocumentBuf {
     let mut before = DocumentBuf::new();
     for option in options {
@@ -324,12 +325,12 @@ fn options_before(index: &Index, options: DocumentRef<'_>) -> DocumentBuf {
     before
 }
 
-/// How many indexes commands say that there are: a clustered collection's own is none of them.
+/// Number of indexes as commands report it: the index of a clustered collection does not count.
 pub(crate) fn counted(indexes: &[Arc<Index>]) -> usize {
     indexes.iter().filter(|index| !index.is_clustered).count()
 }
 
-/// That very index, if it exists.
+/// The existing index that a specification asks for, if any.
 pub(crate) fn present<'i>(indexes: &'i [Arc<Index>], spec: &IndexSpec) -> Result<Option<&'i Arc<Index>>> {
     let options_conflict = |message: String| Failure::new(ErrorCode::INDEX_OPTIONS_CONFLICT, message);
     for index in indexes {

@@ -1,6 +1,6 @@
-//! What `createIndexes` is given, checked and in the form in which `listIndexes` shows it.
+//! Index specifications as given to `createIndexes`: checked, and in the form that `listIndexes` shows.
 //!
-//! The catalog keeps that form: all that an index is and does is derived from it anew at each start.
+//! The catalog stores that form. At each start, all properties of an index are derived from it.
 
 mod asked;
 mod compound_wildcard;
@@ -16,9 +16,9 @@ use bunko_errors::{Failure, Result};
 use options::{Options, check_id_options, is_option, wrong_type};
 use std::sync::Arc;
 
-/// What makes two indexes on the same keys different ones, so that a collection may have both.
+/// Options that distinguish two indexes with the same keys, so that a collection may have both.
 const SIGNATURE: &[&str] = &["partialFilterExpression", "collation", "wildcardProjection", "originalSpec"];
-/// What makes no difference between two indexes.
+/// Options that do not distinguish two indexes.
 const NO_DIFFERENCE: &[&str] = &["v", "key", "name", "background", "unique", "sparse", "storageEngine"];
 
 /// A checked index specification.
@@ -26,40 +26,40 @@ const NO_DIFFERENCE: &[&str] = &["v", "key", "name", "background", "unique", "sp
 pub struct IndexSpec {
     /// The index's name.
     pub name: String,
-    /// What it makes of documents.
+    /// How keys are made from documents.
     pub kind: Arc<dyn IndexKind>,
-    /// The fields in order.
+    /// The fields, in order.
     pub fields: Arc<[IndexField]>,
     /// Whether keys are unique.
     pub is_unique: bool,
-    /// Whether a document is refused that would have a key of another, though some may have had the same before.
+    /// Whether new duplicates are refused, although existing documents may have equal keys.
     pub prepares_unique: bool,
-    /// Whether it became unique after its keys were made, which therefore end with the record.
+    /// Whether it became unique after its keys were made; these therefore end with the record.
     pub(crate) was_converted: bool,
     /// Whether it is the index on `_id` of a clustered collection.
     pub is_clustered: bool,
     /// Whether documents without any of its fields have no keys.
     pub is_sparse: bool,
-    /// Whether queries pass it over.
+    /// Whether queries ignore it.
     pub is_hidden: bool,
-    /// Which documents have keys; all where there is none.
+    /// The filter of documents that have keys; `None` if all do.
     pub partial_filter: Option<Arc<PartialFilter>>,
-    /// How long after the date in its field a document is deleted.
+    /// How many seconds after the date in its field a document is deleted.
     pub expire_after_seconds: Option<i32>,
     /// The order of the strings in its keys.
     pub strings: StringOrder,
-    /// Whether that is what was asked for, and not the collection's order to come.
+    /// Whether `strings` is final: given with the specification, or already set from the collection.
     has_own_strings: bool,
-    /// What `listIndexes` will show.
+    /// The specification as `listIndexes` shows it.
     pub document: DocumentBuf,
-    /// Whether it is an ordered index that has keys of all documents.
+    /// Whether it is an ordered index with keys of all documents.
     pub(crate) is_plain: bool,
-    /// Whether the types of the values in its keys are noted.
+    /// Whether the types of the values in its keys are recorded.
     pub tells_types: bool,
 }
 
 impl IndexSpec {
-    /// The specification of the index that every collection has.
+    /// The specification of the `_id` index of a collection that is not clustered.
     pub fn id() -> Self {
         let spec = DocumentBuf::new().with("v", 2_i32).with("key", &DocumentBuf::new().with("_id", 1_i32));
         let spec = spec.with("name", ID_INDEX);
@@ -85,7 +85,7 @@ impl IndexSpec {
         }
     }
 
-    /// The specification of the index that a clustered collection has in its place.
+    /// The specification of the `_id` index of a clustered collection.
     pub fn clustered(name: &str) -> Self {
         let key = DocumentBuf::new().with("_id", 1_i32);
         let document = DocumentBuf::new().with("v", 2_i32).with("key", &key).with("name", name);
@@ -93,7 +93,7 @@ impl IndexSpec {
         Self { name: name.to_owned(), is_clustered: true, document, tells_types: false, ..Self::id() }
     }
 
-    /// The specification of an index that became unique after its keys were made.
+    /// Marks the index as one that became unique after its keys were made.
     #[must_use]
     pub(crate) fn converted(self) -> Self {
         Self { was_converted: true, ..self }
@@ -101,8 +101,9 @@ impl IndexSpec {
 
     /// Parses one element of `createIndexes`.
     /// # Errors
-    /// `CannotCreateIndex` for a bad key pattern, for options that do not go together and for one that is not built;
-    /// `TypeMismatch` for an option of the wrong type; `InvalidIndexSpecificationOption` for one that does not exist.
+    /// `CannotCreateIndex` for a bad key pattern, for options that exclude each other and for an unsupported index;
+    /// `TypeMismatch` for an option of the wrong type; `InvalidIndexSpecificationOption` for an unknown option. A kind
+    /// of index may have codes of its own.
     pub fn parse(spec: DocumentRef<'_>) -> Result<Self> {
         let key = match spec.get("key") {
             Some(ValueRef::Document(key)) => key,
@@ -170,7 +171,7 @@ impl IndexSpec {
         Ok(options.strings.into_iter().fold(this, |this, strings| this.with_strings(&strings)))
     }
 
-    /// The specification as one of that version, which is shown and makes no difference.
+    /// Sets the version, which is shown but has no effect.
     #[must_use]
     pub fn with_version(self, version: i32) -> Self {
         let mut document = DocumentBuf::new().with("v", version);
@@ -180,7 +181,7 @@ impl IndexSpec {
         Self { document, ..self }
     }
 
-    /// The specification with an order of strings; one that was asked for stays.
+    /// Sets the order of strings, unless it has been set before.
     #[must_use]
     pub fn with_strings(self, strings: &StringOrder) -> Self {
         if self.has_own_strings {
@@ -190,14 +191,14 @@ impl IndexSpec {
         if let Some(collator) = strings.collator() {
             document.append("collation", collator.specification());
         }
-        // No order makes a filter malformed, and it has been parsed in that of bytes.
+        // The filter has already been parsed in byte order, and no other order makes it malformed.
         let collated = |filter| PartialFilter::parse(filter, strings).expect("a filter that was parsed before");
         let filter = document.as_ref().get("partialFilterExpression").and_then(ValueRef::as_document);
         let partial_filter = filter.map(|filter| Arc::new(collated(filter)));
         Self { strings: strings.clone(), has_own_strings: true, partial_filter, document, ..self }
     }
 
-    /// The specification without options that do not exist, for `ignoreUnknownIndexOptions`.
+    /// The specification without unknown options, for `ignoreUnknownIndexOptions`.
     pub fn without_unknown_options(spec: DocumentRef<'_>) -> DocumentBuf {
         let mut known = DocumentBuf::new();
         for element in spec.iter().filter(|element| is_option(element.name)) {
@@ -206,7 +207,7 @@ impl IndexSpec {
         known
     }
 
-    /// The same with these options; those of the value null are taken out.
+    /// Sets these options; an option with the value null is removed.
     /// # Errors
     /// As [`Self::parse`].
     pub(crate) fn with_options(&self, options: DocumentRef<'_>) -> Result<Self> {
@@ -230,12 +231,12 @@ impl IndexSpec {
         self.name == ID_INDEX || self.is_clustered
     }
 
-    /// Whether the record stands behind each key, because several may have the same or once might.
+    /// Whether keys end with the record, because several keys may be equal, or once might have been.
     pub fn ends_with_record(&self) -> bool {
         !self.is_unique || self.was_converted
     }
 
-    /// Whether a collection can have only one of the two: they have the same keys of the same documents.
+    /// Whether a collection can have only one of the two indexes: they have the same keys of the same documents.
     pub(crate) fn is_alike(&self, other: &Self) -> bool {
         order::compare_documents(self.key_pattern(), other.key_pattern()).is_eq()
             && self.is_unique == other.is_unique
@@ -243,7 +244,7 @@ impl IndexSpec {
             && SIGNATURE.iter().all(|name| self.has_same_option(other, name))
     }
 
-    /// Whether two specifications say the same of an option.
+    /// Whether two specifications agree on an option.
     fn has_same_option(&self, other: &Self, name: &str) -> bool {
         match (name, &self.partial_filter, &other.partial_filter) {
             ("partialFilterExpression", Some(own), Some(others)) => own.is_equivalent(others),
@@ -251,7 +252,7 @@ impl IndexSpec {
         }
     }
 
-    /// Whether two indexes that are alike also do the same otherwise.
+    /// Whether two indexes that are alike also agree on all other options.
     pub(crate) fn has_same_options(&self, other: &Self) -> bool {
         let (own, others) = (self.document.as_ref(), other.document.as_ref());
         let matters = |name: &str| !NO_DIFFERENCE.contains(&name);
@@ -267,12 +268,12 @@ fn same_value(one: Option<ValueRef<'_>>, other: Option<ValueRef<'_>>) -> bool {
     }
 }
 
-/// `{_id: 1}`, also where the number has a fraction; `{_id: 2}` is another index, as on MongoDB.
+/// Whether the pattern is `{_id: 1}`, also with a fraction as in `1.5`. `{_id: 2}` is another index, as in MongoDB.
 fn is_id_pattern(key: DocumentRef<'_>) -> bool {
     is_on_id(key, 1.0)
 }
 
-/// Whether a key has `_id` alone, in this direction but for a fraction.
+/// Whether a key has `_id` alone, with this direction after the fraction is cut off.
 fn is_on_id(key: DocumentRef<'_>, direction: f64) -> bool {
     let is_so = |value| number::as_f64(value).is_some_and(|number| number.trunc() == direction);
     key.count() == 1 && key.first().is_some_and(|field| field.name == "_id" && is_so(field.value))

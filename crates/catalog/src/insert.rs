@@ -1,4 +1,4 @@
-//! Inserting documents together with their index keys.
+//! Inserts documents together with their index keys.
 
 use crate::building::BuildNotes;
 use crate::capped::Victims;
@@ -18,41 +18,42 @@ use bunko_store::{Location, Lsn, Presence, RecordId, Snapshot, View};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Documents that share one log record at most.
+/// Most documents that share one log record.
 pub(crate) const BATCH_COUNT_MAX: usize = 1024;
-/// Bytes that a log record holds before the next is begun.
+/// Most bytes of documents in a log record that has more than one.
 const BATCH_BYTES_MAX: usize = 4 << 20;
 
-/// Unique keys of one document that are looked up between two questions to the operation, and what one costs in its steps.
+/// Unique keys of one document that are looked up between two checks of the operation, and the cost of each in the
+/// operation's steps.
 const LOOKUPS_PER_QUESTION: usize = 64;
 const STEPS_PER_LOOKUP: usize = 16;
 
-/// Whether a failed insert stops those behind it.
+/// Whether a failed insert stops the later ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// It does.
+    /// It stops them.
     Ordered,
-    /// It does not.
+    /// It does not stop them.
     Unordered,
 }
 
-/// What became of an insert.
+/// The outcome of an insert.
 #[derive(Debug, Default)]
 pub struct Inserted {
-    /// How many documents were stored.
+    /// Number of documents stored.
     pub count: usize,
-    /// How many keys of indexes were put for them.
+    /// Number of index keys put for them.
     pub keys: usize,
-    /// The last record written.
+    /// The last LSN written.
     pub lsn: Option<Lsn>,
     /// Failures by position in the input.
     pub failures: Vec<(usize, Failure)>,
-    /// What stopped everything once some had been stored.
+    /// The failure that stopped the whole insert after some documents had been stored.
     pub stopped_by: Option<Failure>,
 }
 
 impl Inserted {
-    /// Adds what became of later documents.
+    /// Adds the outcome of later documents.
     pub(crate) fn add(&mut self, later: Self) {
         self.count += later.count;
         self.keys += later.keys;
@@ -62,23 +63,23 @@ impl Inserted {
     }
 }
 
-/// Where the documents of an insert stand.
+/// Where the inserted documents are stored.
 #[derive(Clone, Copy)]
 pub(crate) enum Place<'l> {
-    /// They will stand in the log.
+    /// In the log.
     Log,
-    /// They will stand in the log, as copies of another collection's documents.
+    /// In the log, as copies of another collection's documents.
     Copies,
-    /// The engine has them already.
+    /// In the engine already.
     Staged {
-        /// The record of the first one; the others follow.
+        /// The record of the first document; the others follow.
         first_record: RecordId,
-        /// Where each is.
+        /// The location of each document.
         locations: &'l [Location],
     },
 }
 
-/// How many of the documents, at most `count_max`, one log record holds.
+/// The number of documents, at most `count_max`, that fit one log record.
 fn batch_length(documents: &[Cow<'_, [u8]>], count_max: usize) -> usize {
     let mut bytes = 0;
     let fits = |document: &&Cow<'_, [u8]>| {
@@ -90,10 +91,11 @@ fn batch_length(documents: &[Cow<'_, [u8]>], count_max: usize) -> usize {
 }
 
 impl Catalog {
-    /// Inserts documents that [`crate::stored_document::for_insert`] made fit, creating the collection if need be.
+    /// Inserts documents that [`crate::stored_document::for_insert`] has prepared. Creates the collection if it is
+    /// missing.
     /// # Errors
-    /// Only what stops everything before anything is stored, such as a full disk, or the operation; later that is
-    /// [`Inserted::stopped_by`]. What concerns one document is in [`Inserted::failures`].
+    /// Only failures that stop the insert before anything is stored, such as a full disk or a killed operation; later
+    /// these are in [`Inserted::stopped_by`]. A failure of one document is in [`Inserted::failures`].
     pub fn insert(
         &self,
         namespace: &Namespace,
@@ -114,11 +116,11 @@ impl Catalog {
             let batch = &documents[first..first + count];
             let (part, handled) = match self.insert_next(namespace, batch, first, order, operation) {
                 Ok(Some(part)) => part,
-                // Dropped since it was looked up: the next round creates it anew.
+                // Dropped since it was looked up; the next round creates it again.
                 Ok(None) => continue,
                 Err(failure) if failure.code() == ErrorCode::EXCEEDED_MEMORY_LIMIT => {
                     if count > 1 {
-                        // There may be room for some of them.
+                        // A smaller batch may fit.
                         count_max = count / 2;
                         continue;
                     }
@@ -137,7 +139,7 @@ impl Catalog {
         Ok(inserted)
     }
 
-    /// Inserts documents of one batch, and says how many of them it has handled; `None` where the collection is gone.
+    /// Inserts one batch of documents. Also returns how many were handled; `None` if the collection is gone.
     fn insert_next(
         &self,
         namespace: &Namespace,
@@ -160,7 +162,8 @@ impl Catalog {
         }
     }
 
-    /// One log record's worth, which an ordered insert ends at its first failure; `None` where the collection is gone.
+    /// Inserts documents with one log record. An ordered insert ends at its first failure. `None` if the collection is
+    /// gone.
     pub(crate) fn insert_batch(
         &self,
         collection: &Collection,
@@ -170,7 +173,7 @@ impl Catalog {
         place: Place<'_>,
         operation: &dyn OperationSource,
     ) -> Result<Option<Inserted>> {
-        // With nothing locked: this may take a while.
+        // Nothing is locked here, because this may take a while.
         self.keep_pace(operation);
         loop {
             match self.try_insert_batch(collection, documents, offset, order, place, operation)? {
@@ -190,7 +193,7 @@ impl Catalog {
         operation: &dyn OperationSource,
     ) -> Result<Attempt> {
         let transaction = Transaction::of(operation);
-        // Before anything is locked: it comes into the collection by it.
+        // Before anything is locked, because the transaction enters the collection here.
         let view = transaction.map(|transaction| transaction.read_for_write(collection)).transpose()?;
         let _structure = share(&collection.structure, operation)?;
         if collection.is_dropped() {
@@ -210,13 +213,13 @@ impl Catalog {
             if let Some(validator) = &validator
                 && let Err(failure) = validator.check(collection, document, None, operation)
             {
-                // It may be the operation that has to stop, and not this document's fault.
+                // The cause may be that the operation has to stop, not this document.
                 operation.operation().check()?;
                 refused.push((position, failure));
                 continue;
             }
             if let Err(failure) = keys.add(&indexes, position, document, record(position), &mut grown, operation) {
-                // It may be the operation that has to stop, or the batch that has to be shorter.
+                // The cause may be that the operation has to stop, or that the batch has to be shorter.
                 operation.operation().check()?;
                 if failure.code() == ErrorCode::EXCEEDED_MEMORY_LIMIT && documents.len() > 1 {
                     return Err(failure);
@@ -229,7 +232,7 @@ impl Catalog {
         let locked = keys.entries.iter().filter(|entry| locks_keys(&indexes[entry.index]));
         let mut stripes: Vec<usize> =
             locked.map(|entry| stored_key_stripe(&indexes[entry.index], keys.of(entry))).collect();
-        // Somebody may find a record by its `_id` before the last of its keys is applied, and must wait for that.
+        // Another writer may find a record by its `_id` before the last of its keys is applied, and must wait for that.
         stripes.extend((0..documents.len()).map(|position| record_stripe(collection.records, record(position))));
         let victims = match collection.cap() {
             Some(cap) => Victims::find(collection, cap, documents[0].len(), operation)?,
@@ -247,7 +250,7 @@ impl Catalog {
         let latest = view.as_ref().map_or(self.store.latest(), |view: &Snapshot| view as &dyn View);
         let batch = if matches!(place, Place::Copies) { notes::batch_of_copies } else { notes::batch_of };
         let (mut batch, mut notes) = (batch(collection), BuildNotes::default());
-        // One document has nobody beside it, and each of its keys is looked up once at most.
+        // A document alone in its batch cannot collide with another, and each of its keys is looked up once at most.
         let mut taken = if documents.len() > 1 { keys.taken(latest, &indexes)? } else { Vec::new() };
         let mut inserted = Inserted::default();
         let mut entries = keys.entries.as_slice();
@@ -319,15 +322,15 @@ impl Catalog {
     }
 }
 
-/// What came of an attempt to insert.
+/// The outcome of an attempt to insert.
 enum Attempt {
-    /// `None` where the collection is gone.
+    /// `None` if the collection is gone.
     Made(Option<Inserted>),
-    /// A transaction has that to itself: nothing has been done.
+    /// A transaction has claimed this record or key. Nothing was done.
     Awaits(Owned),
 }
 
-/// Makes new records and their unique keys a transaction's own. The caller holds their locks.
+/// Claims new records and their unique keys for a transaction. The caller holds their locks.
 fn claim(
     transaction: &Transaction,
     collection: &Collection,
@@ -341,7 +344,7 @@ fn claim(
     records.into_iter().try_for_each(|record| transaction.claim_new_record(collection, record))
 }
 
-/// Whether a unique key leads to a record, or will after the batch that `taken` goes with.
+/// Whether a unique key belongs to a record, or will after the batch of `taken`.
 fn is_taken(latest: &dyn View, index: &Index, key: &[u8], taken: Option<&Taken<'_>>) -> Result<bool> {
     let is_taken = match taken {
         Some(taken) => taken.contains(latest, index, key),

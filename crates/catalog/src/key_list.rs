@@ -1,4 +1,4 @@
-//! The index keys of many documents, side by side.
+//! Index keys of many documents in one buffer.
 
 use crate::index_keys::{append_stored_keys, own_part};
 use crate::taken::Taken;
@@ -12,17 +12,17 @@ use bunko_store::{RecordId, SEGMENT_BYTES, StorageError, View};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What keys are given room for, in bytes: an object id and its type.
+/// Initial room for a key, in bytes: an object id and its type.
 pub(crate) const KEY_BYTES_USUAL: usize = 24;
 
-/// Keys of several documents that are put by one record of the log, in bytes. Beyond that they are too many for one.
+/// Most bytes of keys that one log record may have for several documents.
 const BATCH_KEYS_BYTES_MAX: usize = 16 << 20;
 
-/// Keys of documents in the collection's indexes, flat to spare allocations.
+/// Keys of documents in the collection's indexes, in one buffer to save allocations.
 pub(crate) struct KeyList {
     bytes: Vec<u8>,
     pub(crate) entries: Vec<KeyEntry>,
-    /// Where the keys of the document at hand stand.
+    /// The places of the current document's keys.
     of_document: Vec<Range<usize>>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct KeyEntry {
 }
 
 impl KeyList {
-    /// Room for that many keys of usual length.
+    /// Room for `keys` keys of usual length.
     pub(crate) fn with_capacity(keys: usize) -> Self {
         Self {
             bytes: Vec::with_capacity(keys * KEY_BYTES_USUAL),
@@ -47,7 +47,7 @@ impl KeyList {
         &self.bytes[entry.start..entry.end]
     }
 
-    /// Those that a transaction may have to itself.
+    /// The keys that a transaction may have claimed.
     pub(crate) fn owned<'k>(&'k self, indexes: &'k [Arc<Index>]) -> impl Iterator<Item = Owned> + 'k {
         let locked = self.entries.iter().filter(|entry| locks_keys(&indexes[entry.index]));
         locked.map(|entry| {
@@ -56,7 +56,8 @@ impl KeyList {
         })
     }
 
-    /// Of each index, which of the keys are taken if it is unique. The keys must be locked.
+    /// For each unique index, a check of which keys are taken; for other indexes, an empty one. The caller holds the
+    /// keys' locks.
     pub(crate) fn taken<'k>(&'k self, view: &dyn View, indexes: &[Arc<Index>]) -> Result<Vec<Taken<'k>>> {
         let of_index = |(position, index): (usize, &Arc<Index>)| {
             let own = self.entries.iter().filter(move |entry| locks_keys(index) && entry.index == position);
@@ -65,10 +66,10 @@ impl KeyList {
         indexes.iter().enumerate().map(of_index).collect::<bunko_store::Result<_>>().map_err(from_storage)
     }
 
-    /// Adds the keys of a document; the arrays and types of each index that gained some.
+    /// Adds the keys of a document. Arrays and types that are new to an index go into `grown`.
     /// # Errors
-    /// `ExceededMemoryLimit` where the documents have too many keys together, `BSONObjectTooLarge` where this one has too many
-    /// for a record of the log; as [`append_stored_keys`].
+    /// `ExceededMemoryLimit` if the documents have too many keys together, `BSONObjectTooLarge` if this one has too
+    /// many for a log record; as [`append_stored_keys`].
     pub(crate) fn add(
         &mut self,
         indexes: &[Arc<Index>],
@@ -86,7 +87,7 @@ impl KeyList {
             let entry =
                 |place: Range<usize>| KeyEntry { document, index: position, start: place.start, end: place.end };
             self.entries.extend(self.of_document.drain(..).map(entry));
-            // Before the next index adds as many: what one record does not hold need not be derived to its end.
+            // Checked after each index: further keys need not be derived if one log record cannot hold them.
             if self.bytes.len() > BATCH_KEYS_BYTES_MAX {
                 self.check_bytes(before)?;
             }

@@ -21,7 +21,7 @@ pub(crate) fn is_true(value: ValueRef<'_>) -> bool {
     }
 }
 
-/// Refuses a pattern that no kind of index takes.
+/// Refuses a pattern that no kind of index accepts.
 /// # Errors
 /// `CannotCreateIndex`; `BadValue` for a field that appears twice.
 pub(crate) fn check(key: DocumentRef<'_>) -> Result<()> {
@@ -53,7 +53,7 @@ fn check_path(path: &str) -> Result<()> {
     if path.is_empty() || path.split('.').any(str::is_empty) {
         return Err(cannot_create("Index keys cannot contain an empty field.".into()));
     }
-    // The parts of a DBRef are the only such names that documents have.
+    // Documents can have such names only as parts of a DBRef.
     let is_illegal = |(position, component): (usize, &str)| {
         component.starts_with('$')
             && component != "$**"
@@ -82,9 +82,9 @@ fn check_value(value: ValueRef<'_>) -> Result<()> {
     }
 }
 
-/// The fields of a pattern that was checked, each with a direction; those that name a kind are ascending.
+/// The fields of a checked pattern with their directions. A field that names a kind is ascending.
 /// # Errors
-/// Never for a pattern that [`check`] let pass.
+/// None for a pattern that [`check`] accepts.
 pub(crate) fn read_fields(key: DocumentRef<'_>) -> Result<Vec<IndexField>> {
     check(key)?;
     let field = |element: bunko_bson::Element<'_>| {

@@ -1,51 +1,51 @@
-//! Which types of values the keys of an index have held: keys do not tell types apart that compare equal.
+//! The types of values in an index's keys. Keys alone do not distinguish types that compare as equal.
 
 use bunko_bson::{Value, ValueRef};
 
-/// The first fields of an index, of which types are known.
+/// Number of leading fields of an index whose types are recorded.
 const FIELDS_MAX: usize = 8;
 const BITS_PER_FIELD: usize = 8;
 
 const INT32: u8 = 1;
 const INT64: u8 = 2;
-/// One that is neither a NaN nor negative zero.
+/// A double that is neither NaN nor negative zero.
 const DOUBLE: u8 = 4;
 const NULL: u8 = 8;
 const MISSING: u8 = 16;
-/// Something that no key gives back: a decimal has its digits, a document may hold numbers.
+/// A value that a key cannot give back: a decimal has its digits, a document may hold numbers.
 const INEXACT: u8 = 32;
-/// Of the index and not of its last field: it has had a key that was shortened.
+/// A flag of the index, in the last field's bits: some key was shortened.
 const LONG_KEY: u64 = 1 << 63;
 const NUMBERS: u8 = INT32 | INT64 | DOUBLE;
 
-/// Of each of an index's first fields the types that may not be told from others in its keys. They are only ever added to, and
-/// before the first key of a type is written.
+/// For each of an index's first fields, the types that its keys may not distinguish. Types are only added, each before
+/// the first key of the type is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyTypes(u64);
 
-/// What a key says of a field.
+/// A field's value as read from a key.
 #[derive(Clone, Debug)]
 pub enum ReadBack {
-    /// Documents with that key have exactly this value.
+    /// Documents with this key have exactly this value.
     Value(Value),
-    /// They have no such field.
+    /// Documents with this key have no such field.
     Missing,
-    /// The key does not say.
+    /// The key does not determine the value.
     Unknown,
 }
 
 impl KeyTypes {
-    /// Of keys that were made before types were noted.
+    /// For keys that were made before types were recorded.
     pub(crate) const UNKNOWN: Self = Self(!LONG_KEY);
 
-    /// Of `_id`s that are ints, or of a type that keys tell.
+    /// For `_id`s that are ints, or of a type that keys distinguish.
     pub(crate) const COMMON_IDS: Self = Self(INT32 as u64);
 
     pub(crate) fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// Whether some key of the index may be a [shortened](crate::shorten_key) one.
+    /// Whether some key of the index may be [shortened](crate::shorten_key).
     pub fn has_long_keys(self) -> bool {
         self.0 & LONG_KEY != 0
     }
@@ -54,7 +54,7 @@ impl KeyTypes {
         self.0 |= LONG_KEY;
     }
 
-    /// The types alone.
+    /// The types without the flag for shortened keys.
     pub(crate) fn without_long_keys(self) -> Self {
         Self(self.0 & !LONG_KEY)
     }
@@ -63,7 +63,7 @@ impl KeyTypes {
         self.0
     }
 
-    /// Notes the value of a document in a field; none where it has no such field.
+    /// Records the type of a document's value in a field; `None` if the document lacks the field.
     #[inline]
     pub(crate) fn note(&mut self, field: usize, value: Option<ValueRef<'_>>) {
         if field < FIELDS_MAX {
@@ -83,21 +83,21 @@ impl KeyTypes {
         if field < FIELDS_MAX { (self.0 >> (field * BITS_PER_FIELD)) as u8 } else { u8::MAX }
     }
 
-    /// Whether keys give back all values that documents have in a field at that path.
+    /// Whether keys give back all values of a field at this path.
     pub fn are_exact_at(self, field: usize, path: &str) -> bool {
         let types = self.of_field(field);
         let numbers = (types & NUMBERS).count_ones();
-        // Of a field that is missing in a document below, something of that document may be there.
+        // A field that is missing in a nested document may leave a part of that document to be shown.
         let is_null_known = types & MISSING == 0 || types & NULL == 0 && !path.contains('.');
         types & INEXACT == 0 && numbers <= 1 && is_null_known
     }
 
-    /// Whether some keys may give back the values that documents have in a field: of each key [`Self::read_back`] says it.
+    /// Whether some keys may give back the field's values; [`Self::read_back`] decides for each key.
     pub fn may_be_exact_at(self, field: usize) -> bool {
         self.of_field(field) & INEXACT == 0
     }
 
-    /// The value that documents have in a field of which a key says this much.
+    /// The documents' value in a field, given the value `told` in their key.
     pub fn read_back(self, field: usize, told: Value) -> ReadBack {
         let types = self.of_field(field);
         if types & INEXACT != 0 {
@@ -108,7 +108,7 @@ impl KeyTypes {
             (INT64, Value::Int32(number)) => ReadBack::Value(Value::Int64(i64::from(number))),
             (INT64, Value::Int64(number)) => ReadBack::Value(Value::Int64(number)),
             (DOUBLE, Value::Int32(number)) => ReadBack::Value(Value::Double(f64::from(number))),
-            // It was made of a double, which therefore holds it.
+            // The key was made from a double, so the number converts back exactly.
             (DOUBLE, Value::Int64(number)) => ReadBack::Value(Value::Double(number as f64)),
             (DOUBLE, Value::Double(number)) => ReadBack::Value(Value::Double(number)),
             _ => ReadBack::Unknown,

@@ -1,6 +1,6 @@
-//! Databases, collections and indexes: the only door to the store.
+//! Databases, collections and indexes: the only way to the store.
 //!
-//! **Invariant:** whoever changes a document changes its index keys in the same batch.
+//! **Invariant:** the batch that changes a document also changes its index keys.
 //! **Invariant:** a unique key is looked up and put while its lock is held.
 //! **Invariant:** storage errors become [`bunko_errors::Failure`]s here and nowhere else.
 #![forbid(unsafe_code)]

@@ -1,29 +1,31 @@
-//! Index keys that are longer than the trees take: their first bytes and a hash of all of them.
+//! Index keys that are too long for the trees. They are replaced by their first bytes and a hash of all bytes.
 //!
-//! A shortened key is one byte longer than any that stands whole, so that it is equal to none of these. Two shortened keys
-//! are equal where the hashes are, that is where the whole keys are. Their order among the keys with the same first bytes
-//! is that of the hashes, which says nothing: an index that has had such a key says so
-//! ([`KeyTypes::has_long_keys`](crate::KeyTypes::has_long_keys)), and plans do not ask it for what only whole keys tell.
+//! A shortened key is one byte longer than any whole key, so it never equals one. Two shortened keys are equal if the
+//! hashes are, that is, if the whole keys are. Among keys with equal first bytes, their order is that of the hashes,
+//! which is meaningless: an index that has had such a key records it
+//! ([`KeyTypes::has_long_keys`](crate::KeyTypes::has_long_keys)), and plans do not use the index for results that only
+//! whole keys give.
 
 use crate::Index;
 use crate::index_keys::own_part;
 use bunko_store::RecordId;
 use sha2::{Digest, Sha256};
 
-/// Longest index key that stands whole, in bytes, without the record behind it.
+/// Longest key that is stored whole, in bytes, without the record id.
 pub(crate) const KEY_BYTES_MAX: usize = 60_000;
 
 const HASH_BYTES: usize = 32;
 
-/// How much of a longer key stands in its place: up to there its order is that of the whole key. Bytes.
+/// Bytes of a longer key that are kept. Up to there, its order is that of the whole key.
 pub const KEY_PREFIX_BYTES: usize = KEY_BYTES_MAX + 1 - HASH_BYTES;
 
-/// Puts the short form of a key in its place, where it is longer than keys may be; whether it was.
+/// Replaces a key that is too long by its short form. Returns whether it did.
 pub fn shorten_key(key: &mut Vec<u8>) -> bool {
     shorten_to(key, KEY_BYTES_MAX)
 }
 
-/// The same of a part of keys that is to have its place within so many bytes, and one more where it was longer.
+/// Replaces a part of a key that is longer than `bytes_max` by a short form of `bytes_max + 1` bytes. Returns whether
+/// it did.
 pub(crate) fn shorten_to(part: &mut Vec<u8>, bytes_max: usize) -> bool {
     if part.len() <= bytes_max {
         return false;
@@ -35,9 +37,9 @@ pub(crate) fn shorten_to(part: &mut Vec<u8>, bytes_max: usize) -> bool {
     true
 }
 
-/// Whether a stored key of an index, with the record where keys end with it, is one that was shortened.
+/// Whether a key, as stored in an index, is a shortened one.
 pub fn is_shortened(index: &Index, key: &[u8]) -> bool {
-    // Most keys are far shorter than that.
+    // Most keys are far shorter than this.
     key.len() > KEY_BYTES_MAX && key.len() >= size_of::<RecordId>() && own_part(index, key).len() > KEY_BYTES_MAX
 }
 

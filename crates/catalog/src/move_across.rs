@@ -1,8 +1,9 @@
-//! Giving a collection a name in another database, where the oplog is told of it: whoever follows the new database alone has
-//! to hear of every document. So they are copied beside the new name, and the copy takes it in one step.
+//! Renames a collection into another database if the oplog records it. A client that follows only the new database must
+//! see every document. So the documents are copied to a temporary collection, which then takes the new name in one
+//! step.
 //!
-//! A server that is killed before has the source, and a collection of the temporary name; one that is killed right behind has
-//! both.
+//! If the server is killed before that step, the source and a collection with the temporary name exist; right after it,
+//! both the source and the copy do.
 
 use crate::insert::Place;
 use crate::rename::source_not_found;
@@ -17,29 +18,30 @@ use bunko_operation::OperationSource;
 use bunko_store::Lsn;
 use std::sync::Arc;
 
-/// What is moved, and to where.
+/// The source and the target of a move.
 pub struct Move<'a> {
     /// The collection.
     pub from: &'a Namespace,
-    /// Its name in another database.
+    /// The new name, in another database.
     pub to: &'a Namespace,
-    /// The name that the copy has until it is whole, in the same database as `to`.
+    /// The name of the copy until it is complete, in the database of `to`.
     pub temporary: &'a Namespace,
-    /// What becomes of a collection that has the new name already.
+    /// The fate of a collection that already has the new name.
     pub replace: RenameTarget,
 }
 
 impl Catalog {
-    /// Whether a rename has to be told by the documents.
+    /// Whether a rename must be recorded as inserts of the documents.
     pub fn moves_by_copy(&self, from: &Namespace, to: &Namespace) -> bool {
         from.database() != to.database() && (self.tells_of(from) || self.tells_of(to))
     }
 
-    /// Moves a collection with its options and indexes. `own` is an operation of the server's own, which no client stops: it
-    /// takes away what a failure leaves, and the source once the copy has its name.
+    /// Moves a collection with its options and indexes. `own` is an internal operation, which no client can stop: it
+    /// removes the temporary collection after a failure, and the source once the copy has its name.
     /// # Errors
-    /// `NamespaceNotFound`; `NamespaceExists` where the target exists and stays; `BackgroundOperationInProgressForNamespace`
-    /// while an index is built. What the operation says; then all is as before.
+    /// `NamespaceNotFound`; `NamespaceExists` if the target exists and is kept;
+    /// `BackgroundOperationInProgressForNamespace` while an index is built; as `OperationContext::check`. The source
+    /// and the target stay as they were then.
     pub fn move_across(
         &self,
         moved: &Move<'_>,
@@ -101,7 +103,7 @@ impl Catalog {
     }
 }
 
-/// The indexes besides that on `_id`.
+/// The specifications of all indexes except the one on `_id`.
 fn specs_of(source: &Collection) -> Result<Vec<IndexSpec>> {
     let indexes = source.indexes();
     if indexes.iter().any(|index| index.build().is_some()) {

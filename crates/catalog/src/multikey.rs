@@ -1,14 +1,14 @@
-//! What is known of all documents in an index: where on its paths they have arrays, and which types of values.
+//! Facts about all documents in an index: the arrays on its paths, and the types of its values.
 
 use crate::KeyTypes;
 
-/// The last component that is told apart; those behind it count as this one.
+/// The last path component that is distinguished; later ones count as this one.
 const COMPONENT_MAX: u32 = 63;
 
-/// The components of an index's paths at which some document has an array, field by field; and the types of the values.
+/// The components of an index's paths at which some document has an array, for each field, and the types of the values.
 ///
-/// It is known for each component and not only for each field: this decides whether two fields lead through the same
-/// array, and so whether their values in one key belong together.
+/// Arrays are recorded for each component, not only for each field: this decides whether two fields lead through the
+/// same array, and so whether their values in one key belong together.
 #[derive(Clone, Debug, Default)]
 pub struct Multikey {
     arrays: Vec<u64>,
@@ -16,27 +16,27 @@ pub struct Multikey {
 }
 
 impl Multikey {
-    /// Of each field one bit for each component, the first component the lowest bit.
+    /// `arrays` has for each field one bit per component; the lowest bit is that of the first component.
     pub(crate) fn from_bits(arrays: Vec<u64>, types: KeyTypes) -> Self {
         Self { arrays, types }
     }
 
-    /// No arrays, and values of those types.
+    /// No arrays, and values of these types.
     pub(crate) fn of_types(types: KeyTypes) -> Self {
         Self { arrays: Vec::new(), types }
     }
 
-    /// The same arrays, and values of those types.
+    /// Replaces the types.
     pub(crate) fn with_types(self, types: KeyTypes) -> Self {
         Self { types, ..self }
     }
 
-    /// The types of the values that documents have had in an index that tells them.
+    /// The types of values so far, in an index that records them.
     pub fn types(&self) -> KeyTypes {
         self.types
     }
 
-    /// The arrays, as [`Self::from_bits`] takes them; fields behind the last one with an array may be left out.
+    /// The arrays, as [`Self::from_bits`] takes them. Fields after the last one with an array may be missing.
     pub(crate) fn bits(&self) -> &[u64] {
         &self.arrays
     }
@@ -48,7 +48,7 @@ impl Multikey {
         self.arrays[field] |= 1 << bit(component);
     }
 
-    /// All arrays and types that this and `other` know of.
+    /// The arrays and types of both.
     pub(crate) fn with(&self, other: &Self) -> Self {
         let fields = self.arrays.len().max(other.arrays.len());
         let arrays = (0..fields).map(|field| self.of_field(field) | other.of_field(field)).collect();
@@ -60,18 +60,18 @@ impl Multikey {
         self.arrays.iter().all(|bits| *bits == 0)
     }
 
-    /// Whether it knows of each array and type that `other` knows of.
+    /// Whether it includes all arrays and types of `other`.
     pub fn covers(&self, other: &Self) -> bool {
         self.types.covers(other.types)
             && other.arrays.iter().enumerate().all(|(field, bits)| bits & !self.of_field(field) == 0)
     }
 
-    /// Whether some document has an array on the path of that field.
+    /// Whether some document has an array on the path of this field.
     pub fn is_multikey_at(&self, field: usize) -> bool {
         self.of_field(field) != 0
     }
 
-    /// Whether some document has an array at that component of that field's path.
+    /// Whether some document has an array at this component of the field's path.
     pub fn has_array_at(&self, field: usize, component: usize) -> bool {
         self.of_field(field) & 1 << bit(component) != 0
     }

@@ -14,21 +14,21 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Longest namespace of a collection or view that can be made, in bytes.
+    /// Most bytes in the namespace of a new collection or view.
     /// Source: MongoDB limits, "Namespace Length".
     pub const BYTES_MAX: usize = 255;
-    /// The database that has the oplog.
+    /// The database of the oplog.
     pub const OPLOG_DATABASE: &str = "local";
-    /// The collection of the versions that a server's own formats have.
+    /// The collection with the versions of the server's own formats.
     pub const VERSIONS: &str = "admin.system.version";
-    /// The oplog's name in it.
+    /// The name of the oplog's collection.
     pub const OPLOG_COLLECTION: &str = "oplog.rs";
-    /// The name of the collection that a database's profiler writes.
+    /// The collection that a database's profiler writes.
     pub const PROFILE_COLLECTION: &str = "system.profile";
 
     /// Checks both names.
     /// # Errors
-    /// `InvalidNamespace` names what is wrong.
+    /// `InvalidNamespace`, which names the bad one.
     pub fn new(database: &str, collection: &str) -> Result<Self> {
         check_database(database)?;
         let namespace = Self { full: [database, ".", collection].concat(), dot: database.len() };
@@ -55,8 +55,8 @@ impl Namespace {
         Self::new(database, collection)
     }
 
-    /// Refuses a name that is too long for a new collection or view. A longer one may be asked for: nothing has it. Names in
-    /// the databases of the server may be longer.
+    /// Refuses a name that is too long for a new collection or view. Lookups accept longer names, which no collection
+    /// has. Names in the server's own databases may be longer.
     /// # Errors
     /// `InvalidNamespace`.
     pub fn check_length(&self) -> Result<()> {
@@ -66,23 +66,23 @@ impl Namespace {
         Err(invalid(format!("Fully qualified namespace is too long. Namespace: {self} Max: {}", Self::BYTES_MAX)))
     }
 
-    /// Whether it is the name of the oplog.
+    /// Whether it is the oplog.
     pub fn is_oplog(&self) -> bool {
         self.database() == Self::OPLOG_DATABASE && self.collection() == Self::OPLOG_COLLECTION
     }
 
-    /// Whether the database is one of the server's own: names in it may be longer than [`Self::BYTES_MAX`].
+    /// Whether the database is one of the server's own. Names in it may be longer than [`Self::BYTES_MAX`].
     pub fn is_in_server_database(&self) -> bool {
         matches!(self.database(), "admin" | "config" | "local")
     }
 
-    /// Whether it is a collection of the server's, whose indexes cannot be hidden. Buckets are a user's.
+    /// Whether it is a system collection, whose indexes cannot be hidden. Collections of buckets are the users'.
     pub fn is_of_system(&self) -> bool {
         self.collection().strip_prefix("system.").is_some_and(|name| !name.starts_with("buckets."))
     }
 
-    /// Whether the oplog tells of it. The oplog leaves out what a server keeps for itself alone: the database `local`,
-    /// the profiler's entries, and the versions of its own formats.
+    /// Whether the oplog records its changes. Private data of a server are excluded: the database `local`, the
+    /// profiler's entries, and the versions of its own formats.
     pub fn is_replicated(&self) -> bool {
         self.database() != Self::OPLOG_DATABASE
             && self.collection() != Self::PROFILE_COLLECTION
@@ -99,7 +99,7 @@ impl Namespace {
         &self.full[self.dot + 1..]
     }
 
-    /// Both, joined by a dot.
+    /// The full name, `database.collection`.
     pub fn as_str(&self) -> &str {
         &self.full
     }
@@ -109,7 +109,7 @@ fn invalid(message: String) -> Failure {
     Failure::new(ErrorCode::INVALID_NAMESPACE, message)
 }
 
-/// Whether a database may have that name.
+/// Checks that a database may have this name.
 /// # Errors
 /// `InvalidNamespace`.
 pub fn check_database(name: &str) -> Result<()> {

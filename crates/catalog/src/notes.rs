@@ -1,17 +1,19 @@
-//! What the log says of a write beyond its effects, for the oplog: whose documents they are, and which is gone.
+//! Notes in the log about a write, beyond its effects. The oplog is made from them: they name collections and deleted
+//! documents.
 //!
 //! ```text
 //! 1  16 bytes of UUID, namespace     the collection of the effects that follow
 //! 2  document {_id}                  of the record that is deleted next
-//! 3  document {ns, ui, o, o2}        a change of the catalog, as the oplog has it; some have no `o2`
+//! 3  document {ns, ui, o, o2}        a change of the catalog, as in its oplog entry; some have no `o2`
 //! 4                                  the server was started
-//! 5  document                        what an update changes: the delta of the document that is put next
-//! 6  document                        the document before the change that comes next, where the collection keeps it
-//! 7  document {lsid, txnNumber, first}  the record is a transaction's commit, or a part of it; its operations follow, from
-//!                                 the number `first` on
-//! 8  document {e, after, before}     an operation of it, as the oplog has it; the documents where the collection keeps them
+//! 5  document                        the delta of an update, for the document that is put next
+//! 6  document                        the document before the next change, if the collection keeps it
+//! 7  document {lsid, txnNumber, first}  the record is a transaction's commit, or a part of it; its operations follow,
+//!                                 beginning with number `first`
+//! 8  document {e, after, before}     an operation of the transaction, as in its oplog entry; the documents after and
+//!                                 before it if the collection keeps them
 //! 9  document                        a client's own entry, which changes nothing
-//! 10 16 bytes of UUID, namespace     as 1, where the documents that follow are copies of another collection's
+//! 10 16 bytes of UUID, namespace     as 1, but the documents that follow are copies of another collection's
 //! ```
 
 use crate::delta;
@@ -32,46 +34,46 @@ pub(crate) const OPERATION: u8 = 8;
 const REMARK: u8 = 9;
 const COPIES: u8 = 10;
 
-/// A note as it is read back.
+/// A decoded note.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Note<'a> {
     /// The collection of the effects that follow.
     Collection {
-        /// Its identity.
+        /// The collection's UUID.
         uuid: [u8; 16],
         /// Its name at the time.
         namespace: &'a str,
-        /// Whether the documents that follow are copies of another collection's, which change streams do not tell.
+        /// Whether the documents that follow are copies of another collection's, which change streams do not report.
         are_copies: bool,
     },
-    /// What is deleted next: its `_id` and nothing else.
+    /// The `_id`, and nothing else, of the document that is deleted next.
     Deleted(DocumentRef<'a>),
     /// A change of the catalog: `ns`, `ui`, `o` and perhaps `o2` of its oplog entry.
     Command(DocumentRef<'a>),
     /// The server was started.
     Started,
-    /// What is different in the document that is put next: `diff` of its oplog entry.
+    /// The changes in the document that is put next: `diff` of its oplog entry.
     Modified(DocumentRef<'a>),
-    /// The document before the change that comes next.
+    /// The document before the next change.
     Before(DocumentRef<'a>),
-    /// The record is the commit of a transaction or a part of it: `lsid` and `txnNumber`, and `first`, how many operations
-    /// are in parts before. Its effects are told by operations.
+    /// The record is the commit of a transaction or a part of it: `lsid`, `txnNumber`, and `first`, the number of
+    /// operations in earlier parts. [`Note::Operation`]s describe its effects.
     Transaction(DocumentRef<'a>),
-    /// An operation of the transaction.
+    /// An operation of a transaction.
     Operation {
-        /// As the oplog has it: `op`, `ns`, `ui`, `o` and perhaps `o2`.
+        /// Its oplog entry: `op`, `ns`, `ui`, `o` and perhaps `o2`.
         entry: DocumentRef<'a>,
-        /// The document after it, where the collection keeps that.
+        /// The document after it, if the collection keeps that.
         after: Option<DocumentRef<'a>>,
-        /// The document before it, where the collection keeps that.
+        /// The document before it, if the collection keeps that.
         before: Option<DocumentRef<'a>>,
     },
-    /// What a client has put into the oplog: `o` of an entry that changes nothing.
+    /// A client's addition to the oplog: `o` of an entry that changes nothing.
     Remark(DocumentRef<'a>),
 }
 
 impl<'a> Note<'a> {
-    /// Reads a note; `None` for what none of this program's is.
+    /// Reads a note; `None` if it is damaged or of an unknown kind.
     pub fn decode(content: &'a [u8]) -> Option<Self> {
         let (&kind, rest) = content.split_first()?;
         Some(match kind {
@@ -97,11 +99,11 @@ impl<'a> Note<'a> {
     }
 }
 
-/// The names of the collections that a batch's notes are about, for who follows them.
+/// Calls `tell` with the names of the collections in a batch's notes, for followers of these collections.
 pub(crate) fn names_of(batch: &Batch<'_>, tell: &mut dyn FnMut(&str)) {
     for statement in batch.noted() {
         let Statement::Note(content) = statement else { continue };
-        // The others may be large, and are read as a whole.
+        // Notes of other kinds can be large, and decoding reads them whole.
         if !matches!(content.first(), Some(&(COLLECTION | COMMAND | OPERATION | COPIES))) {
             continue;
         }
@@ -115,7 +117,7 @@ pub(crate) fn names_of(batch: &Batch<'_>, tell: &mut dyn FnMut(&str)) {
     }
 }
 
-/// What is written at each start, so that an oplog is never empty.
+/// The batch written at each start, so that an oplog is never empty.
 pub(crate) fn batch_of_start() -> Batch<'static> {
     let mut batch = Batch::new();
     batch.note(&[STARTED]);
@@ -123,29 +125,29 @@ pub(crate) fn batch_of_start() -> Batch<'static> {
 }
 
 impl Catalog {
-    /// Whether the oplog tells of changes to a collection of that name.
+    /// Whether the oplog records changes to a collection with this name.
     pub fn tells_of(&self, namespace: &Namespace) -> bool {
         self.store().keeps_history() && namespace.is_replicated()
     }
 
     /// Writes an entry that changes nothing, with `data` as its `o`.
     /// # Errors
-    /// Those of the log.
+    /// As `Store::commit`.
     pub fn remark(&self, data: DocumentRef<'_>) -> Result<Lsn> {
         let mut batch = Batch::new();
         batch.note(&[&[REMARK], data.as_bytes()].concat());
         self.store().commit(&batch).map_err(from_storage)
     }
 
-    /// Writes a record that changes nothing, so that what can be read is known to be complete up to a later time.
+    /// Writes a record that changes nothing, so that readers of the log know that it is complete up to a later time.
     /// # Errors
-    /// Those of the log.
+    /// As `Store::commit`.
     pub fn pass_time(&self) -> Result<()> {
         self.store().commit(&Batch::new()).map(drop).map_err(from_storage)
     }
 }
 
-/// Whether the oplog tells of a collection.
+/// Whether the oplog records changes to a collection.
 pub(crate) fn is_told_of(collection: &Collection) -> bool {
     collection.store.keeps_history() && collection.namespace().is_replicated()
 }
@@ -181,7 +183,7 @@ pub(crate) fn put_deleted(batch: &mut Batch<'_>, collection: &Collection, docume
     }
 }
 
-/// Notes what becomes of the document that the batch puts next, or deletes.
+/// Notes the change to the document that the batch replaces or deletes next.
 pub(crate) fn put_change(batch: &mut Batch<'_>, collection: &Collection, current: &[u8], next: Option<&Next<'_>>) {
     if !is_told_of(collection) {
         return;
@@ -197,7 +199,7 @@ pub(crate) fn put_change(batch: &mut Batch<'_>, collection: &Collection, current
         Some(Next { origin: Origin::Operators(Some(delta)), .. }) => put(batch, MODIFIED, delta),
         Some(Next { document, origin: Origin::Pipeline }) => {
             let (before, after) = (DocumentRef::trusted(current), DocumentRef::trusted(document));
-            // It is told as a whole where that is shorter, as MongoDB does.
+            // As in MongoDB, the document is recorded whole if it is shorter than the delta.
             let is_shorter = |delta: &DocumentBuf| delta.len_bytes() < document.len();
             if let Some(delta) = delta::between(before, after).filter(is_shorter) {
                 put(batch, MODIFIED, &delta);
@@ -207,23 +209,23 @@ pub(crate) fn put_change(batch: &mut Batch<'_>, collection: &Collection, current
     }
 }
 
-/// The document that takes a document's place.
+/// A document that replaces another.
 pub(crate) struct Next<'d> {
     pub document: &'d [u8],
     pub origin: &'d Origin,
 }
 
-/// How it came to be.
+/// How the new document was made.
 pub(crate) enum Origin {
-    /// It has nothing to do with the one before.
+    /// Independently of the previous document.
     Replacement,
-    /// Operators made it, and tell by this delta what they changed.
+    /// By update operators, with the delta of their changes.
     Operators(Option<DocumentBuf>),
-    /// A pipeline made it of the one before.
+    /// By a pipeline, from the previous document.
     Pipeline,
 }
 
-/// Notes that a database is gone.
+/// The batch that records the drop of a database.
 pub(crate) fn batch_of_dropped_database<'d>(database: &str) -> Batch<'d> {
     let mut batch = Batch::new();
     let namespace = format!("{database}.$cmd");
@@ -232,8 +234,8 @@ pub(crate) fn batch_of_dropped_database<'d>(database: &str) -> Batch<'d> {
     batch
 }
 
-/// What tells of indexes that were built: MongoDB tells of each alone where there is nothing to index, and else of all that
-/// one build made at once.
+/// Oplog commands for indexes that were built. As in MongoDB, each index has a command of its own if the collection is
+/// empty; otherwise one command has all indexes of a build.
 pub(crate) fn built_commands(collection: &Collection, built: &[Arc<Index>]) -> Vec<DocumentBuf> {
     let name = collection.namespace();
     if built.len() > 1 && collection.count() > 0 {
@@ -248,12 +250,12 @@ pub(crate) fn built_commands(collection: &Collection, built: &[Arc<Index>]) -> V
     built.iter().map(command).collect()
 }
 
-/// Notes a change of the catalog that concerns a collection, before it is made; `o` begins with the command's name.
+/// Notes a change of the catalog to a collection, before it is made. `o` begins with the name of the command.
 pub(crate) fn put_command(batch: &mut Batch<'_>, collection: &Collection, o: &DocumentBuf) {
     put_command_after(batch, collection, o, None);
 }
 
-/// The same with `o2`, which tells what was there before the change.
+/// As [`put_command`], with `o2`: the state before the change.
 pub(crate) fn put_command_after(
     batch: &mut Batch<'_>,
     collection: &Collection,
@@ -271,7 +273,7 @@ pub(crate) fn put_command_after(
     }
 }
 
-/// What the oplog says of a collection before its options, or those of an index, change.
+/// The oplog's `o2` for a change of a collection's options or of an index's: the options before it.
 pub(crate) fn before_modification(collection: &Collection, index: Option<&DocumentBuf>) -> DocumentBuf {
     let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid };
     let mut options = DocumentBuf::new().with("uuid", uuid);
@@ -287,7 +289,7 @@ fn put(batch: &mut Batch<'_>, kind: u8, document: &DocumentBuf) {
     batch.note(&encoded(kind, document));
 }
 
-/// A note that is a document.
+/// A note that consists of a document.
 pub(crate) fn encoded(kind: u8, document: &DocumentBuf) -> Vec<u8> {
     let mut content = vec![kind];
     content.extend_from_slice(document.as_ref().as_bytes());

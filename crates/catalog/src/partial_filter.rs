@@ -1,4 +1,4 @@
-//! `partialFilterExpression`: which documents an index takes.
+//! `partialFilterExpression`: the filter of documents that an index takes.
 
 use crate::key_pattern::cannot_create;
 use bunko_bson::text::ValueText;
@@ -6,16 +6,16 @@ use bunko_bson::{DocumentRef, StringOrder, ValueRef};
 use bunko_errors::Result;
 use bunko_matcher::{Expression, Filter};
 
-/// A filter of the sort that an index may have.
+/// A filter of an index.
 #[derive(Debug)]
 pub struct PartialFilter {
     filter: Filter,
 }
 
 impl PartialFilter {
-    /// Parses the value of the option; strings are in the order that the index has.
+    /// Parses the value of the option. `strings` is the index's order of strings.
     /// # Errors
-    /// `CannotCreateIndex` for an operator that is not among those allowed; `QueryFeatureNotAllowed` for a schema; as
+    /// `CannotCreateIndex` for an operator that is not allowed; `QueryFeatureNotAllowed` for a schema; as
     /// [`Filter::parse`].
     /// Source: MongoDB manual, "Partial Indexes".
     pub(crate) fn parse(filter: DocumentRef<'_>, strings: &StringOrder) -> Result<Self> {
@@ -32,23 +32,23 @@ impl PartialFilter {
 
     /// Whether the index takes the document.
     /// # Errors
-    /// As [`Filter::try_matches`], which fails for nothing that is allowed here.
+    /// As [`Filter::try_matches`], which does not fail for the operators allowed here.
     pub(crate) fn takes(&self, document: DocumentRef<'_>) -> Result<bool> {
         self.filter.try_matches(document)
     }
 
-    /// Whether both have the same conditions, in whatever order and however nested they were written.
+    /// Whether both have the same conditions, in any order and nesting.
     pub(crate) fn is_equivalent(&self, other: &Self) -> bool {
         canonical(self.filter.root()) == canonical(other.filter.root())
     }
 
-    /// The condition that each document of the index meets.
+    /// The condition that each document in the index meets.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 }
 
-/// A text that two expressions share if they differ only in the order and the nesting of their conditions.
+/// A text that is equal for expressions which differ only in the order and nesting of their conditions.
 fn canonical(expression: &Expression) -> String {
     let (name, children) = match expression {
         Expression::And(children) => ("and", children),
@@ -65,7 +65,7 @@ fn canonical(expression: &Expression) -> String {
     }
 }
 
-/// The canonical texts of `children`; those of a child of the same kind stand for the child.
+/// Collects the canonical texts of `children`. A child of the same kind is replaced by its own children.
 fn collect(name: &str, children: &[Expression], parts: &mut Vec<String>) {
     for child in children {
         match child {
@@ -79,7 +79,7 @@ fn collect(name: &str, children: &[Expression], parts: &mut Vec<String>) {
 fn is_allowed(expression: &Expression) -> bool {
     match expression {
         Expression::And(children) | Expression::Or(children) => children.iter().all(is_allowed),
-        // MongoDB's manual does not name conditions on places; its servers take them since version 6.
+        // MongoDB's manual does not list geospatial conditions; its servers accept them since version 6.
         Expression::Compare { .. }
         | Expression::In { .. }
         | Expression::Exists { .. }

@@ -1,9 +1,9 @@
-//! Reads of past states: which are kept for how long, and operations that read one.
+//! Past states: how long they are kept, and operations that read one.
 //!
-//! A state can be looked at only while a view of it is open, for versions that no view sees are forgotten. So the states
-//! that clients may come back to are those that some snapshot read was given: its view stays open for the window that is
-//! set, and who names its time reads it again. A time in between is that of a state that is kept where nothing was written
-//! since that. Whoever never asks for a snapshot keeps nothing, and pays nothing.
+//! A state can be read only while a view of it is open, because versions that no view sees are dropped. So clients can
+//! return only to states that were given to some snapshot read: the view of each stays open for a configured window,
+//! and a client that names its time reads it again. A time after a kept state is served by that state if nothing was
+//! written in between. A server without snapshot reads keeps no states and pays nothing.
 
 use crate::transaction::changed_since;
 use crate::{Catalog, Collection, Namespace, Transaction, from_storage};
@@ -17,36 +17,36 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How long a state is kept, in seconds, unless something else is said.
+/// Default time that a state is kept, in seconds.
 /// Source: MongoDB manual, parameter `minSnapshotHistoryWindowInSeconds`.
 pub const SNAPSHOT_WINDOW_S: u32 = 300;
-/// Most states that are kept; the oldest goes for one more.
+/// Most states that are kept; the oldest is dropped for a new one.
 pub const KEPT_STATES_MAX: usize = 1000;
 
-/// The part of them that goes where engines keep too much for them, before it is asked again whether that is enough.
+/// Part (1/n) of the kept states that is dropped at once if engines retain too much for them, before the next check.
 const FORGOTTEN_PART: usize = 4;
 
-/// Which state a client asks for.
+/// The state that a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateAsked {
-    /// The present one, whose time it is told.
+    /// The current state; the client is told its time.
     Present,
-    /// The one of that time.
+    /// The state at this time.
     At(Timestamp),
 }
 
-/// A state and its time, that of the newest record in it.
+/// A state and its time, which is that of its newest record.
 #[derive(Clone)]
 struct KeptState {
     at: Timestamp,
     snapshot: Arc<Snapshot>,
 }
 
-/// The states that are kept, by time.
+/// The kept states, by time.
 pub struct PastStates {
     kept: Mutex<VecDeque<KeptState>>,
     window_s: AtomicU32,
-    /// Names that collections lost, with the record of the log by which the last one did.
+    /// Names that collections lost, with the LSN of the last loss.
     removed: Mutex<HashMap<Namespace, Lsn, RandomState>>,
 }
 
@@ -61,9 +61,9 @@ pub struct SnapshotRead {
     snapshot: Arc<Snapshot>,
 }
 
-/// What an operation reads.
+/// The state that an operation reads.
 pub enum Reading<'o> {
-    /// What there is.
+    /// The current state.
     Present,
     /// A past state.
     Past(&'o SnapshotRead),
@@ -72,7 +72,7 @@ pub enum Reading<'o> {
 }
 
 impl<'o> Reading<'o> {
-    /// What that operation reads.
+    /// The state that `operation` reads.
     pub fn of(operation: &'o dyn OperationSource) -> Self {
         let Some(unit) = operation.unit() else { return Self::Present };
         match (unit.downcast_ref(), unit.downcast_ref()) {
@@ -82,16 +82,16 @@ impl<'o> Reading<'o> {
         }
     }
 
-    /// Whether it reads what there is.
+    /// Whether it is the current state.
     pub fn is_present(&self) -> bool {
         matches!(self, Self::Present)
     }
 }
 
 impl SnapshotRead {
-    /// The state as it is read in a collection.
+    /// The state, for reading `collection`.
     /// # Errors
-    /// `SnapshotUnavailable` where the collection has been changed since, and for a capped one.
+    /// `SnapshotUnavailable` if the collection was changed after the snapshot, or is capped.
     pub(crate) fn read(&self, collection: &Collection) -> Result<Snapshot> {
         if collection.cap().is_some() {
             let message = format!(
@@ -113,17 +113,17 @@ impl PastStates {
         self.window_s.load(Ordering::Relaxed)
     }
 
-    /// Lets states be kept for that long.
+    /// Sets how long states are kept, in seconds.
     pub fn set_window_s(&self, seconds: u32) {
         self.window_s.store(seconds, Ordering::Relaxed);
     }
 
-    /// How many are kept.
+    /// Number of kept states.
     pub fn kept(&self) -> usize {
         self.kept.lock().len()
     }
 
-    /// Gives up the oldest states, where engines keep too much for them; how many.
+    /// Drops the oldest states, because engines retain too much for them. Returns how many.
     pub fn forget_oldest(&self) -> usize {
         let mut kept = self.kept.lock();
         let count = kept.len().div_ceil(FORGOTTEN_PART);
@@ -132,7 +132,7 @@ impl PastStates {
         old.len()
     }
 
-    /// Gives up what is older than the window, at a time in seconds since 1970.
+    /// Drops states older than the window; `now_s` is in seconds since 1970.
     pub fn forget_old(&self, now_s: u64) {
         let window_s = u64::from(self.window_s());
         let is_old = |state: &KeptState| u64::from(state.at.seconds) + window_s < now_s;
@@ -143,7 +143,7 @@ impl PastStates {
         drop(old);
     }
 
-    /// The present state, which is kept from now on.
+    /// The current state, which is kept from now on.
     fn present(&self, store: &Store) -> KeptState {
         let mut kept = self.kept.lock();
         let (snapshot, at) = store.timed_snapshot();
@@ -158,9 +158,9 @@ impl PastStates {
         state
     }
 
-    /// The state of a time that is not to come.
+    /// The state at a time that is not in the future.
     /// # Errors
-    /// `SnapshotTooOld` where what was kept of that time has been given up, `SnapshotUnavailable` where nothing was.
+    /// `SnapshotTooOld` if the states of that time may have been dropped, `SnapshotUnavailable` if none was kept.
     fn at(&self, store: &Store, time: Timestamp) -> Result<KeptState> {
         let (before, is_oldest) = {
             let kept = self.kept.lock();
@@ -197,11 +197,11 @@ impl PastStates {
         })
     }
 
-    /// Notes that a collection lost its name by that record of the log.
+    /// Notes that a collection lost its name with the log record `lsn`.
     pub(crate) fn note_removed(&self, store: &Store, namespace: &Namespace, lsn: Lsn) {
         let oldest = store.oldest_snapshot();
         let mut removed = self.removed.lock();
-        // What no view that is open saw is as if it had never been.
+        // Names that were lost before the oldest open view no longer matter.
         removed.retain(|_, lsn| *lsn >= oldest);
         removed.insert(namespace.clone(), lsn);
     }
@@ -212,12 +212,12 @@ impl PastStates {
 }
 
 impl Catalog {
-    /// What is kept of past states.
+    /// The kept past states.
     pub fn past_states(&self) -> &PastStates {
         &self.past_states
     }
 
-    /// A read of a state, and its time.
+    /// A read of the asked state, with the state's time.
     /// # Errors
     /// `SnapshotTooOld`, `SnapshotUnavailable`.
     pub fn read_past(&self, asked: StateAsked) -> Result<(Timestamp, Arc<SnapshotRead>)> {
@@ -229,16 +229,16 @@ impl Catalog {
         Ok((at, Arc::new(SnapshotRead { snapshot })))
     }
 
-    /// Lets a transaction that has read nothing yet read the state of a time.
+    /// Sets the snapshot of a transaction to the state at a time, unless it has one.
     /// # Errors
     /// `SnapshotTooOld`, `SnapshotUnavailable`; `NoSuchTransaction`.
     pub fn set_time_of(&self, transaction: &Transaction, time: Timestamp) -> Result<()> {
         transaction.set_snapshot(self.past_states.at(&self.store, time)?.snapshot)
     }
 
-    /// Refuses to say that there is no collection with a name to an operation that reads a state in which there was one.
+    /// Checks that a collection which is missing now was also missing in the state that the operation reads.
     /// # Errors
-    /// `SnapshotUnavailable`.
+    /// `SnapshotUnavailable` if a collection lost the name after that state.
     pub fn check_never_removed(&self, namespace: &Namespace, operation: &dyn OperationSource) -> Result<()> {
         let before = match Reading::of(operation) {
             Reading::Present => None,

@@ -1,4 +1,4 @@
-//! The catalog's own records: one document per collection in keyspace 0, and one that counts keyspaces.
+//! The catalog's records: one document per collection in keyspace 0, and a counter of keyspaces.
 
 use crate::collection::{Collection, Parts};
 use crate::index_spec::IndexSpec;
@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 /// The record store of the catalog itself.
 pub(crate) const CATALOG: KeyspaceId = KeyspaceId(0);
-/// The record that counts keyspaces.
+/// The record with the counter of keyspaces.
 const COUNTER: RecordId = RecordId(1);
 
-/// What the catalog's records say.
+/// The content of the catalog's records.
 pub(crate) struct Loaded {
     pub collections: Vec<Collection>,
     pub next_keyspace: u32,
@@ -23,18 +23,18 @@ pub(crate) struct Loaded {
     pub left_by_rebuilds: Vec<LeftByRebuild>,
 }
 
-/// Keyspaces that indexes were to have which were built anew.
+/// Keyspaces that an unfinished rebuild left.
 pub(crate) struct LeftByRebuild {
-    /// The collection's record,
+    /// The collection's record.
     pub record: RecordId,
-    /// as it is without them.
+    /// The collection's document without them.
     pub document: DocumentBuf,
     pub keyspaces: Vec<KeyspaceId>,
 }
 
 /// The field with these keyspaces.
 const REBUILT: &str = "rebuilt";
-/// Whether an index's partial filter has the order of strings that the index has.
+/// The field which says that an index's partial filter has the index's order of strings.
 const COLLATED_FILTER: &str = "collatedFilter";
 
 /// Reads the whole catalog.
@@ -56,7 +56,7 @@ pub(crate) fn load(store: &Arc<Store>) -> Result<Loaded> {
         keyspaces.extend(read_keyspaces(document)?.into_iter().map(|keyspace| (keyspace, engine.clone())));
         documents.push((record, document.to_owned()));
     }
-    // Before a collection looks for its last record.
+    // Must come before a collection looks for its last record.
     store.settle(&keyspaces).map_err(from_storage)?;
     for (record, document) in &documents {
         loaded.collections.push(read_collection(store, *record, document.as_ref())?);
@@ -64,7 +64,7 @@ pub(crate) fn load(store: &Arc<Store>) -> Result<Loaded> {
     Ok(loaded)
 }
 
-/// The keyspaces of a collection and its indexes.
+/// The keyspaces of a collection and its indexes, including those of an unfinished rebuild.
 fn read_keyspaces(document: DocumentRef<'_>) -> Result<Vec<KeyspaceId>> {
     let mut keyspaces = vec![keyspace(document, "records")?];
     for value in document.get("indexes").and_then(ValueRef::as_array).ok_or_else(|| malformed("indexes"))?.iter() {
@@ -89,7 +89,7 @@ fn read_rebuilt(record: RecordId, document: DocumentRef<'_>) -> Result<Option<Le
     Ok(Some(LeftByRebuild { record, document: without, keyspaces }))
 }
 
-/// A collection's record that says which keyspaces are nobody's until the next one.
+/// Adds to a collection's record the keyspaces of a rebuild that are not in use yet.
 pub(crate) fn with_rebuilt(record: DocumentBuf, keyspaces: &[KeyspaceId]) -> DocumentBuf {
     record.with(REBUILT, &keyspaces.iter().map(|keyspace| i64::from(keyspace.0)).collect::<ArrayBuf>())
 }
@@ -153,7 +153,7 @@ fn read_index(document: DocumentRef<'_>) -> Result<Index> {
     let is_ready =
         is_true(document, "ready") && has_present_sort_keys(document, &spec)? && has_collated_filter(document, &spec);
     let state = if is_ready { IndexState::Ready } else { IndexState::Building };
-    // One that is made anew gets the keys of any unique index.
+    // An index that is built again gets ordinary keys of a unique index.
     let spec = if is_ready && is_true(document, "converted") { spec.converted() } else { spec };
     let index = Index::new(spec, keyspace(document, "keyspace")?);
     let index = index.with_state(state, multikey);
@@ -173,15 +173,15 @@ pub(crate) fn read_spec(spec: DocumentRef<'_>) -> Result<IndexSpec> {
     Ok(IndexSpec::clustered(name).with_strings(&strings.unwrap_or_default()))
 }
 
-/// Whether the partial filter of an index compares strings as its keys do; one that earlier servers made compared bytes, and is
-/// built anew.
+/// Whether the partial filter of an index compares strings as its keys do. Earlier servers made filters that compared
+/// bytes; such an index is built again.
 fn has_collated_filter(document: DocumentRef<'_>, spec: &IndexSpec) -> bool {
     spec.strings.is_bytes() || spec.partial_filter.is_none() || is_true(document, COLLATED_FILTER)
 }
 
-/// Whether an index's keys are what this process would make; one with others is built anew.
+/// Whether an index has the keys that this process would make; otherwise it is built again.
 /// # Errors
-/// `IncompatibleCollationVersion` for the index on `_id`, without which nothing can be found.
+/// `IncompatibleCollationVersion` for the `_id` index, without which no document can be found.
 fn has_present_sort_keys(document: DocumentRef<'_>, spec: &IndexSpec) -> Result<bool> {
     let is_collated = !spec.strings.is_bytes();
     let found = document.get("sortKeys");
@@ -202,7 +202,7 @@ fn has_present_sort_keys(document: DocumentRef<'_>, spec: &IndexSpec) -> Result<
     Ok(false)
 }
 
-/// For each field of the index its components with arrays, as bits.
+/// Reads the components with arrays, as bits for each field of the index.
 fn read_multikey(document: DocumentRef<'_>, types: KeyTypes) -> Option<Multikey> {
     let bits = document.get("multikey")?.as_array()?;
     let bits = bits.iter().map(|bits| match bits {
@@ -212,22 +212,22 @@ fn read_multikey(document: DocumentRef<'_>, types: KeyTypes) -> Option<Multikey>
     bits.collect::<Option<Vec<u64>>>().map(|arrays| Multikey::from_bits(arrays, types))
 }
 
-/// The types of an index's values; of one that a server without them has made nothing is known.
+/// The types of an index's values; unknown if the server that made the index did not record them.
 fn read_types(document: DocumentRef<'_>) -> KeyTypes {
     match document.get("keyTypes") {
-        // All bits are set by servers that knew of no long keys, too.
+        // Servers that did not know long keys may have set all bits, including this one.
         Some(ValueRef::Int64(bits)) => KeyTypes::from_bits(bits as u64).without_long_keys(),
         _ => KeyTypes::UNKNOWN,
     }
 }
 
-/// A collection's record, under the name and with the indexes given.
+/// A collection's record with this name and these indexes.
 pub(crate) fn encode(collection: &Collection, namespace: &Namespace, indexes: &[Arc<Index>]) -> DocumentBuf {
     let is_ready = |index: &Arc<Index>| index.state() == IndexState::Ready;
     encode_with(collection, namespace, indexes, |index| index.multikey(), is_ready)
 }
 
-/// The same with the arrays that `multikey` tells of, and those complete that `is_ready` says are.
+/// As [`encode`], with the arrays and types from `multikey`, and completeness from `is_ready`.
 pub(crate) fn encode_with(
     collection: &Collection,
     namespace: &Namespace,
@@ -286,7 +286,7 @@ pub(crate) fn with_options(record: DocumentRef<'_>, options: &DocumentBuf) -> Do
     changed
 }
 
-/// Puts a catalog record into a batch, whether it is new or replaces one.
+/// Inserts or replaces a catalog record in a batch.
 pub(crate) fn put(store: &Store, batch: &mut Batch<'_>, record: RecordId, document: DocumentBuf) -> Result<()> {
     let mut old = Vec::new();
     match store.latest().record(CATALOG, record, &mut old).map_err(from_storage)? {
@@ -301,7 +301,7 @@ pub(crate) fn put_counter(store: &Store, batch: &mut Batch<'_>, next_keyspace: u
     put(store, batch, COUNTER, DocumentBuf::new().with("nextKeyspace", i64::from(next_keyspace)))
 }
 
-/// Removes a catalog record.
+/// Deletes a catalog record in a batch.
 pub(crate) fn delete(store: &Store, batch: &mut Batch<'_>, record: RecordId) -> Result<()> {
     let mut old = Vec::new();
     if let Some(location) = store.latest().record(CATALOG, record, &mut old).map_err(from_storage)? {

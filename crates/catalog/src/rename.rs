@@ -1,4 +1,4 @@
-//! Giving a collection another name.
+//! Renames collections.
 
 use crate::transaction::{announce, exclude_all};
 use crate::user_writes;
@@ -10,19 +10,20 @@ use bunko_operation::OperationSource;
 use bunko_store::{Batch, Lsn};
 use std::sync::Arc;
 
-/// What becomes of a collection that has the new name already.
+/// The fate of a collection that already has the new name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenameTarget {
     /// It stays, and the rename is refused.
     Keep,
     /// It is dropped.
     Drop,
-    /// It is dropped where its options and indexes are those of what takes its place, which was made like it: else what
-    /// changed it meanwhile would be undone without a word.
+    /// It is dropped if its options and indexes equal those of its replacement, which was modelled on it; otherwise a
+    /// change made meanwhile would be lost silently.
     DropIfAlike,
 }
 
-/// Errors: `CommandFailed` where options or indexes of the target differ from those of the source.
+/// # Errors
+/// `CommandFailed` if options or indexes of the target differ from those of the source.
 fn refuse_unlike(source: &Collection, target: &Collection) -> Result<()> {
     let changed = |what: &str| {
         let message = format!("{what} of target collection {} changed during processing", target.namespace());
@@ -40,10 +41,10 @@ fn refuse_unlike(source: &Collection, target: &Collection) -> Result<()> {
 }
 
 impl Catalog {
-    /// Gives a collection another name, dropping what has that name where `replace` says so.
+    /// Renames a collection. A collection with the new name is dropped if `replace` allows it.
     /// # Errors
-    /// `NamespaceNotFound`; `NamespaceExists` where the target exists and stays; `IllegalOperation` where both are one;
-    /// `CommandFailed` where they had to be alike and are not.
+    /// `NamespaceNotFound`; `NamespaceExists` if the target exists and is kept; `IllegalOperation` if both names are
+    /// equal; `CommandFailed` if the two should be alike but are not.
     pub fn rename(
         &self,
         from: &Namespace,
@@ -51,7 +52,7 @@ impl Catalog {
         replace: RenameTarget,
         operation: &dyn OperationSource,
     ) -> Result<Lsn> {
-        // One collection's structure cannot be locked twice.
+        // The structure of a collection cannot be locked twice.
         if from == to {
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "Can't rename a collection to itself"));
         }
@@ -74,9 +75,9 @@ impl Catalog {
         self.commit_rename(&source, target.as_ref(), to, None)
     }
 
-    /// What has the name that a collection is to get, and goes for it.
+    /// The collection that has the new name and will be dropped, if there is one.
     /// # Errors
-    /// `NamespaceExists` where it is a view, or stays.
+    /// `NamespaceExists` if the name belongs to a view or the oplog, or if the collection is kept.
     pub(crate) fn rename_target(&self, to: &Namespace, replace: RenameTarget) -> Result<Option<Arc<Collection>>> {
         let target = self.collection(to);
         if target.is_none() && self.view(to)?.is_some() {
@@ -89,8 +90,8 @@ impl Catalog {
         Ok(target)
     }
 
-    /// Gives `source` the name `to`, and the options where some are given, in the place of `target`. The caller changes
-    /// the catalog, and keeps writers out of both.
+    /// Renames `source` to `to`, sets its options if any are given, and drops `target`. The caller has locked the
+    /// catalog's changes and keeps writers out of both collections.
     pub(crate) fn commit_rename(
         &self,
         source: &Arc<Collection>,
@@ -139,7 +140,7 @@ pub(crate) fn source_not_found(from: &Namespace) -> Failure {
     Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Source collection {from} does not exist"))
 }
 
-/// What the oplog is told where a collection has a validator from now on.
+/// The oplog's command for a collection that gets a validator.
 fn validation_command(to: &Namespace, options: &DocumentBuf) -> Option<DocumentBuf> {
     options.as_ref().get("validator")?;
     let mut command = DocumentBuf::new().with("collMod", to.collection());

@@ -1,21 +1,20 @@
 //! The search indexes of a collection, of type `search` and of type `vectorSearch`.
 //!
-//! They stand in the collection's record of the catalog, in the field `searchIndexes`, beside its indexes:
+//! They are stored in the collection's record of the catalog, in the field `searchIndexes`:
 //!
 //! ```text
 //! searchIndexes: [{
 //!     id: ObjectId,             as `$listSearchIndexes` shows it, 24 hexadecimal digits
-//!     name: string,             once among the collection's search indexes
+//!     name: string,             unique among the collection's search indexes
 //!     type: "search" | "vectorSearch",
-//!     version: int64,           0 when it is created, one more with each `updateSearchIndex`
-//!     createdAt: date,          when this version came
+//!     version: int64,           0 at creation, one more after each `updateSearchIndex`
+//!     createdAt: date,          time of this version
 //!     definition: document,     as the client sent it
 //! }]
 //! ```
 //!
-//! What a search needs to know of an index it reads from [`SearchIndex::definition`], which was made of that document. So
-//! they live as long as the collection does: a rename and `collMod` keep them, a drop ends them. No other command sees
-//! them, nor does the planner.
+//! A search reads [`SearchIndex::definition`], which is parsed from that document. Search indexes live as long as the
+//! collection: a rename and `collMod` keep them, a drop removes them. Other commands and the planner do not see them.
 
 use crate::transaction::{announce, exclude_all};
 use crate::user_writes;
@@ -31,20 +30,20 @@ use std::sync::Arc;
 /// Most search indexes of one collection.
 pub const SEARCH_INDEXES_MAX: usize = 64;
 
-/// One search index, of either type.
+/// A search index of either type.
 #[derive(Clone, Debug)]
 pub struct SearchIndex {
-    /// Its identity, which an update keeps.
+    /// Its id, which an update keeps.
     pub id: ObjectId,
     /// Its name.
     pub name: String,
-    /// How often it was updated.
+    /// Number of updates.
     pub version: i64,
-    /// When this version came, in milliseconds since 1970.
+    /// Time of this version, in milliseconds since 1970.
     pub created_at_ms: i64,
     /// The definition as the client sent it.
     pub sent: DocumentBuf,
-    /// What that says.
+    /// The parsed definition.
     pub definition: SearchIndexDefinition,
 }
 
@@ -73,9 +72,10 @@ impl SearchIndex {
     }
 }
 
-/// The search indexes that a collection's record tells of.
+/// The search indexes in a collection's record.
 /// # Errors
-/// The record is malformed; a definition says what this server does not know.
+/// `InternalError` for a malformed record; as [`SearchIndexDefinition::parse`] for a definition that this server does
+/// not understand.
 pub(crate) fn read(record: DocumentRef<'_>) -> Result<Vec<Arc<SearchIndex>>> {
     let malformed =
         || Failure::new(ErrorCode::INTERNAL_ERROR, "the catalog's record lacks a well-formed 'searchIndexes'");
@@ -90,17 +90,17 @@ pub(crate) fn read(record: DocumentRef<'_>) -> Result<Vec<Arc<SearchIndex>>> {
 /// All search indexes of a collection.
 pub type SearchIndexes = Vec<Arc<SearchIndex>>;
 
-/// What a collection's record tells of its search indexes; nothing where there are none.
+/// The search indexes as a collection's record stores them; `None` if there are none.
 pub(crate) fn encode(indexes: &[Arc<SearchIndex>]) -> Option<ArrayBuf> {
     let encoded = || indexes.iter().map(|index| index.to_document()).collect::<Vec<_>>().iter().collect();
     (!indexes.is_empty()).then(encoded)
 }
 
 impl Catalog {
-    /// Gives a collection the search indexes that `change` makes of those it has.
+    /// Replaces a collection's search indexes with those that `change` makes of them.
     /// # Errors
-    /// Those of `change`; `NamespaceNotFound` where the collection was dropped meanwhile; what the operation says while it
-    /// waits for whoever writes to the collection.
+    /// As `change`; `NamespaceNotFound` if the collection was dropped meanwhile; as `OperationContext::check` while
+    /// this waits for writers and transactions in the collection.
     pub fn change_search_indexes(
         &self,
         collection: &Arc<Collection>,

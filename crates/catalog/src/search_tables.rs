@@ -1,4 +1,4 @@
-//! The words of a collection's indexes of type `search`, in memory.
+//! Postings in memory of a collection's indexes of type `search`.
 
 use crate::Collection;
 use crate::following::{Derived, FollowingTables, SearchIndexVersion, TableMemory};
@@ -9,13 +9,13 @@ use bunko_search::{Postings, Schema};
 use bunko_store::Snapshot;
 use std::sync::Arc;
 
-/// What the words of all indexes may take in memory where nothing else is said, in bytes.
+/// Default memory limit of all postings, in bytes.
 pub const SEARCH_BYTES_MAX: u64 = 512 << 20;
 
 /// The postings of one collection.
 pub(crate) type SearchTables = FollowingTables<Postings>;
 
-/// The room of the postings of a server.
+/// Memory of all postings of a server.
 #[derive(Debug)]
 pub struct SearchMemory(TableMemory<Postings>);
 
@@ -26,17 +26,17 @@ impl Default for SearchMemory {
 }
 
 impl SearchMemory {
-    /// What all postings may take, in bytes.
+    /// Memory limit of all postings, in bytes.
     pub fn bytes_max(&self) -> u64 {
         self.0.bytes_max()
     }
 
-    /// Sets it; what is beyond it goes when the next index asks for room.
+    /// Sets the limit. Postings above it are emptied when the next index asks for room.
     pub fn set_bytes_max(&self, bytes_max: u64) {
         self.0.set_bytes_max(bytes_max);
     }
 
-    /// What all postings take, in bytes.
+    /// Memory of all postings, in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.bytes()
     }
@@ -68,10 +68,10 @@ impl Derived for Postings {
 }
 
 impl Collection {
-    /// Asks the words of one of its search indexes, those of all its present documents, and is told which state of them
-    /// that is; none where the index finds no room.
+    /// Calls `ask` with the postings of one search index for exactly the documents of the current state, and with a
+    /// snapshot of that state. Returns `None` if the index finds no room.
     /// # Errors
-    /// Those of what is asked; those of the storage; what the operation says.
+    /// As `ask` and as `OperationContext::check`; failures of the storage.
     pub fn ask_postings<A>(
         &self,
         version: SearchIndexVersion,

@@ -1,4 +1,5 @@
-//! What a document must be before it is stored: `_id` first and of a usable type, no zero timestamps, within limits.
+//! Checks and changes of documents before they are stored: `_id` first and of a usable type, no zero timestamps, within
+//! limits.
 
 use bunko_bson::{
     DocumentRef, MAX_DEPTH_STORED, MAX_USER_DOCUMENT_BYTES, ObjectId, Timestamp, Type, ValueRef, Writer, stored_id,
@@ -6,24 +7,24 @@ use bunko_bson::{
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::borrow::Cow;
 
-/// Where new ids and timestamps come from.
+/// The source of new ids and timestamps.
 pub trait Stamps: Sync {
     /// A new `_id`.
     fn object_id(&self) -> ObjectId;
-    /// A timestamp later than all before.
+    /// A timestamp later than all earlier ones.
     fn timestamp(&self) -> Timestamp;
 }
 
-/// What becomes of zero timestamps at the top level.
+/// Treatment of zero timestamps at the top level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmptyTimestamps {
-    /// The time takes their place.
+    /// They are replaced by the current time.
     Filled,
-    /// They stay (`bypassEmptyTsReplacement`).
+    /// They are kept (`bypassEmptyTsReplacement`).
     Kept,
 }
 
-/// The bytes to store for an inserted document: its own where nothing is to be changed.
+/// The bytes to store for an inserted document: its own bytes if nothing has to be changed.
 /// # Errors
 /// `InvalidIdField`, `DollarPrefixedFieldName`, `BadValue` (too large, `_id` twice), `Overflow` (too deep).
 pub fn for_insert<'d>(document: DocumentRef<'d>, empty: EmptyTimestamps, stamps: &dyn Stamps) -> Result<Cow<'d, [u8]>> {
@@ -31,7 +32,7 @@ pub fn for_insert<'d>(document: DocumentRef<'d>, empty: EmptyTimestamps, stamps:
     let mut has_id_first = false;
     let mut id = None;
     let mut has_zero_timestamp = false;
-    // Nothing is decoded but what is looked at: each document that is stored comes this way.
+    // Each stored document passes here, so only the needed values are decoded.
     for (position, element) in document.iter().encoded().enumerate() {
         if element.name_bytes() == b"_id" {
             let value = element.value().unwrap_or(ValueRef::Null);
@@ -66,10 +67,10 @@ pub fn for_insert<'d>(document: DocumentRef<'d>, empty: EmptyTimestamps, stamps:
     Ok(Cow::Owned(stored))
 }
 
-/// The bytes to store for a document that another server stored before: checked as an inserted one, but nothing in it
-/// is filled in, so that storing it twice is storing it once.
+/// The bytes to store for a document that another server has stored before. It is checked like an inserted one, but
+/// nothing is filled in, so that storing it again gives the same bytes.
 /// # Errors
-/// `NoSuchKey` without `_id`; else as [`for_insert`].
+/// `NoSuchKey` without `_id`; otherwise as [`for_insert`].
 pub fn as_stored_elsewhere(document: DocumentRef<'_>) -> Result<Cow<'_, [u8]>> {
     check_size(document)?;
     let id = document.get("_id").ok_or_else(|| Failure::new(ErrorCode::NO_SUCH_KEY, "the document has no '_id'"))?;
@@ -108,7 +109,7 @@ fn check_size(document: DocumentRef<'_>) -> Result<()> {
 }
 
 fn is_deeper_than(document: DocumentRef<'_>, levels: usize) -> bool {
-    // A level costs at least eight bytes: most documents need no walk.
+    // A level takes at least eight bytes, so most documents need no walk.
     if document.len_bytes() < 8 * levels {
         return false;
     }
@@ -120,7 +121,7 @@ fn is_deeper_than(document: DocumentRef<'_>, levels: usize) -> bool {
         })
 }
 
-/// Refuses what cannot be an `_id`.
+/// Refuses a value that cannot be an `_id`.
 /// # Errors
 /// `InvalidIdField`, `DollarPrefixedFieldName`.
 pub fn check_id(id: ValueRef<'_>) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Whether a unique key of an insert is taken: in the collection, or by a document before it in the same batch.
+//! Checks whether a unique key of an insert is taken: in the collection, or by an earlier document of the batch.
 
 use crate::Index;
 use crate::index_keys::own_part;
@@ -6,27 +6,27 @@ use crate::write::holder;
 use bunko_store::{Result, View};
 use foldhash::HashSet;
 
-/// Keys of a batch from which on it is looked whether all of them are new at once.
+/// Batches with at least this many keys are first checked as a whole for being new.
 const RANGE_KEYS_MIN: usize = 8;
 
 /// The unique keys of one index.
 pub(crate) struct Taken<'k> {
-    /// Whether the collection has none from the smallest to the largest of the batch, as is usual for object ids and
-    /// counters: then none has to be looked up.
+    /// Whether the collection has no key from the smallest to the largest of the batch, as is usual for object ids and
+    /// counters. Then no key has to be looked up.
     is_vacant: bool,
     added: Added<'k>,
 }
 
-/// Keys of the batch.
+/// Keys of the batch so far.
 enum Added<'k> {
-    /// Each is larger than the one before it, as object ids and counters are.
+    /// Each is larger than the previous one, as with object ids and counters.
     Ascending(Vec<&'k [u8]>),
     Any(HashSet<&'k [u8]>),
 }
 
 impl<'k> Taken<'k> {
-    /// Of that index, for all the keys that a batch may add, without records behind them. Whoever asks holds the locks
-    /// of these.
+    /// Prepares the check for `index`; `keys` are all that the batch may add, without record ids. The caller holds
+    /// their locks.
     pub fn new(view: &dyn View, index: &Index, keys: impl Iterator<Item = &'k [u8]> + Clone) -> Result<Self> {
         let count = keys.clone().count();
         let is_vacant = match (keys.clone().min(), keys.max()) {
@@ -38,7 +38,7 @@ impl<'k> Taken<'k> {
         Ok(Self { is_vacant, added: Added::Ascending(Vec::with_capacity(count)) })
     }
 
-    /// Whether a document cannot have that stored key.
+    /// Whether a stored key is taken.
     pub fn contains(&self, view: &dyn View, index: &Index, key: &[u8]) -> Result<bool> {
         let own = own_part(index, key);
         let is_added = match &self.added {
@@ -48,7 +48,7 @@ impl<'k> Taken<'k> {
         Ok(is_added || !self.is_vacant && holder(view, index, key)?.is_some())
     }
 
-    /// A document of the batch has that key, which was not taken.
+    /// Adds a key of a document in the batch, which was not taken.
     pub fn add(&mut self, key: &'k [u8]) {
         match &mut self.added {
             Added::Ascending(keys) if keys.last().is_none_or(|last| *last < key) => keys.push(key),
@@ -71,7 +71,7 @@ mod tests {
 
     const INDEX: KeyspaceId = KeyspaceId(1);
 
-    /// A store with those keys in an index.
+    /// A store with these keys in an index.
     fn store(keys: &[u8]) -> Arc<Store> {
         let engine = bunko_engines::find("memory").expect("an engine of the table");
         let table = bunko_engines::table(engine, &bunko_engines::EngineOptions::default());
@@ -85,7 +85,7 @@ mod tests {
         store
     }
 
-    /// Which keys of a batch are refused, and whether any had to be looked up.
+    /// The refused keys of a batch, and whether keys had to be looked up.
     fn refused(store: &Store, batch: &[u8]) -> (Vec<u8>, bool) {
         let keys: Vec<[u8; 1]> = batch.iter().map(|key| [*key]).collect();
         let view = store.latest();

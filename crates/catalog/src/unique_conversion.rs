@@ -1,4 +1,4 @@
-//! Making an index unique that was not: `collMod` with `unique: true`.
+//! Makes an existing index unique: `collMod` with `unique: true`.
 
 use crate::index_keys::own_part;
 use crate::transaction::announce;
@@ -11,24 +11,24 @@ use bunko_operation::OperationSource;
 use bunko_store::{Direction, KeyRange, Lsn, RecordId, View};
 use std::sync::Arc;
 
-/// Bytes of the violations that are told; there may be more.
+/// Most bytes of violations that are reported; there may be more.
 const VIOLATIONS_BYTES_MAX: usize = 8 << 20;
 
-/// Whether an index is made unique, or it is only looked whether it could be.
+/// Whether to make the index unique, or only to check whether that is possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conversion {
-    /// It is.
+    /// The index is made unique.
     Done,
-    /// It could be.
+    /// The index is only checked.
     Tried,
 }
 
 impl Catalog {
-    /// Makes an index unique that refuses duplicates already, so that none can come while it is looked for old ones.
-    /// Nothing is written but the specification: its keys keep the record behind them.
+    /// Makes an index unique that already refuses new duplicates, so that none can be added during the search for old
+    /// ones. Only the specification is written: the keys keep their record ids.
     /// # Errors
-    /// `CannotConvertIndexToUnique` with the `violations`; `InvalidOptions` where the index does not refuse duplicates, or
-    /// was changed meanwhile; what the operation says.
+    /// `CannotConvertIndexToUnique` with the `violations`; `InvalidOptions` if the index does not refuse duplicates, or
+    /// was changed meanwhile; as `OperationContext::check`.
     pub fn convert_to_unique(
         &self,
         collection: &Collection,
@@ -63,7 +63,7 @@ impl Catalog {
     }
 }
 
-/// The documents that have a key of another, as `{ids: [...]}` for each key.
+/// The documents that share a key with another one, as `{ids: [...]}` for each key.
 fn violations(collection: &Collection, index: &Index, operation: &dyn OperationSource) -> Result<ArrayBuf> {
     let snapshot = collection.snapshot();
     let mut cursor = snapshot.keys(index.keyspace, KeyRange::ALL, Direction::Forward);

@@ -1,15 +1,15 @@
-//! Writes of users may be blocked as a whole: every door to the catalog through which documents, collections or indexes
-//! change asks here first.
+//! Blocks of user writes. Every function of the catalog that changes documents, collections or indexes calls a check
+//! here first.
 //! Source: MongoDB manual 8.2, `setUserWriteBlockMode`.
 
 use crate::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
 
-/// What the server and its tools keep about themselves may always be written.
+/// Databases in which the server and its tools keep their own data. They can always be written.
 const INTERNAL_DATABASES: [&str; 3] = ["admin", "config", "local"];
 
-/// Refuses a change of what `namespace` names where the writes of the operation's user are blocked.
+/// Refuses a change of `namespace` if the writes of the operation's user are blocked.
 /// # Errors
 /// `UserWritesBlocked`.
 pub(crate) fn check(namespace: &Namespace, operation: &dyn OperationSource) -> Result<()> {
@@ -20,7 +20,7 @@ pub(crate) fn check(namespace: &Namespace, operation: &dyn OperationSource) -> R
     }
 }
 
-/// The same of a collection, whose name is not looked up where nobody's writes are blocked.
+/// As [`check`], for one collection. Its name is looked up only if the operation's writes are blocked.
 /// # Errors
 /// `UserWritesBlocked`.
 #[inline]
@@ -28,7 +28,7 @@ pub(crate) fn check_collection(collection: &Collection, operation: &dyn Operatio
     if operation.operation().is_kept_from_writing() { check(&collection.namespace(), operation) } else { Ok(()) }
 }
 
-/// The same for all of a database.
+/// As [`check`], for a whole database.
 /// # Errors
 /// `UserWritesBlocked`.
 pub(crate) fn check_database(database: &str, operation: &dyn OperationSource) -> Result<()> {

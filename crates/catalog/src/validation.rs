@@ -1,4 +1,4 @@
-//! Comparing records with indexes, for `validate` and the crash suites.
+//! Compares records with indexes, for `validate` and the crash suites.
 
 use crate::index_keys::{keys_for, stored_key};
 use crate::{Collection, Index, from_storage};
@@ -9,23 +9,23 @@ use bunko_store::{Direction, KeyRange, RecordRange, Snapshot, View};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Most complaints that are spelled out.
+/// Most errors that are described.
 const ERRORS_MAX: usize = 20;
 
-/// What was found; nothing is changed.
+/// The result of a validation, which changes nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Validation {
-    /// Records gone over.
+    /// Number of records read.
     pub records: u64,
     /// Records that are not valid BSON or whose keys cannot be derived.
     pub invalid_documents: u64,
-    /// Keys found by index name.
+    /// Number of keys found, by index name.
     pub keys_per_index: Vec<(String, u64)>,
-    /// Names of the indexes that do not agree with the records.
+    /// Names of indexes that disagree with the records.
     pub invalid_indexes: BTreeSet<String>,
-    /// Complaints, the first few.
+    /// Descriptions of the first errors.
     pub errors: Vec<String>,
-    /// How many there were.
+    /// Number of all errors.
     pub error_count: u64,
 }
 
@@ -48,13 +48,13 @@ impl Validation {
     }
 }
 
-/// Steps of an operation that looking up a key counts for.
+/// An operation's steps for looking up one key.
 const STEPS_PER_LOOKUP: usize = 16;
 
 impl Collection {
-    /// Goes over every record and every key of one snapshot.
+    /// Reads every record and every key of one snapshot.
     /// # Errors
-    /// Errors of the storage; what the operation says.
+    /// Failures of the storage; as `OperationContext::check`.
     pub fn validate(&self, operation: &dyn OperationSource) -> Result<Validation> {
         let mut validation = Validation::default();
         let (indexes, snapshot) = self.indexes_and_snapshot()?;
@@ -100,7 +100,8 @@ impl Collection {
         Ok(validation)
     }
 
-    /// The indexes that are complete in a snapshot: one that was finished or dropped around it is left out.
+    /// The indexes that are complete in a snapshot, and the snapshot. An index that was finished or dropped around that
+    /// time is left out.
     fn indexes_and_snapshot(&self) -> Result<(Vec<Arc<Index>>, Snapshot)> {
         let mut before = self.ready_indexes();
         let mut snapshot = self.snapshot();

@@ -1,4 +1,4 @@
-//! Validators: what documents of a collection have to be like when they are written.
+//! Validators: conditions for documents of a collection when they are written.
 //!
 //! Source: MongoDB manual, "Schema Validation".
 
@@ -11,27 +11,27 @@ use bunko_operation::{OperationContext, OperationSource};
 use bunko_store::Store;
 use std::sync::Arc;
 
-/// Which writes are checked.
+/// The writes that are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
-    /// All.
+    /// All writes.
     Strict,
     /// Inserts, and updates of documents that were valid.
     Moderate,
 }
 
-/// What becomes of a document that is not valid.
+/// The treatment of an invalid document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     /// It is refused.
     Error,
-    /// It is written, and a line of the log says so.
+    /// It is written, with a line in the server's log.
     Warn,
-    /// It is refused, and a line of the log says so.
+    /// It is refused, with a line in the server's log.
     ErrorAndLog,
 }
 
-/// What a collection asks of its documents, parsed.
+/// All conditions for a collection's documents, parsed.
 pub(crate) struct Validator {
     encrypted: Option<EncryptedFields>,
     of_users: Option<UserValidator>,
@@ -39,13 +39,13 @@ pub(crate) struct Validator {
 
 /// The validator that `create` or `collMod` was given.
 struct UserValidator {
-    /// A failure where the catalog holds a validator that this version does not know: nothing is written then.
+    /// A failure if this version does not understand the stored validator: then nothing is written.
     filter: Result<Filter>,
     level: Level,
     action: Action,
 }
 
-/// The options of a copy, whose documents were judged when they were stored.
+/// The options of a copy without its validator: the documents were checked when they were first stored.
 pub(crate) fn without_validator(options: &DocumentBuf) -> DocumentBuf {
     let is_judge = |name: &str| matches!(name, "validator" | "validationLevel" | "validationAction");
     let mut without = DocumentBuf::new();
@@ -56,15 +56,16 @@ pub(crate) fn without_validator(options: &DocumentBuf) -> DocumentBuf {
 }
 
 impl Validator {
-    /// What the options of a collection with that order of strings ask for, if they ask for anything.
+    /// The conditions in a collection's options, if any; `strings` is the collection's order of strings.
     pub fn of(options: DocumentRef<'_>, store: &Arc<Store>, strings: &StringOrder) -> Option<Self> {
         let (encrypted, of_users) = (EncryptedFields::of(options), UserValidator::of(options, store, strings));
         (encrypted.is_some() || of_users.is_some()).then_some(Self { encrypted, of_users })
     }
 
-    /// Checks a document that is about to be written, in the place of `replaced` if there was one.
+    /// Checks a document that is about to be written. `replaced` is the document that it replaces, if any.
     /// # Errors
-    /// `DocumentValidationFailure`, with `errInfo` where it is the users' validator's; what an `$expr` or the operation says.
+    /// `DocumentValidationFailure`, with `errInfo` if it comes from the users' validator; failures of an `$expr`; as
+    /// `OperationContext::check`.
     pub fn check(
         &self,
         collection: &Collection,
@@ -137,7 +138,7 @@ impl UserValidator {
     }
 }
 
-/// Parses a validator for the first time.
+/// Parses a new validator.
 /// # Errors
 /// As [`Filter::parse_validator`].
 pub fn check_validator(validator: DocumentRef<'_>, store: &Arc<Store>) -> Result<()> {
@@ -156,7 +157,7 @@ fn log(namespace: &Namespace, information: DocumentRef<'_>) {
     );
 }
 
-/// Compiles the operands of `$expr` in a validator, which outlives the operation that brought it.
+/// Compiles operands of `$expr` in a validator, which outlives the operation that set it.
 struct ExprInValidator {
     store: Arc<Store>,
     strings: StringOrder,
@@ -168,7 +169,7 @@ struct Predicate {
     strings: StringOrder,
 }
 
-/// What a validator may name at this moment: a store that keeps its history is that of a set's member, and its newest
+/// Variables that a validator may use now. A store that keeps its history belongs to a member of a set, and its newest
 /// time is the cluster's.
 fn variables_of(store: &Store) -> Variables {
     Variables::new().with_cluster_time(store.keeps_history().then(|| store.newest_time()))
@@ -185,14 +186,14 @@ impl ExprCompiler for ExprInValidator {
         &self.strings
     }
 
-    /// The command that brings a validator has asked for what it takes, and none brings one that is kept.
+    /// None: the command that sets a validator counts its own work, and a stored validator has no operation.
     fn operation(&self) -> Option<&OperationContext> {
         None
     }
 }
 
 impl Predicate {
-    /// Evaluates the expression, and answers with what `read` makes of its result.
+    /// Evaluates the expression, and returns what `read` makes of the result.
     fn evaluate<T>(
         &self,
         document: DocumentRef<'_>,

@@ -1,4 +1,4 @@
-//! The vectors of a collection's vector indexes, in memory.
+//! Vectors in memory of a collection's vector indexes.
 
 use crate::following::{
     DOCUMENTS_BETWEEN_LOOKS, Derived, FollowingTable, FollowingTables, SearchIndexVersion, TableMemory,
@@ -12,18 +12,18 @@ use bunko_vector::{Definition, Growing, Hit, Request, Scan, Table};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What all tables may take in memory where nothing else is said, in bytes.
+/// Default memory limit of all tables, in bytes.
 pub const VECTOR_BYTES_MAX: u64 = 1 << 30;
 
 /// The tables of one collection.
 pub(crate) type VectorTables = FollowingTables<Table>;
 type VectorTable = FollowingTable<Table>;
 
-/// The room of all tables of a server.
+/// Memory of all tables of a server.
 #[derive(Debug)]
 pub struct VectorMemory {
     tables: TableMemory<Table>,
-    /// Whether a thread adds vectors to a graph: one at a time does.
+    /// Whether a thread is adding vectors to a graph; only one at a time does.
     is_growing: Arc<AtomicBool>,
 }
 
@@ -60,17 +60,17 @@ impl Derived for Table {
 }
 
 impl VectorMemory {
-    /// What all tables may take, in bytes.
+    /// Memory limit of all tables, in bytes.
     pub fn bytes_max(&self) -> u64 {
         self.tables.bytes_max()
     }
 
-    /// Sets it; what is beyond it goes when the next table asks for room.
+    /// Sets the limit. Tables above it are emptied when the next one asks for room.
     pub fn set_bytes_max(&self, bytes_max: u64) {
         self.tables.set_bytes_max(bytes_max);
     }
 
-    /// Has a thread put the vectors of a table into its graphs, if none does that for another.
+    /// Starts a thread that adds a table's vectors to its graphs, unless such a thread is running for any table.
     fn grow(&self, table: &Arc<VectorTable>) {
         if self.is_growing.swap(true, Ordering::AcqRel) {
             return;
@@ -99,9 +99,9 @@ impl VectorMemory {
 }
 
 impl Collection {
-    /// The documents whose vectors are nearest to one, the nearest first, by the present state of one of its vector indexes.
+    /// The documents whose vectors are nearest to the request's, the nearest first, in the current state.
     /// # Errors
-    /// Those of the search node; those of the storage; what the operation says.
+    /// As `Request::check`; failures of the storage; as `OperationContext::check`.
     pub fn nearest(
         &self,
         version: SearchIndexVersion,
@@ -124,8 +124,8 @@ impl Collection {
         Ok(hits)
     }
 
-    /// The score that a record's document has for a search, whether that finds it or not; none where it has no vector that
-    /// is compared, or the filters leave it out.
+    /// The score of a record's document for a search, whether or not the search finds it. `None` if the document has no
+    /// vector to compare, or the filters exclude it.
     /// # Errors
     /// As [`Self::nearest`].
     pub fn nearness(&self, definition: &Definition, request: &Request, record: RecordId) -> Result<Option<f32>> {
@@ -138,7 +138,7 @@ impl Collection {
         Ok(scan.into_hits().first().map(|hit| hit.score))
     }
 
-    /// The same without a table.
+    /// As [`Self::nearest`], without a table.
     fn nearest_by_scan(
         &self,
         definition: &Definition,

@@ -1,4 +1,4 @@
-//! Views: each is a document of its database's `system.views`, an ordinary collection that only the server writes.
+//! Views. Each is a document of its database's `system.views`, an ordinary collection that only the server writes.
 
 use crate::collection;
 use crate::waiting::lock;
@@ -11,23 +11,23 @@ use bunko_store::{Direction, Lsn, RecordRange, View};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The collection that has a database's views.
+/// The collection of a database's view definitions.
 /// Source: MongoDB manual, "Views".
 pub(crate) const SYSTEM_VIEWS: &str = "system.views";
 
-/// What a view shows.
+/// Definition of a view.
 #[derive(Clone, Debug)]
 pub struct ViewDefinition {
-    /// The name of the collection or view below it, which may be one that no collection can have.
+    /// The name of the underlying collection or view. It may be a name that no collection can have.
     pub view_on: String,
-    /// What its documents go through.
+    /// The stages that its documents go through.
     pub pipeline: ArrayBuf,
     /// The document that defines it: `_id`, `viewOn`, `pipeline`, perhaps `collation`.
     pub document: DocumentBuf,
 }
 
 impl ViewDefinition {
-    /// A view with that name.
+    /// A view with this name.
     pub fn new(
         namespace: &Namespace,
         view_on: &str,
@@ -48,7 +48,8 @@ impl ViewDefinition {
         let (Some(view_on), Some(pipeline)) = (view_on, pipeline) else {
             return Err(invalid(format!("the definition of the view {namespace} lacks 'viewOn' or 'pipeline'")));
         };
-        // Such a definition was not made by `create`, but copied here: nobody was asked whether reading may write.
+        // `create` refuses such a stage, so this definition was copied here: no check has asked whether a reader may
+        // write.
         let mut stages = pipeline.iter().filter_map(ValueRef::as_document).filter_map(DocumentRef::first);
         if let Some(stage) = stages.find(|stage| matches!(stage.name, "$out" | "$merge")) {
             return Err(invalid(format!("the definition of the view {namespace} has the stage {}", stage.name)));
@@ -56,9 +57,9 @@ impl ViewDefinition {
         Ok(Self { view_on: view_on.to_owned(), pipeline: pipeline.to_owned(), document: document.to_owned() })
     }
 
-    /// In which order it has strings.
+    /// The view's order of strings.
     /// # Errors
-    /// What is wrong with its collation.
+    /// As `bunko_collation::parse` for its collation.
     pub fn strings(&self) -> Result<StringOrder> {
         collection::strings(self.document.as_ref())
     }
@@ -73,20 +74,20 @@ impl ViewDefinition {
     }
 }
 
-/// What is said of a document of `system.views` that is no definition of a view.
+/// The failure for a document of `system.views` that does not define a view.
 fn invalid(message: String) -> Failure {
     Failure::new(ErrorCode::INVALID_VIEW_DEFINITION, message)
 }
 
-/// The refusal of what views cannot do.
+/// The refusal of a command that views do not support.
 fn on_view(message: String) -> Failure {
     Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW, message)
 }
 
 impl Catalog {
-    /// The view with that name, if there is one. No collection has the name then.
+    /// The view with this name, if there is one. No collection has the name then.
     /// # Errors
-    /// Those of the storage; 182 for a definition that somebody else has damaged.
+    /// Failures of the storage; `InvalidViewDefinition` (182) for a damaged definition.
     pub fn view(&self, namespace: &Namespace) -> Result<Option<ViewDefinition>> {
         let Some(views) = self.system_views(namespace.database())? else { return Ok(None) };
         let mut document = Vec::new();
@@ -96,7 +97,7 @@ impl Catalog {
         ViewDefinition::read(namespace, DocumentRef::trusted(&document)).map(Some)
     }
 
-    /// All views of a database, by name.
+    /// All views of a database, ordered by name.
     /// # Errors
     /// As [`Self::view`].
     pub fn views(&self, database: &str) -> Result<Vec<(Namespace, ViewDefinition)>> {
@@ -124,7 +125,7 @@ impl Catalog {
 
     /// Refuses a command on a view.
     /// # Errors
-    /// `CommandNotSupportedOnView` where the namespace is one.
+    /// `CommandNotSupportedOnView` if the namespace is a view.
     pub fn refuse_view(&self, namespace: &Namespace) -> Result<()> {
         if self.collection(namespace).is_none() && self.view(namespace)?.is_some() {
             return Err(on_view(format!("Namespace {namespace} is a view, not a collection")));
@@ -132,9 +133,9 @@ impl Catalog {
         Ok(())
     }
 
-    /// Defines a view, which the caller has checked.
+    /// Stores a view's definition, which the caller has checked.
     /// # Errors
-    /// `NamespaceExists` where a collection or view has the name; `InvalidNamespace` for a name that is too long.
+    /// `NamespaceExists` if a collection or view has the name; `InvalidNamespace` for a name that is too long.
     pub fn create_view(
         &self,
         namespace: &Namespace,
@@ -160,9 +161,9 @@ impl Catalog {
         }
     }
 
-    /// Gives a view another definition.
+    /// Replaces the definition of a view.
     /// # Errors
-    /// `NamespaceNotFound` where there is none.
+    /// `NamespaceNotFound` if there is no such view.
     pub fn change_view(
         &self,
         namespace: &Namespace,
@@ -176,9 +177,9 @@ impl Catalog {
         changed.ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")))
     }
 
-    /// Drops a view; `None` where there is none, else the record of the drop.
+    /// Drops a view. Returns the LSN of the drop, or `None` if there is no such view.
     /// # Errors
-    /// Those of the storage and of the operation.
+    /// As [`Catalog::change`].
     pub fn drop_view(&self, namespace: &Namespace, operation: &dyn OperationSource) -> Result<Option<Lsn>> {
         self.change_definition(namespace, operation, &mut || Verdict::Delete)
     }

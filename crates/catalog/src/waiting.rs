@@ -1,4 +1,4 @@
-//! Waiting for locks, as long as the operation may.
+//! Waits for locks, within the limits of the operation.
 
 use bunko_errors::Result;
 use bunko_operation::OperationSource;
@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
 /// # Errors
-/// What the operation says while it waits.
+/// As `OperationContext::check`, which includes `Interrupted` if the operation is killed.
 pub(crate) fn lock<'l, T>(mutex: &'l Mutex<T>, operation: &dyn OperationSource) -> Result<MutexGuard<'l, T>> {
     wait(mutex.try_lock(), operation, |until| mutex.try_lock_until(until))
 }

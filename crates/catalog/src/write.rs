@@ -1,4 +1,4 @@
-//! What all writes of documents share: locks, keys, and the record that says which indexes are multikey.
+//! Common parts of all writes of documents: locks, keys, and the record of multikey indexes.
 
 use crate::index_keys::own_part;
 use crate::{Catalog, Collection, Index, IndexState, Multikey, RetryableWrite, Transaction, from_storage, persistence};
@@ -8,7 +8,7 @@ use bunko_store::{Batch, Direction, KeyRange, KeyspaceId, Lag, LockTable, Lsn, P
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Puts a key; that of `_id` is the primary key.
+/// Puts a key; in the `_id` index, it is the primary key.
 pub(crate) fn put_key(batch: &mut Batch<'_>, index: &Index, key: &[u8], record: RecordId, presence: Presence) {
     if index.is_id() {
         batch.put_primary_key(index.keyspace, key, record, presence);
@@ -17,43 +17,43 @@ pub(crate) fn put_key(batch: &mut Batch<'_>, index: &Index, key: &[u8], record: 
     }
 }
 
-/// The lock of a unique key.
+/// The lock stripe of a unique key.
 pub(crate) fn key_stripe(keyspace: KeyspaceId, key: &[u8]) -> usize {
     LockTable::stripe((keyspace, key))
 }
 
-/// The lock of a record.
+/// The lock stripe of a record.
 pub(crate) fn record_stripe(keyspace: KeyspaceId, record: RecordId) -> usize {
     LockTable::stripe((keyspace, record))
 }
 
-/// Whether a key is locked before it is put, so that nobody else puts the same.
+/// Whether a key is locked before it is put, so that no other writer puts it meanwhile.
 pub(crate) fn locks_keys(index: &Index) -> bool {
     index.is_unique || index.prepares_unique
 }
 
-/// The lock of a stored key of an index that [`locks_keys`].
+/// The lock stripe of a stored key, in an index for which [`locks_keys`] is true.
 pub(crate) fn stored_key_stripe(index: &Index, key: &[u8]) -> usize {
     key_stripe(index.keyspace, own_part(index, key))
 }
 
-/// Whether a second record with one key is refused at once. An index that is being built decides that at its end.
+/// Whether a second record with the same key is refused at once. For an index being built, this is decided at the end.
 pub(crate) fn is_guarded(index: &Index) -> bool {
     locks_keys(index) && index.build().is_none()
 }
 
-/// A record that has that key already, if there is one.
+/// A record that already has the key, if there is one.
 pub(crate) fn holder(view: &dyn View, index: &Index, key: &[u8]) -> bunko_store::Result<Option<RecordId>> {
     if !index.ends_with_record() {
         return view.key(index.keyspace, key);
     }
-    // No whole key is the beginning of another, so that what begins with it is it, with a record behind.
+    // No whole key is a prefix of another, so a stored key with this prefix is this key and a record id.
     let own = own_part(index, key);
     let with_record = |record: u64| [own, record.to_be_bytes().as_slice()].concat();
     let range = KeyRange { start: Bound::Included(with_record(0)), end: Bound::Included(with_record(u64::MAX)) };
     let mut cursor = view.keys(index.keyspace, range, Direction::Forward);
     while let Some((key, record)) = cursor.next()? {
-        // A shortened key may begin with any other.
+        // A shortened key may begin with any other key.
         if own_part(index, key) == own {
             return Ok(Some(record));
         }
@@ -62,9 +62,9 @@ pub(crate) fn holder(view: &dyn View, index: &Index, key: &[u8]) -> bunko_store:
 }
 
 impl Catalog {
-    /// Commits a batch of a writer, which has called [`Self::keep_pace`] before it locked anything.
-    /// Where the operation's writes belong to a retryable one, the batch gets the record of what it does; where they belong
-    /// to a transaction, that takes the batch in, and nothing is committed.
+    /// Commits a writer's batch. The writer has called [`Self::keep_pace`] before it locked anything. For a retryable
+    /// write, the batch also gets the record of its statements. In a transaction, the batch is added to the transaction
+    /// and nothing is committed.
     pub(crate) fn commit(&self, batch: &mut Batch<'_>, operation: &dyn OperationSource) -> Result<Lsn> {
         let committed = match operation.unit() {
             None => self.store.commit(batch),
@@ -77,21 +77,21 @@ impl Catalog {
         committed.map_err(from_storage)
     }
 
-    /// Waits, between two batches, where the engines are behind. On a thread that serves others the reply waits instead, which
-    /// holds no thread; what one such command writes is little. The caller has nothing locked that others wait for.
+    /// Between two batches, waits for engines that lag behind. On a thread that serves other operations it does not
+    /// wait unless they are far behind; there the reply is delayed instead, without holding a thread, and such a
+    /// command writes little. The caller holds no locks that others wait for.
     pub(crate) fn keep_pace(&self, operation: &dyn OperationSource) {
         match self.store.lag() {
             Lag::None => {}
-            // Others wait for what it has changed, and engines get nothing of it before its commit.
+            // Other operations wait for the transaction's claims, and engines get nothing of it before its commit.
             _ if Transaction::of(operation).is_some() => {}
             Lag::Behind if operation.operation().place() != Place::OwnThread => {}
             Lag::Behind | Lag::FarBehind => self.store.catch_up(),
         }
     }
 
-    /// Saves that an index became multikey, or got values of a type that it did not have, before any key that makes it so is
-    /// written. The caller holds the
-    /// collection's structure shared.
+    /// Saves that an index became multikey, or got values of a new type, before any such key is written. The caller
+    /// holds the collection's structure shared.
     pub(crate) fn grow_multikey(
         &self,
         collection: &Collection,
@@ -101,14 +101,14 @@ impl Catalog {
         if !is_growing(indexes, grown) {
             return Ok(());
         }
-        // Not the catalog's own lock: whoever changes the set of indexes holds that while waiting for writers.
+        // Not the catalog's own lock: a change of the set of indexes holds that while it waits for writers.
         let _record = collection.catalog_record_lock.lock();
-        // Somebody may have done it meanwhile.
+        // Another writer may have done it meanwhile.
         if !is_growing(indexes, grown) {
             return Ok(());
         }
         if collection.is_private() {
-            // The commit of its transaction saves it as it is then.
+            // The commit of its transaction saves the final arrays and types.
             for (position, arrays) in grown {
                 indexes[*position].add_multikey(arrays);
             }
@@ -125,7 +125,7 @@ impl Catalog {
             });
         persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
         self.store.commit(&batch).map_err(from_storage)?;
-        // Only now: who finds them set puts keys into the log that may not stand before them.
+        // Not earlier: a writer that sees them puts keys into the log, which must come after this record.
         for (position, arrays) in grown {
             indexes[*position].add_multikey(arrays);
         }
@@ -133,7 +133,7 @@ impl Catalog {
     }
 }
 
-/// Whether any of those arrays and types, by index position, is new.
+/// Whether any of these arrays and types, given by index position, is new.
 fn is_growing(indexes: &[Arc<Index>], grown: &[(usize, Multikey)]) -> bool {
     grown.iter().any(|(position, arrays)| !indexes[*position].multikey().covers(arrays))
 }

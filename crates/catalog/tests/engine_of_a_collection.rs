@@ -1,4 +1,4 @@
-//! Collections in engines of their choice: what a restart and a kill leave of them, and what they hold at most.
+//! Collections in engines of their choice: what is left after a restart and a kill, and how much they hold.
 
 mod opened;
 
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What an engine in memory may hold: some hundred documents.
+/// Memory limit of the in-memory engine, in bytes: room for some hundred documents.
 const MEMORY_BYTES: u64 = 256 << 10;
 
 fn document(id: i32) -> DocumentBuf {
@@ -29,7 +29,7 @@ fn document(id: i32) -> DocumentBuf {
         .with("pad", "p".repeat(id as usize % 1000).as_str())
 }
 
-/// Inserts those documents, as far down as a reply at `w: 1` promises; how many went in.
+/// Inserts these documents with the durability of a reply at `w: 1`. Returns how many were inserted.
 fn insert(catalog: &Catalog, name: &str, ids: std::ops::Range<i32>) -> usize {
     insert_all(catalog, name, &ids.map(document).collect::<Vec<_>>())
 }
@@ -47,7 +47,7 @@ fn insert_all(catalog: &Catalog, name: &str, documents: &[DocumentBuf]) -> usize
     inserted.count
 }
 
-/// A collection in that engine with three indexes, one of them multikey.
+/// A collection in this engine with three indexes, one of them multikey.
 fn create(catalog: &Catalog, engine: &str) -> Arc<Collection> {
     let choice = EngineChoice::checked(catalog.store(), engine, DocumentRef::EMPTY).expect("a choice");
     let create = CreateOptions { engine: Some(choice), ..CreateOptions::default() };
@@ -105,7 +105,7 @@ fn a_collection_stays_in_its_engine() {
             assert_eq!(catalog.store().engine_name_of(collection.records()), engine);
             let left = if survival(engine) == Survival::Durable { 300 } else { 0 };
             assert_valid(&collection, left);
-            // What is left takes writes, and an index that comes later is where its collection is.
+            // The remaining collections take writes, and a later index is in its collection's engine.
             assert_eq!(insert(&catalog, &name, 300..310), 10);
             catalog.create_indexes(&collection, &[spec("pad")], &*OperationContext::unlimited()).expect("built");
             let later = collection.index("pad").expect("built").keyspace;
@@ -116,7 +116,7 @@ fn a_collection_stays_in_its_engine() {
     }
 }
 
-/// As programs before this one did for an id that they gave twice.
+/// Writes what an earlier version wrote for an id that it had given twice.
 fn save_a_wrong_route(catalog: &Catalog, keyspace: KeyspaceId, engine: &str) {
     let mut batch = Batch::new();
     batch.create_keyspace(keyspace, engine, &[]);
@@ -144,7 +144,7 @@ fn a_keyspace_is_where_the_catalog_says_whatever_a_manifest_says() {
     }
 }
 
-/// Everything that statistics count of a collection, by index name.
+/// All counts in a collection's statistics, by index name.
 fn counted(collection: &Collection) -> (u64, u64, Vec<(String, KeyspaceStatistics)>) {
     let indexes = collection.indexes();
     let indexes = indexes.iter().map(|index| (index.name.clone(), collection.index_statistics(index)));
@@ -184,7 +184,7 @@ fn statistics_are_exact_right_after_a_kill() {
     }
 }
 
-/// Puts in what fits, from `first` on, and then the smallest things until not even they do.
+/// Inserts documents from `first` on until one is refused, and then the smallest documents until one of them is.
 fn fill(catalog: &Catalog, name: &str, first: i32) {
     let mut next = first;
     while insert(catalog, name, next..next + 100) == 100 {
@@ -198,7 +198,7 @@ fn fill(catalog: &Catalog, name: &str, first: i32) {
     }
 }
 
-/// What was dropped is given back in the background.
+/// Waits for the room of dropped data, which the engine frees in the background.
 fn wait_for_room(catalog: &Catalog, engine: &str) {
     let engine = catalog.store().engine(engine).expect("an engine");
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -208,8 +208,8 @@ fn wait_for_room(catalog: &Catalog, engine: &str) {
     }
 }
 
-/// Runs `test` on a collection in memory that has taken all room, beside every engine: the catalog, the name of the
-/// collection and its engine, the collection.
+/// Runs `test` on a full collection in memory, beside each other engine. It gets the catalog, the name of the
+/// collection and of its engine, and the collection.
 fn on_full_memory(test: impl Fn(&Catalog, &str, &Arc<Collection>)) {
     let memory = bunko_engines::find("memory").expect("an engine").name;
     let limit = EngineOptions { memory_limit_bytes: MEMORY_BYTES, ..EngineOptions::default() };
@@ -225,7 +225,7 @@ fn on_full_memory(test: impl Fn(&Catalog, &str, &Arc<Collection>)) {
 #[test]
 fn an_engine_in_memory_takes_no_more_than_it_may() {
     on_full_memory(|catalog, memory, collection| {
-        // The last batch was cut where the room ended, and nothing of it is half there.
+        // The last batch was cut where the room ended, and no document of it is incomplete.
         let stored = collection.count();
         assert!(stored > 100);
         assert_valid(collection, stored);
@@ -237,13 +237,13 @@ fn an_engine_in_memory_takes_no_more_than_it_may() {
             .expect_err("no room");
         assert_eq!(failure.code(), ErrorCode::EXCEEDED_MEMORY_LIMIT);
         assert_valid(collection, stored);
-        // What goes makes room.
+        // Deletes make room.
         for id in 0..50 {
             change(catalog, collection, id, || Verdict::Delete);
         }
         assert_eq!(insert(catalog, memory, 0..10), 10);
         assert_valid(collection, stored - 40);
-        // So does a whole collection, even where there is none left.
+        // Dropping a whole collection makes room, even if nothing is left.
         fill(catalog, memory, 100_000);
         catalog.drop_collection(&namespace(memory), &*OperationContext::unlimited()).expect("dropped");
         wait_for_room(catalog, memory);
@@ -255,7 +255,7 @@ fn an_engine_in_memory_takes_no_more_than_it_may() {
 #[test]
 fn an_index_that_finds_no_room_is_not_left_behind() {
     on_full_memory(|catalog, _, collection| {
-        // Room for the index to begin, and not for all of its keys.
+        // Room for the index to begin, but not for all of its keys.
         for id in 0..10 {
             change(catalog, collection, id, || Verdict::Delete);
         }

@@ -1,4 +1,4 @@
-//! Index builds beside writers, drops, and ends of the process.
+//! Index builds with concurrent writers, with drops, and with ends of the process.
 
 mod opened;
 
@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Records with keys of their own, behind which others have the same keys again.
+/// Number of records with distinct keys. Further records repeat some of these keys.
 const RECORDS: i32 = 1500;
 const TWICE: i32 = 300;
 
-/// Does something between the steps of a build, which asks whether it has to stop before each.
+/// Acts between the steps of a build, which checks the operation before each step.
 struct Between<F> {
     asked: AtomicUsize,
     act: F,
@@ -33,7 +33,7 @@ impl<F: Fn(usize) + Send + Sync> Interruption for Between<F> {
     }
 }
 
-/// An operation that calls `act` before each step, with their number.
+/// An operation that calls `act` before each step, with the step's number.
 fn between(act: impl Fn(usize) + Send + Sync + 'static) -> Arc<OperationContext> {
     OperationContext::new(Arc::new(Between { asked: AtomicUsize::new(0), act }), MemoryLimits::none())
 }
@@ -81,7 +81,7 @@ fn change(catalog: &Catalog, collection: &Collection, id: i32, verdict: impl Fn(
     }
 }
 
-/// A collection in which some keys of `k` are there twice.
+/// A collection in which some values of `k` occur twice.
 fn with_duplicates(engine: &Entry) -> Opened {
     let opened = new(engine);
     let first = (0..RECORDS).map(|id| with_key(id, id));
@@ -102,7 +102,7 @@ fn check(opened: &Opened, engine: &Entry, keys: u64) {
 #[test]
 fn duplicates_that_are_deleted_meanwhile_take_no_key_along() {
     for engine in ENGINES {
-        // Before some, or after all of them have been found.
+        // Before some, or after all of the duplicates have been found.
         for step in [3, 5] {
             let opened = with_duplicates(engine);
             let (catalog, collection) = (Arc::clone(&opened.catalog), Arc::clone(&opened.collection));
@@ -125,7 +125,7 @@ fn whoever_is_left_with_a_key_has_it() {
             let (catalog, collection) = (Arc::clone(&opened.catalog), Arc::clone(&opened.collection));
             let operation = between(move |asked| {
                 if asked == step {
-                    // One deleted, one changed, of those that came first.
+                    // Half of the first records with a repeated key are deleted; the others get a new key.
                     for id in 0..TWICE {
                         let replaced = || Verdict::Replace(with_key(id, 100_000 + id));
                         change(&catalog, &collection, id, || if id % 2 == 0 { Verdict::Delete } else { replaced() });
@@ -225,7 +225,7 @@ fn indexes_that_are_built_together_are_dropped_together() {
         let built = opened.catalog.create_indexes(&opened.collection, &[spec("tags"), spec("k")], &*operation);
         assert_eq!(built.expect_err("dropped").code(), ErrorCode::INDEX_BUILD_ABORTED);
         assert_eq!(opened.collection.indexes().len(), 1, "{}", engine.name);
-        // One that is ready goes alone, though another one is built.
+        // A ready index can be dropped alone while another one is being built.
         opened
             .catalog
             .create_indexes(&opened.collection, &[spec("k")], &*OperationContext::unlimited())
@@ -244,7 +244,7 @@ fn indexes_that_are_built_together_are_dropped_together() {
     }
 }
 
-/// Few elements beside a long string: each key has both.
+/// A few elements and a long string: each key has both.
 fn with_wide_keys(id: i32, elements: i32, length: usize) -> DocumentBuf {
     let tags: ArrayBuf = (0..elements).collect();
     DocumentBuf::new().with("_id", id).with("tags", &tags).with("k", "w".repeat(length).as_str())
@@ -255,7 +255,7 @@ fn keys_that_exceed_a_segment_of_the_log_are_built_in_several_records_or_refused
     let key = DocumentBuf::new().with("tags", 1_i32).with("k", 1_i32);
     let index = IndexSpec::parse(DocumentBuf::new().with("key", &key).with("name", "wide").as_ref()).expect("valid");
     for engine in ENGINES {
-        // Of all documents together: 80 MB.
+        // Keys of all documents together: 80 MB.
         let opened = new(engine);
         insert(&opened.catalog, &[1, 2, 3, 4].map(|id| with_wide_keys(id, 2_000, 10_000)));
         let operation = OperationContext::unlimited();
@@ -264,7 +264,7 @@ fn keys_that_exceed_a_segment_of_the_log_are_built_in_several_records_or_refused
         build().expect("built");
         let wide = opened.collection.index("wide").expect("built");
         assert_eq!(opened.collection.index_statistics(&wide).entries, 8_000, "{}", engine.name);
-        // Of one document: 80 MB, which no record has room for.
+        // Keys of one document: 80 MB, which does not fit into a log record.
         let too_wide = [with_wide_keys(5, 8_000, 10_000)];
         let bytes = [Cow::Borrowed(too_wide[0].as_ref().as_bytes())];
         let outcome = opened.catalog.insert(&namespace("a"), &bytes, Order::Ordered, &*OperationContext::unlimited());
@@ -329,7 +329,7 @@ fn a_build_that_is_left_to_the_next_start_goes_on() {
             drop((catalog, collection));
             let catalog = open(directory.path(), engine);
             let collection = catalog.collection(&namespace("a")).expect("there");
-            // Writers come before the build does.
+            // Writers run before the build is resumed.
             change(&catalog, &collection, 5, || Verdict::Delete);
             let unfinished = catalog.resume_builds(&*OperationContext::unlimited());
             assert!(
@@ -361,7 +361,7 @@ fn builds_beside_a_brawl_agree_with_the_records() {
                 scope.spawn(move || brawl(opened, thread, end));
             }
             while Instant::now() < end {
-                // Many writes fall between two steps.
+                // Many writes come between two steps.
                 let operation = between(|_| std::thread::sleep(Duration::from_millis(2)));
                 match opened.catalog.create_indexes(&opened.collection, &[unique(), spec("tags")], &*operation) {
                     Ok(_) => {
@@ -380,7 +380,7 @@ fn builds_beside_a_brawl_agree_with_the_records() {
     }
 }
 
-/// Inserts, replaces and deletes documents; now and then two of them have one key for a while.
+/// Inserts, replaces and deletes documents. Now and then, two of them have the same key for a while.
 fn brawl(opened: &Opened, thread: u32, end: Instant) {
     let mut seed = thread.wrapping_mul(2_654_435_761).wrapping_add(1);
     let mut random = |below: i32| {

@@ -1,4 +1,4 @@
-//! Keys of documents with arrays, beside a model that says the same in another way.
+//! Keys of documents with arrays, compared with a model that derives them in another way.
 
 use bunko_bson::{ArrayBuf, DocumentBuf, Value, ValueRef, key_string, order};
 use bunko_catalog::{Catalog, CreateOptions, Index, IndexSpec, index_keys};
@@ -14,7 +14,7 @@ fn document(text: &str) -> DocumentBuf {
     shell::parse_document(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// Indexes on those paths, of a collection in memory.
+/// Indexes on these paths, of a collection in memory.
 struct Indexes(Arc<Catalog>);
 
 impl Indexes {
@@ -101,15 +101,15 @@ fn a_name_is_not_both_a_position_and_a_field_of_an_element() {
     assert!(message.contains("field: '0' for array: [ { 0: 1 } ]"), "{message}");
 }
 
-/// All choices of one element for each array on the paths, where paths that share an array share the choice.
+/// All choices of one element for each array on the paths. Paths that share an array share the choice.
 ///
-/// It goes path by path and array by array and knows an array by its place in the document.
+/// The model goes path by path and array by array, and identifies an array by its place in the document.
 struct Model<'d> {
     document: &'d DocumentBuf,
 }
 
 impl Model<'_> {
-    /// Each key is one choice of a position for each array that is met; arrays are named by their places.
+    /// Each key is one choice of a position for each array on the paths. Arrays are identified by their places.
     fn keys(&self, paths: &[&str]) -> Option<Vec<Vec<Value>>> {
         let mut found = Vec::new();
         let mut open = vec![Vec::<(String, usize)>::new()];
@@ -133,7 +133,7 @@ impl Model<'_> {
         Some(found)
     }
 
-    /// The value at a path, or the array at which no element is chosen yet: its place and how many it has.
+    /// The value at a path, or the first array without a chosen element: its place and its length.
     fn value(&self, path: &str, chosen: &[(String, usize)]) -> Result<Value, (String, usize)> {
         let mut value = Value::Document(self.document.clone());
         let mut place = String::new();

@@ -1,4 +1,4 @@
-//! Writers that outrun the flush wait, but not on threads that serve others.
+//! Writers that outrun the flush wait, but not on threads that serve other operations.
 
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Catalog, Namespace, Order};
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Writers are behind with four times as much, far behind with eight times.
+/// Writers are behind at four times this many bytes, and far behind at eight times.
 const UNFLUSHED_BYTES_MAX: u64 = 4000;
 
 fn insert(catalog: &Catalog, id: i32, operation: &OperationContext) -> Duration {
@@ -44,7 +44,7 @@ fn a_writer_that_is_ahead_of_the_flush_holds_no_thread_that_serves_others() {
     assert!(quickest < Some(longest / 4), "{quickest:?}");
     assert_eq!(store.lag(), Lag::Behind);
     assert!(insert(&catalog, next(), &own) >= longest);
-    // Memory is finite on any thread.
+    // Far behind, writers wait on any thread, because memory is finite.
     while store.lag() == Lag::Behind {
         insert(&catalog, next(), &shared);
     }

@@ -1,4 +1,4 @@
-//! The 20,000th collection costs what the first one does.
+//! The 20,000th collection costs as much as the first one.
 
 #[allow(dead_code)]
 mod opened;
@@ -10,20 +10,19 @@ use std::time::{Duration, Instant};
 
 const MANY: usize = 20_000;
 const SOME: usize = 1_000;
-/// Much more than what the machine's other work makes of it, and much less than what walking all collections does.
+/// Much more than the noise of the machine, and much less than a walk over all collections would cost.
 const RATIO_MAX: u32 = 5;
 
 fn namespace(number: usize) -> Namespace {
     Namespace::parse(&format!("db{}.c{number}", number % 200)).expect("a name")
 }
 
-/// The time that half of them are within.
 fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
 }
 
-/// How long each of 20,000 steps takes; the medians of the first 1,000 and of the last.
+/// The median times of the first 1,000 and of the last 1,000 of 20,000 steps.
 fn first_and_last(mut step: impl FnMut(usize)) -> (Duration, Duration) {
     let timed = |number| {
         let began = Instant::now();

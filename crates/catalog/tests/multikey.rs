@@ -1,4 +1,4 @@
-//! When an index becomes multikey, beside other writers.
+//! An index becomes multikey while other writers run.
 
 mod opened;
 
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// How long the first writer is held, at most.
+/// Longest time that the first writer is held.
 const HELD_MAX: Duration = Duration::from_millis(300);
 
 fn insert_array(catalog: &Catalog, id: i32) {
@@ -31,7 +31,7 @@ fn no_array_key_is_logged_before_the_index_is_known_to_be_multikey() {
     ENGINES.iter().filter(|engine| survival(engine.name) == Survival::Durable).for_each(two_writers_and_a_kill);
 }
 
-/// The first writer is held where its first record goes into the log; the second one writes what it can meanwhile, and
+/// The first writer is held when its first record goes into the log. Meanwhile the second one writes as much as it can;
 /// then the process is killed.
 fn two_writers_and_a_kill(engine: &'static Entry) {
     let directory = tempfile::tempdir().expect("a directory");

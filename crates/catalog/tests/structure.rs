@@ -1,4 +1,4 @@
-//! Changes of collections and indexes, and what a later start finds of them.
+//! Changes of collections and indexes, and their state after a restart.
 
 mod opened;
 
@@ -31,7 +31,7 @@ fn drop_beside_an_index_build(engine: &Entry) {
         catalog.create(&namespace("a"), CreateOptions::default(), &*OperationContext::unlimited()).expect("created");
     catalog.create_indexes(&collection, &[spec("x")], &*OperationContext::unlimited()).expect("built");
     catalog.drop_collection(&namespace("a"), &*OperationContext::unlimited()).expect("dropped");
-    // Somebody who looked the collection up before it was dropped goes on with it.
+    // An operation that looked the collection up before the drop continues with it.
     let failure =
         catalog.create_indexes(&collection, &[spec("y")], &*OperationContext::unlimited()).expect_err("it is gone");
     assert_eq!(failure.code(), ErrorCode::NAMESPACE_NOT_FOUND);

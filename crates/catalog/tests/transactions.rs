@@ -1,4 +1,4 @@
-//! What transactions see, what they keep from others, and what is left of them.
+//! Transactions: their view, their isolation from other operations, and their effects.
 
 mod bank;
 mod chain;
@@ -301,7 +301,7 @@ fn a_restart_keeps_what_was_committed_whole_and_nothing_else() {
             let lsn = one.commit(&mut history).expect("committed").expect("something was changed");
             assert_eq!(history.commit(), Some(Some(lsn)));
             world.catalog.store().write(lsn).expect("written");
-            // No checkpoint, no close: what is in the kernel is what a kill leaves.
+            // No checkpoint and no close: a kill leaves the bytes that the kernel has.
             std::mem::forget(Arc::clone(&world.catalog));
             let copied = crash_copy(directory.path());
             let again = World { catalog: open(copied.path(), engine) };

@@ -1,7 +1,6 @@
-//! Tests how much memory documents with many keys take until they are written, and that the write can be stopped
-//! meanwhile.
+//! Memory of documents with many keys until they are written, and whether their writes can be stopped meanwhile.
 //!
-//! The operation is asked every few microseconds; each question sees the memory that its thread has taken by then.
+//! The operation is checked every few microseconds. Each check measures the memory that its thread has taken so far.
 
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_catalog::{Catalog, Collection, IndexSpec, Namespace, Order, Target, Verdict};
@@ -20,9 +19,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting(System);
 
-/// Bytes that a write may take for each byte that was sent and each index.
+/// Most bytes that a write may take for each byte sent and each index.
 const BYTES_PER_BYTE: i64 = 40;
-/// Bytes that any write may take besides.
+/// Bytes that any write may take in addition.
 const BYTES_BESIDES: i64 = 2 << 20;
 
 /// Indexes, and a document with many keys in them.
@@ -71,7 +70,7 @@ fn words() -> DocumentBuf {
     DocumentBuf::new().with("a", text.as_str())
 }
 
-/// Looks whenever the operation is asked, and ends it after so many questions.
+/// Measures memory at each check of the operation, and ends it after a number of checks.
 struct Watch {
     peak: AtomicI64,
     questions: AtomicU64,

@@ -1,4 +1,4 @@
-//! How many entries the oplog has.
+//! Counts the entries of the oplog.
 
 use crate::entry::{Telling, tell};
 use bunko_catalog::from_storage;
@@ -8,20 +8,20 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes of the log whose entries are counted together.
+/// Bytes of the log whose entries are counted as one part.
 const PART_BYTES: u64 = 16 << 20;
 
-/// Counts entries. Parts of the log that are full never change, so that of a long oplog only the two ends are read again.
+/// Counts entries. Full parts of the log never change, so only the two ends of a long oplog are read again.
 #[derive(Debug, Default)]
 pub struct EntryCount {
-    /// By the number of the part: the entries of all records that begin in it.
+    /// Entries of all records that begin in a part, by the part's number.
     full: Mutex<BTreeMap<u64, u64>>,
 }
 
 impl EntryCount {
-    /// How many entries there are; 0 where the store keeps no history. `work` is called for each record that is read.
+    /// The number of entries; 0 if the store keeps no history. `work` is called for each record read.
     /// # Errors
-    /// As reading the log; those of `work`.
+    /// As reading the log, and as `work`.
     pub fn count(&self, store: &Store, work: &mut dyn FnMut() -> Result<()>) -> Result<u64> {
         let Some(span) = store.history_span() else { return Ok(0) };
         // The first part may have lost its beginning, and the last one grows.
@@ -49,13 +49,14 @@ impl EntryCount {
 
 struct Counting {
     full: BTreeMap<u64, u64>,
-    /// The parts that never change.
+    /// Numbers of the parts that never change.
     inner: Range<u64>,
     total: u64,
 }
 
 impl Counting {
-    /// Counts the records from a place on up to a part that is known; the place where that begins, if there is one.
+    /// Counts the records from `from` up to the next part that is already counted. Returns where that part begins, if
+    /// there is one.
     fn read(&mut self, store: &Store, from: u64, work: &mut dyn FnMut() -> Result<()>) -> Result<Option<u64>> {
         let is_early = |moment: Moment| moment.lsn.0 < from;
         let Some(mut history) = store.history(Direction::Forward, &is_early).map_err(from_storage)? else {

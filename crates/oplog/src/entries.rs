@@ -1,4 +1,4 @@
-//! The entries one after the other: from either end, and as they come.
+//! Oplog entries in sequence: from either end, or as they are written.
 
 use crate::entry::{Entry, Happening, Telling, tell};
 use crate::feed::{Feed, Reach};
@@ -9,34 +9,34 @@ use bunko_store::{Direction, History, Lsn, Moment, StorageError, Store};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Reads the oplog: as it was when it was opened, from either end, or on and on as it becomes durable. The entries are the same.
-/// Fails with `CappedPositionLost` where it was given up before it was read so far, and is not to be used then.
+/// Reads the oplog: as it was when opened, from either end, or following it as it becomes durable. The entries are the
+/// same. Fails with `CappedPositionLost` if the log was dropped before it was read; it cannot be used after that.
 pub struct Entries {
     log: Records,
-    /// Entries of the record at hand that are yet to be read, the next one first.
+    /// Entries of the current record that are not returned yet, the next one first.
     ahead: VecDeque<Entry>,
 }
 
-/// The records that are read.
+/// The source of records.
 enum Records {
     Present(History, Direction),
     Coming(Box<Feed>),
 }
 
 impl Entries {
-    /// Opens the oplog. Of entries before `from`, if that is given, some may be shown and most are not read. `None`
-    /// where the store keeps none.
+    /// Opens the oplog as it is now. If `from` is given, most entries before it are skipped. Returns `None` if the
+    /// store keeps no oplog.
     /// # Errors
-    /// As reading it.
+    /// As reading the log.
     pub fn open(store: &Store, direction: Direction, from: Option<Timestamp>) -> Result<Option<Self>> {
         let is_early = |moment: Moment| from.is_some_and(|from| moment.last_timestamp() < from);
         let history = store.history(direction, &is_early).map_err(from_storage)?;
         Ok(history.map(|history| Self::new(Records::Present(history, direction))))
     }
 
-    /// Opens it to go on with what is written later: the end is only that of what is durable.
+    /// Opens the oplog to follow it. The end it reaches is that of the durable log.
     /// # Errors
-    /// As reading it.
+    /// As reading the log.
     pub fn follow(store: &Arc<Store>, from: Timestamp) -> Result<Option<Self>> {
         let feed = Feed::from_time(store, from)?.map(Feed::together);
         Ok(feed.map(|feed| Self::new(Records::Coming(Box::new(feed)))))
@@ -46,14 +46,14 @@ impl Entries {
         Self { log, ahead: VecDeque::new() }
     }
 
-    /// When the last entry of the record at a place in the log happened: its `ts`, and its time by the wall clock in
-    /// milliseconds since 1970. `None` where the record has no entry or cannot be read back any more.
+    /// The time of the last entry of the record at a place in the log: its `ts`, and the wall-clock time in
+    /// milliseconds since 1970. `None` if the record has no entry or cannot be read any more.
     /// # Errors
-    /// As reading it.
+    /// As reading the log.
     pub fn last_time_at(store: &Store, lsn: Lsn) -> Result<Option<(Timestamp, u64)>> {
         let Some(mut history) = store.history_at(lsn) else { return Ok(None) };
         let mut last = None;
-        // More than one where a chain ends there.
+        // There are several records if a chain ends here.
         loop {
             let record = match history.next_record() {
                 Err(StorageError::HistoryLost) => return Ok(None),
@@ -72,7 +72,7 @@ impl Entries {
         }
     }
 
-    /// Reads one record, which may have no entries; false at the end.
+    /// Reads one record, which may have no entries. Returns false at the end.
     fn read(&mut self) -> Result<bool> {
         let Self { log, ahead } = self;
         let mut add = |happening: Happening<'_>| {

@@ -1,71 +1,71 @@
-//! Entries of one record.
+//! The oplog entries of one log record.
 
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Note, WRITE_HISTORIES};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::{Chained, Effect, Moment, Record, Statement};
 
-/// What entries have as `t`: there was no election.
+/// The value of `t` in entries: no election has taken place.
 pub const TERM: i64 = -1;
-/// The version of the entries' format.
+/// Version of the entry format.
 const VERSION: i64 = 2;
-/// The version of the format of deltas.
+/// Version of the delta format.
 const DELTA_VERSION: i32 = 2;
-/// Bytes of a transaction's operations from which on the next one goes into another entry: an entry is a document.
+/// Most bytes of operations in one entry of a transaction, unless it has a single operation: an entry is a document.
 const OPERATIONS_BYTES_MAX: usize = 15 << 20;
-/// What most entries take beyond the namespace and `o`.
+/// Approximate bytes of an entry without its namespace and `o`.
 const ENTRY_BYTES: usize = 192;
-/// What the entry says that a start of the server makes.
+/// The message of the entry for a start of the server.
 const STARTED: &str = "server started";
 
-/// An entry, and what stands with it in the log.
+/// An entry, with further data from the log.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// As `local.oplog.rs` shows it.
+    /// The entry as `local.oplog.rs` shows it.
     pub document: DocumentBuf,
-    /// Its `ts`; of an operation of a transaction, that of the commit.
+    /// Its `ts`; for an operation of a transaction, that of the commit.
     pub at: Timestamp,
-    /// Which operation of its transaction it is, from 0; 0 of what is in none.
+    /// The number of the operation within its transaction, from 0; 0 outside transactions.
     pub number: u64,
     /// The document after an update.
     pub after: Option<DocumentBuf>,
-    /// The document before the change, where its collection keeps that.
+    /// The document before the change, if its collection keeps that.
     pub before: Option<DocumentBuf>,
 }
 
-/// What a record did, one thing after the other.
+/// An event of a record.
 pub enum Happening<'h> {
-    /// A document was inserted, changed or deleted, outside of transactions.
+    /// An insert, a change or a deletion of a document outside transactions.
     Change(Change<'h>),
-    /// Anything else.
+    /// Any other event.
     Entry(Entry),
 }
 
-/// What became of a document, as the record says it: whoever needs no entry has nothing copied.
+/// A change of a document, borrowed from the log record: a reader that needs no entry copies nothing.
 #[derive(Clone, Copy)]
 pub struct Change<'h> {
     /// `op` of the entry: `i`, `u` or `d`.
     pub operation: &'static str,
     /// The collection, with its database.
     pub namespace: &'h str,
-    /// That of the collection.
+    /// The UUID of the collection.
     pub uuid: &'h [u8; 16],
-    /// When it happened.
+    /// The time of the change.
     pub at: Timestamp,
-    /// The same by the wall clock, in milliseconds since 1970.
+    /// The wall-clock time of the change, in milliseconds since 1970.
     pub time_ms: u64,
-    /// The document after it; of one that is deleted, its `_id` and nothing else.
+    /// The document after the change; for a deletion, only its `_id`.
     pub document: DocumentRef<'h>,
-    /// `diff` of an update's entry, where it has one.
+    /// `diff` of an update's entry, if it has one.
     pub delta: Option<DocumentRef<'h>>,
-    /// The document before, where its collection keeps that.
+    /// The document before the change, if its collection keeps that.
     pub before: Option<DocumentRef<'h>>,
-    /// Whether it is an insert of a copy of another collection's document.
+    /// Whether it is the insert of a copy of another collection's document.
     pub is_copy: bool,
 }
 
 impl Happening<'_> {
-    /// As an entry.
+    /// The event as an entry.
     pub fn into_entry(self) -> Entry {
         match self {
             Self::Change(change) => change.to_entry(),
@@ -75,7 +75,7 @@ impl Happening<'_> {
 }
 
 impl Change<'_> {
-    /// As an entry.
+    /// The change as an entry.
     pub fn to_entry(&self) -> Entry {
         let Self { operation, document, delta, .. } = *self;
         let id = document.get("_id").filter(|_| operation != "d");
@@ -97,26 +97,27 @@ impl Change<'_> {
     }
 }
 
-/// How a transaction's operations are told.
+/// How a transaction's operations are reported.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Telling {
-    /// Together, in one entry, or in a few where that would be too large.
+    /// In one entry, or in several if it would be too large.
     Together,
-    /// Each in an entry of its own.
+    /// In an entry for each operation.
     Apart,
 }
 
-/// Whether all is there of what a record belongs to.
+/// Whether the transaction of a record is complete in the log.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told {
     Whole,
-    /// The record has operations of a transaction whose earlier ones were given up with the log before it.
+    /// The record has operations of a transaction whose earlier ones were dropped with an older part of the log.
     WithoutBeginning,
 }
 
-/// Tells what a record did in the namespaces that are wanted; one that changes no document and no collection did nothing.
+/// Calls `each` with the events of a record in the namespaces that `wants` accepts. A record that changes no document
+/// and no collection has none.
 /// # Errors
-/// `InternalError` for a note of a program that is not this one; those of `each`.
+/// `InternalError` for a note that this version does not know; as `each`.
 pub(crate) fn tell(
     record: Record<'_>,
     wants: &dyn Fn(&str) -> bool,
@@ -186,12 +187,12 @@ pub(crate) fn tell(
                     }
                 }
             }
-            // What retryable writes leave.
+            // Records of retryable writes.
             Statement::Remember { .. } | Statement::Forget { .. } => {}
             Statement::Effect(effect) => {
-                // Records without a name are the catalog's own.
+                // Records before any collection's name are the catalog's own.
                 let Some((uuid, namespace, are_copies)) = &collection else { continue };
-                // So are those of retryable writes.
+                // Records of retryable writes are internal, too.
                 if effect.keyspace() == WRITE_HISTORIES {
                     continue;
                 }
@@ -228,15 +229,16 @@ pub(crate) fn tell(
     Ok(whole)
 }
 
-/// A transaction that the record commits, or a part of which it is, while its operations are read.
-/// Source: MongoDB manual, "Production Considerations", "Oplog Size Limit": as many entries as it takes.
+/// A transaction whose commit, or part of a commit, is the current record, while its operations are read.
+/// Source: MongoDB manual, "Production Considerations", "Oplog Size Limit": a transaction has as many entries as
+/// needed.
 struct Committed<'a> {
-    /// `lsid` and `txnNumber` among others.
+    /// The header note, with `lsid` and `txnNumber`.
     told: DocumentRef<'a>,
     moment: Moment,
-    /// When it was committed.
+    /// The time of the commit.
     at: Timestamp,
-    /// Operations in records before this one.
+    /// Number of operations in earlier records.
     before: u64,
     is_last: bool,
     gathered: ArrayBuf,
@@ -244,7 +246,7 @@ struct Committed<'a> {
     /// The number of the first operation gathered.
     first: u64,
     count: i64,
-    /// The entry before.
+    /// The time of the previous entry.
     previous: Option<Timestamp>,
 }
 
@@ -264,12 +266,12 @@ impl<'a> Committed<'a> {
             bytes: 0,
             first: 0,
             count: before as i64,
-            // Every part has one entry.
+            // Every part of the chain has one entry.
             previous: chained.and_then(|chained| chained.previous).filter(|_| before > 0).map(|part| part.timestamp(0)),
         }
     }
 
-    /// An entry, or its beginning, with what tells whose it is.
+    /// Adds the session's fields to an entry, or to its beginning.
     fn with_session(&self, mut entry: DocumentBuf) -> DocumentBuf {
         for name in ["lsid", "txnNumber"] {
             if let Some(value) = self.told.get(name) {
@@ -279,7 +281,7 @@ impl<'a> Committed<'a> {
         entry
     }
 
-    /// Adds an operation; the entry of those before it where they are enough.
+    /// Adds an operation. Returns the entry of the operations before it if they fill one.
     fn gather(&mut self, operation: DocumentRef<'_>, number: u64) -> Option<Entry> {
         let length = operation.len_bytes();
         let full = (self.bytes > 0 && self.bytes + length > OPERATIONS_BYTES_MAX).then(|| {
@@ -296,7 +298,7 @@ impl<'a> Committed<'a> {
         full
     }
 
-    /// The entry of what is left.
+    /// The entry of the remaining operations.
     fn last(mut self) -> Option<Entry> {
         if self.bytes == 0 {
             return None;
@@ -329,7 +331,7 @@ impl<'a> Committed<'a> {
     }
 }
 
-/// An entry to be.
+/// An unfinished entry.
 struct Draft {
     operation: &'static str,
     moment: Moment,
@@ -337,7 +339,7 @@ struct Draft {
 }
 
 impl Draft {
-    /// `command` has `ns`, `ui` and `o`.
+    /// Makes an entry of a command with `ns`, `ui` and `o`.
     fn of_command(self, command: DocumentRef<'_>) -> Entry {
         let mut entry = DocumentBuf::new().with("op", self.operation);
         entry.extend(command);
@@ -359,7 +361,7 @@ impl Draft {
     }
 }
 
-/// An entry with what all end with.
+/// Adds the fields that end every entry.
 fn ended(entry: DocumentBuf, at: Timestamp, time_ms: u64) -> Entry {
     let document =
         entry.with("ts", at).with("t", TERM).with("v", VERSION).with("wall", ValueRef::DateTime(time_ms as i64));

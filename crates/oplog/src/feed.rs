@@ -1,4 +1,4 @@
-//! Entries as they come to stand on disk, for those who follow what is written.
+//! Entries in the order in which they become durable, for readers that follow the log.
 
 use crate::entry::{Entry, Happening, Telling, Told, tell};
 use bunko_bson::Timestamp;
@@ -8,41 +8,41 @@ use bunko_store::{Chained, Following, History, Lsn, Moment, Quiet, Record, Stora
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Reads the entries from some time on, each once it is durable. Fails with `CappedPositionLost` where the log was given up
-/// before it was read so far, and is not to be used then.
+/// Reads the entries from some time on, each once it is durable. Fails with `CappedPositionLost` if the log was dropped
+/// before it was read; it cannot be used after that.
 pub struct Feed {
     store: Arc<Store>,
-    /// Behind the last record that was read.
+    /// The end of the last record read.
     position: Lsn,
-    /// Where the last record that was read begins, or the position where none was.
+    /// The start of the last record read, or `position` if none was read.
     record: Lsn,
-    /// What is being read, and where it ends; none while there is nothing, so that no segment is kept.
+    /// The part of the log that is being read, and its end. `None` when all has been read, so that no segment is kept.
     history: Option<(History, Lsn)>,
     ahead: VecDeque<Entry>,
     seen: Timestamp,
-    /// Tells when there is nothing to be read, where only that is wanted which it follows.
+    /// Tells the feed when the log has nothing for it, if it follows only a part of the namespaces.
     following: Option<Following>,
     telling: Telling,
 }
 
-/// Whether a feed reads what it knows to be nothing for it.
+/// Whether a feed reads records that are known to be irrelevant to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// It passes over that.
+    /// It skips them.
     Needed,
-    /// It reads all there is, and so comes to the log's end.
+    /// It reads all records, and so reaches the end of the log.
     All,
 }
 
 impl Feed {
-    /// All that comes from now on; `None` where the store keeps no history.
+    /// Reads all entries from now on; `None` if the store keeps no history.
     pub fn from_now(store: &Arc<Store>) -> Option<Self> {
         let seen = store.newest_time_max();
         let position = store.history_span()?.end;
         Some(Self::new(store, position, seen))
     }
 
-    /// All that happened at a time and later, and perhaps a little before; `None` where the store keeps no history.
+    /// Reads all entries from `time` on, and perhaps some earlier ones; `None` if the store keeps no history.
     /// # Errors
     /// As reading the log.
     pub fn from_time(store: &Arc<Store>, time: Timestamp) -> Result<Option<Self>> {
@@ -51,7 +51,7 @@ impl Feed {
         Ok(position.map(|position| Self::new(store, position, Timestamp { seconds: 0, increment: 0 })))
     }
 
-    /// All from a place on that a feed of the same store told, with what that had seen there.
+    /// Continues from a place, and the time seen there, that another feed of the store returned.
     pub fn from_place(store: &Arc<Store>, place: Lsn, seen: Timestamp) -> Self {
         Self::new(store, place, seen)
     }
@@ -69,21 +69,21 @@ impl Feed {
         }
     }
 
-    /// Lets it tell transactions as the oplog shows them, of which the beginning may have been given up.
+    /// Reports transactions as the oplog shows them; the beginning of one may have been dropped.
     #[must_use]
     pub(crate) fn together(self) -> Self {
         Self { telling: Telling::Together, ..self }
     }
 
-    /// Lets it pass over what others wrote; all that is wanted of it has to be in the scope that is followed.
+    /// Skips writes to other namespaces. All wanted entries must be in the scope that is followed.
     #[must_use]
     pub fn following(self, following: Option<Following>) -> Self {
         Self { following, ..self }
     }
 
-    /// The next entry in a wanted namespace, `None` where there is none yet.
+    /// The next entry in a wanted namespace; `None` if there is none yet.
     /// # Errors
-    /// As reading the log; `InternalError` for a record of a program that is not this one.
+    /// As reading the log; `InternalError` for a note that this version does not know.
     pub fn next(&mut self, wants: &dyn Fn(&str) -> bool, reach: Reach) -> Result<Option<Entry>> {
         loop {
             if let Some(entry) = self.ahead.pop_front() {
@@ -101,10 +101,10 @@ impl Feed {
         }
     }
 
-    /// Reads one record and tells what it did in wanted namespaces, which may be nothing; false where there is no record yet.
-    /// Not to be mixed with [`Feed::next`], which may have entries of a record left.
+    /// Reads one record and calls `each` with its events in wanted namespaces, if any. Returns false if there is no
+    /// record yet. Must not be mixed with [`Feed::next`], which may still hold entries of a record.
     /// # Errors
-    /// As [`Feed::next`]; those of `each`.
+    /// As [`Feed::next`], and as `each`.
     pub fn read(
         &mut self,
         wants: &dyn Fn(&str) -> bool,
@@ -132,7 +132,7 @@ impl Feed {
             if told == Told::WithoutBeginning && self.telling == Telling::Apart {
                 return Err(from_storage(StorageError::HistoryLost));
             }
-            // All of a chain happened where its last record stands, and when that did.
+            // All of a chain happened at the place and time of its last record.
             let Chained { last, end, .. } = chained.unwrap_or(Chained { previous: None, last: moment, end: moment });
             (self.record, self.position) = (last.lsn, last.lsn);
             if moment == end {
@@ -143,7 +143,7 @@ impl Feed {
         }
     }
 
-    /// Whether there is nothing for it yet; then it goes on where the log is on disk.
+    /// Whether there is nothing for this feed yet. If so, it moves to the end of the durable log.
     fn is_quiet(&mut self) -> bool {
         let Some(following) = &self.following else { return false };
         match self.store.quiet(following, self.position) {
@@ -157,18 +157,18 @@ impl Feed {
         }
     }
 
-    /// Where it goes on, once there is no entry left.
+    /// The place where it continues, once all entries were returned.
     pub fn position(&self) -> Lsn {
         self.position
     }
 
-    /// A place from which on the last entry comes again, and perhaps some before it.
+    /// A place from which the last entry is read again, and perhaps some before it.
     pub fn place_of_last(&self) -> Lsn {
         self.record
     }
 
-    /// When the record happened that was looked at last, or at the beginning a time that none before it is later than. No entry
-    /// of a record that is yet to come is earlier or of that time.
+    /// The time of the last record read; at the beginning, a time that is not earlier than any record before. Later
+    /// records have only later entries.
     pub fn seen(&self) -> Timestamp {
         self.seen
     }

@@ -1,10 +1,10 @@
 //! The log shown as MongoDB's oplog, `local.oplog.rs`.
 //!
-//! Nothing is written for it but the log itself: [`Entries`] makes entries of the log's records as they are asked for.
-//! An update's entry has the whole document, or a delta where that is shorter; either may be applied twice.
+//! Nothing but the log itself is written for it: [`Entries`] makes entries from log records when they are read. An
+//! update's entry has the whole document, or a delta if that is shorter. Both can be applied repeatedly.
 //!
-//! **Invariant:** an entry has the same time whenever it is read, no two have the same, and they ascend in the order in
-//! which writes became visible.
+//! **Invariant:** an entry has the same time whenever it is read. No two entries have equal times, and times ascend in
+//! the order in which writes became visible.
 //! Source: the fields of entries as `local.oplog.rs` of MongoDB 8.0 shows them.
 #![forbid(unsafe_code)]
 

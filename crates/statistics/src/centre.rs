@@ -1,27 +1,27 @@
-//! Where samples are centred, and how well that is known.
+//! The centre of samples, and how well it is known.
 
-/// A mean with what a t interval needs.
+/// A mean with the figures that a t interval needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Centre {
-    /// The mean, from [`TRIMMED_FROM`] samples on without the outermost fifth at each end.
+    /// The mean. With [`TRIMMED_FROM`] samples or more, the lowest and the highest fifth are left out.
     pub mean: f64,
     /// Variance of that mean, not of the samples.
     pub variance: f64,
-    /// Of `variance`.
+    /// Degrees of freedom of `variance`.
     pub degrees_of_freedom: f64,
 }
 
-/// Samples from which on the mean is trimmed. Trimming keeps a stalled repetition from hiding a difference, but with
-/// fewer samples it gives away too much: simulated with 5 pairs and 3 % normal noise it finds a slowdown of 10 % in 75
-/// of 100 cases, the plain mean in 98; with 7 pairs in 99.5 against 100, and where one run in ten stalls in 77 against
+/// Least number of samples for a trimmed mean. Trimming keeps a stalled repetition from hiding a difference, but with
+/// fewer samples it costs too much. Simulated with 5 pairs and 3 % normal noise, the trimmed mean finds a slowdown of
+/// 10 % in 75 of 100 cases, the plain mean in 98. With 7 pairs these are 99.5 and 100; if one run in ten stalls, 77 and
 /// 55.
 const TRIMMED_FROM: usize = 7;
 
 impl Centre {
-    /// Of at least two samples.
+    /// The centre of at least two samples.
     ///
-    /// Source: K. Yuen, "The two-sample trimmed t for unequal population variances", Biometrika 61 (1974): the
-    /// trimmed mean's variance is that of the winsorised samples, scaled; without trimming it is Student's.
+    /// Source: K. Yuen, "The two-sample trimmed t for unequal population variances", Biometrika 61 (1974). The trimmed
+    /// mean's variance is the scaled variance of the winsorised samples; without trimming it is Student's.
     pub fn of(samples: &[f64]) -> Self {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn more_samples_are_trimmed() {
-        // Of 1..10 the middle six stay; winsorised they are 3 3 3 4 5 6 7 8 8 8, with a sum of squares of 42.5.
+        // The middle six of 1..10 are kept. Winsorised they are 3 3 3 4 5 6 7 8 8 8, with a sum of squares of 42.5.
         let samples: Vec<f64> = (1..=10).map(f64::from).collect();
         let centre = Centre::of(&samples);
         assert_eq!((centre.mean, centre.degrees_of_freedom), (5.5, 5.0));

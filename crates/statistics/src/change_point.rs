@@ -1,63 +1,63 @@
-//! Where the level of a series changed.
+//! Finds places where the level of a series changed.
 
 use crate::centre::{mean, median};
 use crate::ratio::RELEVANT_DIFFERENCE;
 use crate::student;
 use serde::{Deserialize, Serialize};
 
-/// A place where a series of figures, one per run of the same thing, went to another level and stayed there.
+/// A place where a series of figures, one per run of the same thing, changed to another level and stayed there.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangePoint {
     /// Index of the first figure on the new level.
     pub place: usize,
-    /// Median of the level before it, which begins at the change point before, or with the series.
+    /// Median of the level before it. That level begins at the previous change point or with the series.
     pub before: f64,
-    /// Median of the level from it on, which ends at the next change point, or with the series.
+    /// Median of the level after it. That level ends at the next change point or with the series.
     pub after: f64,
-    /// The probability that noise alone makes a change as clear as this one anywhere in such a series.
+    /// The probability that noise alone makes a change this clear anywhere in such a series.
     pub chance: f64,
 }
 
-/// The first and the last level need as many figures; with fewer, they cannot be told from outliers.
+/// Least number of figures in the first and in the last level; fewer cannot be distinguished from outliers.
 const END_LEVEL_MIN: usize = 3;
-/// Levels between two changes need as many: that a level comes and goes again happens to every machine that others use.
+/// Least number of figures in other levels: on a machine with other users, short levels come and go.
 const INNER_LEVEL_MIN: usize = 6;
-/// Figures on either side of one that tell whether it is an outlier.
+/// Number of figures on either side of a figure that decide whether it is an outlier.
 const NEIGHBOURS: usize = 4;
-/// An outlier counts as if it were so many deviations from the median of its neighbourhood.
+/// An outlier is moved to this many deviations from the median of its neighbourhood.
 const OUTLIER_DEVIATIONS: f64 = 2.5;
-/// What each level must save in squared deviations to be looked at more closely. Low, because the test follows.
+/// Least saving in squared deviations, in units of the variance, for a level to be tested. It is low, because a test
+/// follows.
 const PENALTY: f64 = 6.0;
-/// Series that are longer offer so many more pairs of levels that chance finds one; see [`Levels::chance`].
+/// In longer series there are so many pairs of levels that chance finds one; see [`Levels::chance`].
 const LONG_SERIES: f64 = 30.0;
-/// The deviation of neighbouring figures over their median distance, if they are normal.
+/// For normal noise: the deviation divided by the median distance between neighbours.
 const DEVIATION_OF_DISTANCE: f64 = 1.048_358;
-/// Noise of less is taken for as much, on the logarithms: what it hides does not matter.
+/// Least deviation assumed for the logarithms; a change that this hides does not matter.
 const DEVIATION_MIN: f64 = RELEVANT_DIFFERENCE / 10.0;
 
 impl ChangePoint {
-    /// Fewer figures have no two levels.
+    /// Least number of figures in a series with two levels.
     pub const SERIES_MIN: usize = 2 * END_LEVEL_MIN;
 
-    /// All change points of a series, in their order; noise alone gives one with at most the probability
-    /// `false_alarms_max`. None where a figure is not positive and finite. Takes quadratic time, for 1,000 figures some
-    /// milliseconds.
+    /// All change points of a series, in order. Noise alone gives one with a probability of at most `false_alarms_max`.
+    /// None if a figure is not positive and finite. Takes quadratic time: some milliseconds for 1,000 figures.
     ///
-    /// On the logarithms, see [`crate::Estimate::of`]. Outliers are drawn towards their neighbours. Then the division
-    /// into levels is found whose squared deviations, plus a penalty for each level, are the least of all divisions
-    /// (Jackson's optimal partitioning), and the least significant changes are taken back, one after the other, until
-    /// each of the others is significant (Student's t, with Bonferroni's correction for the places) and at least 2 %.
+    /// It works on the logarithms, see [`crate::Estimate::of`]. Outliers are moved towards their neighbours. Then it
+    /// finds the division into levels with the least sum of squared deviations and a penalty per level (Jackson's
+    /// optimal partitioning). Finally it removes the least significant change until every remaining one is significant
+    /// (Student's t, with Bonferroni's correction for the number of places) and at least 2 %.
     ///
-    /// Simulated, 20 figures with a deviation of 5 % and a step of 10 % in their middle: found in 92 of 100 series, in 78
-    /// at most one place off; who knew the size of the step would be so near in 89. With a deviation of 4 % it is found
-    /// in 99 and near in 91 (of 95).
+    /// In simulations with 20 figures, a deviation of 5 % and a step of 10 % in the middle, it finds the step in 92 of
+    /// 100 series, and in 78 at most one place off. A method that knew the size of the step would be as close in 89.
+    /// With a deviation of 4 % it finds 99 and is close in 91 (of 95).
     ///
-    /// Binary segmentation was rejected: a slowdown that was repaired again leaves no single place that divides the
-    /// series well. E-divisive's permutations cannot find anything in fewer than 8 figures. The test of
-    /// [`crate::Ratio::of`] trims a fifth of the figures at each end, which costs more places than it saves here.
+    /// Rejected: binary segmentation, because no single place divides a series well if a slowdown was repaired again.
+    /// E-divisive, because its permutations find nothing in fewer than 8 figures. The test of [`crate::Ratio::of`],
+    /// because it trims a fifth of the figures at each end, which loses more places than it saves here.
     ///
-    /// Source: B. Jackson et al., "An algorithm for optimal partitioning of data on an interval", IEEE Signal Processing
-    /// Letters 12 (2005).
+    /// Source: B. Jackson et al., "An algorithm for optimal partitioning of data on an interval", IEEE Signal
+    /// Processing Letters 12 (2005).
     pub fn all(series: &[f64], false_alarms_max: f64) -> Vec<Self> {
         let usable = |figure: &f64| *figure > 0.0 && figure.is_finite();
         if series.len() < Self::SERIES_MIN || !series.iter().all(usable) {
@@ -77,25 +77,27 @@ impl ChangePoint {
         standing.iter().enumerate().map(of_place).collect()
     }
 
-    /// The new level over the old one.
+    /// The new level divided by the old one.
     pub fn ratio(&self) -> f64 {
         self.after / self.before
     }
 }
 
-/// The standard deviation around whatever levels there are: distances of neighbours hardly see them.
+/// The standard deviation around all levels, derived from the distances of neighbours, which changes of level hardly
+/// affect.
 fn deviation(logarithms: &[f64]) -> f64 {
     let distances: Vec<f64> = logarithms.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     (median(&distances) * DEVIATION_OF_DISTANCE).max(DEVIATION_MIN)
 }
 
-/// Draws outliers towards the median of their neighbourhood. That lies as far to the left of a figure as to the right, so
-/// that the median beside a step is of the figure's own side.
+/// Moves outliers towards the median of their neighbourhood. It extends equally far to the left and right of a figure,
+/// so that next to a step, the median is that of the figure's own side.
 fn without_outliers(logarithms: &[f64], deviation: f64) -> Vec<f64> {
     let last = logarithms.len() - 1;
     let reach = OUTLIER_DEVIATIONS * deviation;
     let drawn_in = |(index, logarithm): (usize, &f64)| {
-        // At the ends there must be more than the figure itself; a level has as many there.
+        // At the ends, the neighbourhood must include more than the figure itself; a level has at least this many
+        // figures there.
         let neighbours = index.min(last - index).clamp(END_LEVEL_MIN - 1, NEIGHBOURS);
         let middle = median(&logarithms[index.saturating_sub(neighbours)..=last.min(index + neighbours)]);
         logarithm.clamp(middle - reach, middle + reach)
@@ -103,8 +105,8 @@ fn without_outliers(logarithms: &[f64], deviation: f64) -> Vec<f64> {
     logarithms.iter().enumerate().map(drawn_in).collect()
 }
 
-/// Moves each place, if need be, to where the figures nearby are nearest to the medians of the levels. An outlier beside a
-/// step blurs it when it is drawn in; here it counts alike on either side: no distance is more than `reach`.
+/// Moves each place to where the nearby figures are closest to the medians of the two levels. An outlier next to a step
+/// blurs the step when it is moved. Here it counts the same on either side, because distances are limited to `reach`.
 fn settle(standing: &mut [(usize, f64)], logarithms: &[f64], reach: f64) {
     for index in 0..standing.len() {
         let begin = if index == 0 { 0 } else { standing[index - 1].0 };
@@ -126,7 +128,7 @@ fn settle(standing: &mut [(usize, f64)], logarithms: &[f64], reach: f64) {
     }
 }
 
-/// A series with its sums, so that every part of it can be judged in constant time.
+/// A series with its running sums, so that any part can be evaluated in constant time.
 struct Levels {
     /// Sums of the first figures, from none to all.
     sums: Vec<f64>,
@@ -136,7 +138,7 @@ struct Levels {
 
 impl Levels {
     fn new(series: &[f64]) -> Self {
-        // Around the mean, because sums of squares far from 0 lose digits.
+        // Relative to the mean, because sums of squares far from 0 lose digits.
         let centre = mean(series);
         let (mut sums, mut squares) = (vec![0.0], vec![0.0]);
         let (mut sum, mut square) = (0.0, 0.0);
@@ -162,10 +164,10 @@ impl Levels {
         (self.squares[end] - self.squares[begin] - sum * sum / (end - begin) as f64).max(0.0)
     }
 
-    /// The places between levels, such that squared deviations and a penalty for each level are the least.
+    /// The places between levels for which squared deviations, plus a penalty per level, are least.
     fn divide(&self, penalty: f64) -> Vec<usize> {
         let count = self.len();
-        // For each end: what the best division up to there costs, and where its last level begins.
+        // For each end: the cost of the best division up to there, and the beginning of its last level.
         let mut best = vec![(f64::INFINITY, 0); count + 1];
         best[0].0 = 0.0;
         for end in END_LEVEL_MIN..=count {
@@ -187,7 +189,7 @@ impl Levels {
         places
     }
 
-    /// The places that remain when the least significant is taken back again and again, each with its chance.
+    /// Removes the least significant place until all others are significant. Returns these with their chances.
     fn keep_significant(&self, mut places: Vec<usize>, false_alarms_max: f64) -> Vec<(usize, f64)> {
         loop {
             let chances = self.chances(&places);
@@ -204,12 +206,12 @@ impl Levels {
         bounds.windows(3).map(|bounds| self.chance(bounds[0], bounds[1], bounds[2])).collect()
     }
 
-    /// How probable it is that noise makes such a difference somewhere in the series.
+    /// The probability that noise makes such a difference somewhere in the series.
     ///
-    /// The place was chosen among all, and so were the ends of both levels; the longer the series, the more choices.
-    /// Simulated, this keeps the promise for normal and heavy-tailed noise (Student's t, 3 degrees of freedom). Where one
-    /// figure in ten stalls by 10 to 40 %, some stalls that follow each other pass for a level: with a limit of 5 %, in 2
-    /// of 100 series of 6 figures, and in 12 of 100 series of 100.
+    /// The place and the ends of both levels were chosen among all places, and longer series have more choices. In
+    /// simulations, the probability holds for normal and heavy-tailed noise (Student's t, 3 degrees of freedom). If one
+    /// figure in ten stalls by 10 to 40 %, consecutive stalls can pass for a level: with a limit of 5 %, in 2 of 100
+    /// series of 6 figures, and in 12 of 100 series of 100.
     fn chance(&self, begin: usize, place: usize, end: usize) -> f64 {
         let difference = (self.mean(place, end) - self.mean(begin, place)).abs();
         if difference < RELEVANT_DIFFERENCE.ln_1p() {
@@ -224,7 +226,7 @@ impl Levels {
         (probability * places * (self.len() as f64 / LONG_SERIES).max(1.0)).min(1.0)
     }
 
-    /// Places that are too near to an end.
+    /// Number of places too close to an end.
     const ENDS: usize = 2 * END_LEVEL_MIN - 1;
 }
 
@@ -238,7 +240,7 @@ mod tests {
 
     const NOWHERE: [usize; 0] = [];
 
-    /// 1 % up and down.
+    /// Varies by 1 % up and down.
     fn wobble(index: usize) -> f64 {
         [1.0, 1.01, 0.99, 1.004, 0.995][index % 5]
     }

@@ -1,36 +1,36 @@
-//! One figure of several repetitions.
+//! One figure from several repetitions.
 
 use crate::centre::{Centre, median};
 use crate::student;
 use serde::{Deserialize, Serialize};
 
-/// The median of repetitions and how far it can be trusted.
+/// The median of repetitions and its uncertainty.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Median of the repetitions.
     pub median: f64,
-    /// Where the true figure lies with a confidence of 95 %, lower end first; `None` with fewer than three repetitions,
-    /// and where one of them is not above 0. The median is always within, and the lower end above 0.
+    /// 95 % confidence interval of the true figure, lower end first. `None` with fewer than three repetitions, or if
+    /// one is not above 0. It always includes the median, and its lower end is above 0.
     pub interval: Option<(f64, f64)>,
-    /// The lowest and the highest of the repetitions: all that can be said where there is no interval.
+    /// The lowest and the highest repetition: the only spread known if there is no interval.
     pub range: (f64, f64),
-    /// Repetitions.
+    /// Number of repetitions.
     pub samples: usize,
 }
 
-/// Below it an interval would say more about the formula than about the samples.
+/// With fewer samples, an interval would depend more on the formula than on the samples.
 pub const SAMPLES_MIN: usize = 3;
-/// Of every interval.
+/// Confidence of all intervals.
 pub const CONFIDENCE: f64 = 0.95;
 
 impl Estimate {
-    /// `None` without samples, or where one is not finite.
+    /// The estimate from samples. `None` without samples, or if one is not finite.
     ///
-    /// The interval is Student's (from seven samples on: of the trimmed mean) on the logarithms, because disturbances
-    /// multiply: a machine that is busy with something else makes every rate some percent lower, whatever its size; and
-    /// so the lower end never falls below 0. Samples that are not all positive have no logarithms. Student's interval on
-    /// the samples themselves reaches below 0 then, where no rate, time or size can be, so there is only the range. An
-    /// interval from order statistics alone, which needs no distribution, would need six samples.
+    /// The interval is Student's, on the logarithms (with seven samples or more, around the trimmed mean). Disturbances
+    /// multiply: a machine that is busy with something else lowers every rate by some percent, whatever its size. On
+    /// logarithms, the lower end also never falls below 0. Samples that are not all positive have no logarithms, and
+    /// Student's interval on the samples themselves could go below 0, where no rate, time or size can be; so they only
+    /// get a range. An interval from order statistics, which needs no distribution, would need six samples.
     pub fn of(samples: &[f64]) -> Option<Self> {
         if samples.is_empty() || !samples.iter().all(|sample| sample.is_finite()) {
             return None;
@@ -48,13 +48,13 @@ impl Estimate {
     }
 }
 
-/// Student's interval around the centre.
+/// Student's interval around a centre.
 pub fn interval(centre: Centre) -> (f64, f64) {
     let half_width = student::critical_value(CONFIDENCE, centre.degrees_of_freedom) * centre.variance.sqrt();
     (centre.mean - half_width, centre.mean + half_width)
 }
 
-/// `exp`, kept within what JSON can carry.
+/// `exp`, limited to positive finite values, which JSON can represent.
 pub fn positive_exp(logarithm: f64) -> f64 {
     logarithm.exp().clamp(f64::MIN_POSITIVE, f64::MAX)
 }
@@ -67,7 +67,7 @@ mod tests {
     fn the_interval_is_students() {
         let estimate = Estimate::of(&[90.0, 100.0, 110.0]).unwrap();
         assert_eq!((estimate.median, estimate.samples), (100.0, 3));
-        // ln: mean 4.60182, deviation 0.10038, so +- 4.30265 * 0.10038 / sqrt(3) = 0.24936.
+        // On logarithms: mean 4.60182, deviation 0.10038, so +- 4.30265 * 0.10038 / sqrt(3) = 0.24936.
         let (low, high) = estimate.interval.unwrap();
         assert!((low - 77.67).abs() < 0.01 && (high - 127.89).abs() < 0.01, "{low} {high}");
     }

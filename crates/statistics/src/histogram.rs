@@ -1,4 +1,4 @@
-//! Latencies.
+//! Histograms of latencies.
 
 mod curve;
 mod encoding;
@@ -11,21 +11,21 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// Latencies from 1 us to 1 h with three significant digits; never resized, so that histograms of many generators
-/// merge exactly. Two are equal if every bucket is.
+/// Latencies from 1 us to 1 h with three significant digits. The bounds never change, so histograms of many generators
+/// merge exactly. Two are equal if all buckets are.
 #[derive(Clone)]
 pub struct LatencyHistogram(Histogram<u64>);
 
 const LOWEST_NS: u64 = 1_000;
 const HIGHEST_NS: u64 = 3_600_000_000_000;
 const DIGITS: u8 = 3;
-/// Samples beyond a percentile without which it is noise.
+/// Least number of samples beyond a percentile; with fewer, it is noise.
 const SAMPLES_BEYOND_MIN: f64 = 10.0;
 
-/// Percentiles in microseconds; `None` where fewer than ten samples lie beyond one.
+/// Percentiles in microseconds; `None` if fewer than ten samples are beyond one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
-    /// Requests measured.
+    /// Number of requests measured.
     pub samples: u64,
     /// Arithmetic mean; `None` without samples.
     pub mean_us: Option<f64>,
@@ -50,7 +50,7 @@ impl Default for LatencyHistogram {
 }
 
 impl LatencyHistogram {
-    /// Counts one latency; outside the bounds it counts as the nearest.
+    /// Counts one latency. A value outside the bounds counts as the nearest bound.
     #[inline]
     pub fn record(&mut self, latency: Duration) {
         let nanoseconds = u64::try_from(latency.as_nanos()).unwrap_or(HIGHEST_NS);
@@ -62,23 +62,23 @@ impl LatencyHistogram {
         self.0.add(&other.0).expect("the bounds are the same constants");
     }
 
-    /// Forgets all samples, keeps the memory.
+    /// Removes all samples, but keeps the memory.
     pub fn clear(&mut self) {
         self.0.reset();
     }
 
-    /// Samples recorded.
+    /// Number of samples.
     pub fn len(&self) -> u64 {
         self.0.len()
     }
 
-    /// Whether nothing was recorded.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The latency that this share of all samples did not exceed, in microseconds; `None` where fewer than ten samples
-    /// lie beyond it.
+    /// The latency, in microseconds, that this fraction of the samples did not exceed. `None` if fewer than ten samples
+    /// are beyond it.
     pub fn quantile_us(&self, quantile: f64) -> Option<f64> {
         self.supports(1.0 - quantile).then(|| microseconds(self.0.value_at_quantile(quantile)))
     }
@@ -99,19 +99,19 @@ impl LatencyHistogram {
         }
     }
 
-    /// The slowest, rounded up to its bucket's end; 0 without samples.
+    /// The slowest latency, rounded up to the end of its bucket; 0 without samples.
     pub(crate) fn max_ns(&self) -> u64 {
-        // The crate's own maximum is not 0 once a histogram was reset.
+        // The crate's own maximum is not 0 after a reset.
         if self.is_empty() { 0 } else { self.0.max() }
     }
 
-    /// Whether enough samples lie in the slowest part of all, given as a fraction.
+    /// Whether enough samples are in the slowest part, given as a fraction.
     fn supports(&self, slowest_part: f64) -> bool {
         self.len() as f64 * slowest_part + 1e-6 >= SAMPLES_BEYOND_MIN
     }
 }
 
-// The crate's own comparison takes a histogram that was reset for another than a new one.
+// The crate's own comparison distinguishes a histogram that was reset from a new one.
 impl PartialEq for LatencyHistogram {
     fn eq(&self, other: &Self) -> bool {
         let buckets = |histogram: &Self| {

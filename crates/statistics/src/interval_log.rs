@@ -1,24 +1,24 @@
-//! Histograms of consecutive intervals as an HdrHistogram log (`.hlog`), which HistogramLogAnalyzer and other public
-//! viewers read.
+//! Histograms of consecutive intervals as an HdrHistogram log (`.hlog`), for HistogramLogAnalyzer and other public
+//! viewers.
 
 use crate::LatencyHistogram;
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// Writes such a log, one line per interval.
+/// Writes an HdrHistogram log, one line per interval.
 ///
 /// The `hdrhistogram` crate has a writer too, but it borrows its output for its whole life and repeats the header
-/// whenever it is borrowed anew; a line is one `format!`, and the tests read it back with that crate's parser.
+/// whenever it is created again. A line is one `format!`, and the tests read it back with that crate's parser.
 /// Source: class HistogramLogWriter of HdrHistogram, log format 1.3.
 pub struct IntervalLogWriter<W: Write> {
     output: W,
 }
 
-/// Viewers expect the readable maximum in milliseconds where values are nanoseconds; they compute with the histogram.
+/// Viewers expect the readable maximum in milliseconds if values are nanoseconds; they calculate with the histogram.
 const NANOSECONDS_PER_MAXIMUM_UNIT: f64 = 1_000_000.0;
 
 impl<W: Write> IntervalLogWriter<W> {
-    /// Writes the header. `comment` becomes its first lines; times of intervals count from `started_at_ms`, in
+    /// Writes the header. `comment` becomes its first lines. Times of intervals count from `started_at_ms`, in
     /// milliseconds since 1970.
     pub fn begin(mut output: W, comment: &str, started_at_ms: u64) -> io::Result<Self> {
         for line in comment.lines() {
@@ -26,7 +26,7 @@ impl<W: Write> IntervalLogWriter<W> {
         }
         writeln!(output, "#[Histogram log format version 1.3]")?;
         let (seconds, milliseconds) = (started_at_ms / 1_000, started_at_ms % 1_000);
-        // The second line makes the intervals' times relative; some readers guess without it.
+        // The second line makes the intervals' times relative; without it, some readers guess.
         for name in ["StartTime", "BaseTime"] {
             writeln!(output, "#[{name}: {seconds}.{milliseconds:03} (seconds since epoch)]")?;
         }
@@ -35,10 +35,10 @@ impl<W: Write> IntervalLogWriter<W> {
         Ok(Self { output })
     }
 
-    /// Writes one interval that began `at` after the start and took `length`. Intervals of different kinds are told
-    /// apart by a tag.
+    /// Writes one interval that began `at` after the start and took `length`. A tag distinguishes intervals of
+    /// different kinds.
     /// # Errors
-    /// Those of the output; `InvalidInput` for a tag with a comma, a space or a line's end.
+    /// As writing to the output; `InvalidInput` for a tag with a comma, a space or a line's end.
     pub fn write(
         &mut self,
         tag: Option<&str>,
@@ -58,7 +58,7 @@ impl<W: Write> IntervalLogWriter<W> {
         writeln!(self.output, "{at:.3},{length:.3},{maximum:.3},{}", histogram.encode())
     }
 
-    /// Flushes, and returns the output.
+    /// Flushes and returns the output.
     pub fn finish(mut self) -> io::Result<W> {
         self.output.flush()?;
         Ok(self.output)

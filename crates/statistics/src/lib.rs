@@ -1,7 +1,7 @@
-//! The arithmetic of a measurement: latency histograms that merge exactly, estimates with intervals, comparisons with
-//! significance, steadiness, trends, changes over time, the search for the highest rate.
+//! Statistics of measurements: latency histograms that merge exactly, estimates with intervals, comparisons with
+//! significance, steadiness, trends, changes over time, and the search for the highest rate.
 //!
-//! **Invariant:** pure. Nothing here reads a clock, a file or a socket; the same samples give the same answer.
+//! **Invariant:** pure. Nothing here reads a clock, a file or a socket; the same samples give the same result.
 #![forbid(unsafe_code)]
 
 mod centre;

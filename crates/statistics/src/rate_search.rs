@@ -2,38 +2,39 @@
 
 use std::cmp::Ordering;
 
-/// What a trial at some rate showed.
+/// The result of a trial at some rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trial {
     /// The rate was kept and the objective met.
     Met,
-    /// It was not.
+    /// The rate was not kept, or the objective not met.
     Missed,
 }
 
-/// Where a search begins and when it ends.
+/// The beginning of a search and its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateSearchOptions {
-    /// The first rate to try, positive, in any unit.
+    /// The first rate to try; positive, in any unit.
     pub start: f64,
-    /// 0.05: done when the lowest rate that missed is less than 5 % above the highest that met.
+    /// 0.05: the search ends when the lowest rate that missed is less than 5 % above the highest that met.
     pub resolution: f64,
-    /// Trials after which to stop, whatever was found.
+    /// Most trials; the search ends after these, whatever it has found.
     pub trials_max: u32,
 }
 
-/// Doubles the rate until it misses the objective (or halves it until it meets it), then halves the ratio of the two.
+/// Doubles the rate until it misses the objective (or halves it until it meets it), then tries the geometric mean of
+/// the two rates.
 ///
-/// The rate at which a noisy system fails varies from trial to trial: a single stall misses it far below, and a lucky
-/// second meets it above. So the search concludes from no single trial: the highest rate that met the objective and the
-/// lowest that missed it are tried once more before it ends, and where two trials of a rate disagree a third decides.
+/// The rate at which a noisy system fails varies from trial to trial: a single stall can make it miss far below, and a
+/// lucky second can make it meet above. So no conclusion depends on a single trial. The highest rate that met and the
+/// lowest that missed are tried once more before the search ends. If two trials of a rate disagree, a third decides.
 #[derive(Clone, Debug)]
 pub struct RateSearch {
     options: RateSearchOptions,
     trials: Vec<(f64, Trial)>,
 }
 
-/// From one rate to the next until both a rate that meets and one that misses are known.
+/// Factor from one rate to the next until a rate that meets and one that misses are known.
 const GROWTH: f64 = 2.0;
 
 impl RateSearch {
@@ -62,22 +63,22 @@ impl RateSearch {
         }
     }
 
-    /// Adds what came of a trial; `rate` is that of [`Self::next`], or another.
+    /// Adds the result of a trial; `rate` may differ from that of [`Self::next`].
     pub fn record(&mut self, rate: f64, trial: Trial) {
         self.trials.push((rate, trial));
     }
 
-    /// The highest rate that met the objective, in most of its trials.
+    /// The highest rate that met the objective in most of its trials.
     pub fn best(&self) -> Option<f64> {
         self.rates(Trial::Met).reduce(f64::max)
     }
 
-    /// Whether more than one trial speaks for [`Self::best`]. A search that used up its trials may end without.
+    /// Whether more than one trial supports [`Self::best`]. A search that used up its trials may end without.
     pub fn is_confirmed(&self) -> bool {
         self.best().is_some_and(|best| self.tried(best) > 1)
     }
 
-    /// The lowest rate that missed the objective, of those above the best.
+    /// The lowest rate above the best one that missed the objective.
     fn ceiling(&self) -> Option<f64> {
         let best = self.best().unwrap_or(0.0);
         self.rates(Trial::Missed).filter(|&rate| rate > best).reduce(f64::min)
@@ -87,7 +88,7 @@ impl RateSearch {
         self.trials.iter().map(|(rate, _)| *rate).filter(move |&rate| self.outcome(rate) == Some(wanted))
     }
 
-    /// What most trials of a rate came to; `None` where as many met as missed.
+    /// The result of most trials of a rate; `None` if as many met as missed.
     fn outcome(&self, rate: f64) -> Option<Trial> {
         let met = self.of_rate(rate).filter(|trial| *trial == Trial::Met).count();
         match met.cmp(&(self.tried(rate) - met)) {
@@ -113,7 +114,7 @@ mod tests {
     use rand::rngs::Xoshiro256PlusPlus;
     use rand::{RngExt, SeedableRng};
 
-    /// The rates tried, and the best, where `meets` decides with the trial's number and rate.
+    /// The rates tried, and the best one; `meets` gets a trial's number and rate.
     fn search(options: RateSearchOptions, mut meets: impl FnMut(usize, f64) -> bool) -> (Vec<f64>, Option<f64>) {
         let (mut search, mut rates) = (RateSearch::new(options), Vec::new());
         while let Some(rate) = search.next() {

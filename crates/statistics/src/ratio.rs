@@ -1,4 +1,4 @@
-//! One system's figure over another's.
+//! The ratio of two systems' figures.
 
 use crate::centre::Centre;
 use crate::estimate::{SAMPLES_MIN, interval, positive_exp};
@@ -6,28 +6,28 @@ use crate::student;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How much higher or lower B is than A. Displayed as `1.23 ± 0.05x`, with a wide interval as `1.23x (0.60..2.52)`.
+/// How much higher or lower B is than A. Displayed as `1.23 ± 0.05x`, or with a wide interval as `1.23x (0.60..2.52)`.
 ///
-/// Everything is computed on logarithms, see [`crate::Estimate::of`]: the ratio is one of geometric means, and B over A
+/// All calculations use logarithms, see [`crate::Estimate::of`]. So the ratio is one of geometric means, and B over A
 /// is exactly the inverse of A over B.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
-    /// B over A.
+    /// B divided by A.
     pub ratio: f64,
-    /// Lower end of the interval with a confidence of 95 %; with too few samples the lowest that any two of them give.
+    /// Lower end of the 95 % confidence interval; with too few samples, the lowest ratio of any two of them.
     pub low: f64,
-    /// Upper end; with too few samples the highest that any two of them give.
+    /// Upper end; with too few samples, the highest ratio of any two of them.
     pub high: f64,
-    /// Repetitions of A and of B.
+    /// Numbers of repetitions of A and of B.
     pub samples: (usize, usize),
-    /// What may be concluded from these samples alone.
+    /// The conclusion from these samples alone.
     pub significance: Significance,
-    /// The probability that chance makes a difference this large or larger; `None` with too few samples. For judging
-    /// many ratios together.
+    /// The probability that chance makes a difference at least this large; `None` with too few samples. It serves to
+    /// judge many ratios together.
     pub p_value: Option<f64>,
 }
 
-/// What may be concluded about B against A.
+/// The conclusion about B against A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Significance {
@@ -37,22 +37,22 @@ pub enum Significance {
     Lower,
     /// The interval includes 1, or the difference is below 2 %, which the layout of the code alone can cause.
     NoDifference,
-    /// Fewer than three repetitions of one of them.
+    /// A or B has fewer than three repetitions.
     TooFewSamples,
 }
 
-/// Differences below it are of no practical relevance, however significant.
+/// Smaller differences are of no practical relevance, however significant.
 pub const RELEVANT_DIFFERENCE: f64 = 0.02;
 
-/// Up to this share of the ratio an interval's two halves differ by less than a tenth of themselves.
+/// Up to this fraction of the ratio, the two halves of an interval differ by less than a tenth.
 pub const SYMMETRIC_MAX: f64 = 0.1;
 
 impl Ratio {
-    /// Of independent samples. `None` where there are none of one, or where one is not positive and finite.
+    /// The ratio of independent samples. `None` if there are none of A or B, or if one is not positive and finite.
     ///
     /// Source: B. Welch, "The generalization of Student's problem when several different population variances are
-    /// involved", Biometrika 34 (1947); with trimming that of Yuen, see `Centre::of`. The rank test of Mann and
-    /// Whitney finds nearly as much, but with three samples each it can find nothing at all.
+    /// involved", Biometrika 34 (1947); with trimming that of Yuen, see `Centre::of`. The rank test of Mann and Whitney
+    /// finds almost as much, but nothing at all with three samples each.
     pub fn of(a: &[f64], b: &[f64]) -> Option<Self> {
         let (a, b) = (logarithms(a)?, logarithms(b)?);
         if a.len().min(b.len()) < SAMPLES_MIN {
@@ -67,9 +67,9 @@ impl Ratio {
         Some(Self::around(difference, (a.len(), b.len())))
     }
 
-    /// Of samples that were taken in turns: `a[i]` and `b[i]` right after each other. What disturbs both of a pair,
-    /// such as a machine that slows down over the hours, then does not count. `None` where their numbers differ or
-    /// are 0, or where one is not positive and finite.
+    /// The ratio of paired samples: `a[i]` and `b[i]` were taken right after each other. A disturbance of both, such as
+    /// a machine that slows down over hours, then has no effect. `None` if the numbers of samples differ or are 0, or
+    /// if one is not positive and finite.
     pub fn paired(a: &[f64], b: &[f64]) -> Option<Self> {
         let (a, b) = (logarithms(a)?, logarithms(b)?);
         if a.len() != b.len() {
@@ -85,7 +85,7 @@ impl Ratio {
     fn around(difference: Centre, samples: (usize, usize)) -> Self {
         let (low, high) = interval(difference);
         let ratio = positive_exp(difference.mean);
-        // On the logarithms, so that B over A and A over B agree on it.
+        // On logarithms, so that B over A and A over B agree on relevance.
         let relevant = difference.mean.abs() >= RELEVANT_DIFFERENCE.ln_1p();
         let significance = match (relevant, low > 0.0, high < 0.0) {
             (true, true, _) => Significance::Higher,
@@ -110,7 +110,7 @@ impl Ratio {
     }
 }
 
-/// That the difference is as far from 0 or farther, were there none.
+/// The probability of a difference at least as far from 0 if there is none in truth.
 fn chance_of(difference: Centre) -> f64 {
     if difference.mean == 0.0 {
         return 1.0;
@@ -128,7 +128,7 @@ fn welch_degrees_of_freedom(a: Centre, b: Centre) -> f64 {
     if denominator > 0.0 {
         (a.variance + b.variance).powi(2) / denominator
     } else {
-        // Samples without any variance, such as sizes of files: the interval has no width anyway.
+        // Samples without any variance, such as file sizes: the interval has no width anyway.
         a.degrees_of_freedom + b.degrees_of_freedom
     }
 }
@@ -139,7 +139,7 @@ impl fmt::Display for Ratio {
             return write!(f, "{:.2}x", self.ratio);
         }
         let half_width = (self.high - self.low) / 2.0;
-        // A wide interval lies far to the upper side of the ratio, and `±` would have it reach below 0.
+        // A wide interval extends far above the ratio, and `±` would make it extend below 0.
         if half_width <= self.ratio * SYMMETRIC_MAX {
             write!(f, "{:.2} ± {half_width:.2}x", self.ratio)
         } else {
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_chance_is_students() {
-        // Equal variances of 1e-4 / 2 for the means, 4 degrees of freedom: t = 2.776 leaves 5 %.
+        // Equal variances of 1e-4 / 2 for the means, 4 degrees of freedom: 5 % are beyond t = 2.776.
         let around = |centre: f64| [-0.01, 0.0, 0.01].map(|deviation: f64| (centre + deviation).exp());
         let p_value = |distance: f64| Ratio::of(&around(0.0), &around(distance)).unwrap().p_value.unwrap();
         assert!((p_value(2.776_45 * (2e-4_f64 / 3.0).sqrt()) - 0.05).abs() < 1e-5);

@@ -1,4 +1,4 @@
-//! Whether a run was in a steady state.
+//! Decides whether a run was in a steady state.
 
 use crate::centre::{mean, median, squared_deviations};
 use crate::student;
@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum Steadiness {
-    /// It did, apart from noise, single stalls and cycles.
+    /// It kept its level, apart from noise, single stalls and cycles.
     Steady,
-    /// It went from one level to another by a step or a slope: a server that warms up, fills its memory or falls behind.
+    /// It changed from one level to another by a step or a slope: a server that warms up, fills its memory or falls
+    /// behind.
     Drifting {
-        /// Median level until the change.
+        /// Median level before the change.
         from: f64,
         /// Median level after it.
         to: f64,
@@ -21,26 +22,26 @@ pub enum Steadiness {
     TooShort,
 }
 
-/// Fewer cannot be told from noise.
+/// Fewer intervals cannot be distinguished from noise.
 const INTERVALS_MIN: usize = 6;
-/// A level needs as many blocks, so that its median withstands one stall.
+/// Least number of blocks in a level, so that its median withstands one stall.
 const LEVEL_BLOCKS_MIN: usize = 3;
-/// Longer series are averaged to as many blocks: what takes less than a twentieth of a run does not move its result,
-/// and neighbouring seconds are not independent, which the test assumes.
+/// Longer series are averaged to at most this many blocks. A change shorter than a twentieth of a run does not affect
+/// its result, and the test assumes independent values, which neighbouring seconds are not.
 const BLOCKS_MAX: usize = 60;
-/// Levels that differ by less, relative to the higher one, are the same.
+/// Levels that differ by less, relative to the higher one, count as the same.
 const RELEVANT_CHANGE: f64 = 0.1;
-/// Of taking noise for a change, over all the places where one might be.
+/// Probability of taking noise for a change at any of the possible places.
 const FALSE_ALARMS_MAX: f64 = 0.02;
 
 impl Steadiness {
-    /// Of the rates of consecutive intervals of equal length.
+    /// The steadiness of the rates of consecutive intervals of equal length.
     ///
-    /// Every place is tried as the one where the level changes. It counts if the levels before and after differ by more
-    /// than 10 %, if that is significant (Student's t, with Bonferroni's correction for the number of places) and if
-    /// the run does not return to the level anywhere else. The most significant place wins. A slope has such a place
-    /// near its middle; a trend test (Mann and Kendall) with Theil and Sen's slope would see the slope, but neither a
-    /// short warm-up nor, reliably, a step.
+    /// Every place is tried as a change of level. It counts if the levels before and after differ by more than 10 %, if
+    /// that is significant (Student's t, with Bonferroni's correction for the number of places), and if the run does
+    /// not return to the level elsewhere. The most significant place is chosen. A slope has such a place near its
+    /// middle. Rejected: a trend test (Mann and Kendall) with Theil and Sen's slope, which would find a slope, but not
+    /// a short warm-up, and a step not reliably.
     pub fn of(per_interval: &[f64]) -> Self {
         if per_interval.len() < INTERVALS_MIN {
             return Self::TooShort;
@@ -57,13 +58,13 @@ impl Steadiness {
     }
 }
 
-/// A place where the level might have changed.
+/// A place where the level may have changed.
 struct Change<'a> {
     before: &'a [f64],
     after: &'a [f64],
     from: f64,
     to: f64,
-    /// Distance of the means in units of its own deviation.
+    /// Difference of the means, divided by its standard deviation.
     t: f64,
 }
 
@@ -73,7 +74,7 @@ impl<'a> Change<'a> {
         let variance = (squared_deviations(before) + squared_deviations(after)) / (blocks.len() - 2) as f64;
         let of_difference = variance * (1.0 / before.len() as f64 + 1.0 / after.len() as f64);
         let difference = (mean(after) - mean(before)).abs();
-        // Without any noise the quotient is not a number for equal levels, infinite for others.
+        // Without any noise the quotient is NaN for equal levels and infinite for others.
         let t = if difference == 0.0 { 0.0 } else { difference / of_difference.sqrt() };
         Self { before, after, from: median(before), to: median(after), t }
     }
@@ -82,13 +83,13 @@ impl<'a> Change<'a> {
         (self.to - self.from).abs() > RELEVANT_CHANGE * self.from.max(self.to)
     }
 
-    /// How often noise alone would look like this.
+    /// The probability that noise alone looks like this.
     fn false_alarms(&self) -> f64 {
         student::two_sided_probability(self.t, (self.before.len() + self.after.len() - 2) as f64)
     }
 
-    /// Whether the longer part has a stretch as long as the shorter part and nearer to that one's level than to its
-    /// own: then the level comes and goes, as with checkpoints.
+    /// Whether the longer part has a stretch as long as the shorter part, whose level is closer to the shorter part's
+    /// than to its own. Then the level comes and goes, as with checkpoints.
     fn returns(&self) -> bool {
         let (short, long, level, other) = if self.before.len() < self.after.len() {
             (self.before, self.after, self.from, self.to)

@@ -1,6 +1,6 @@
 //! Student's t distribution.
 
-/// The probability that `|T|` exceeds `t`, for any positive, also fractional, number of degrees of freedom.
+/// The probability that `|T|` exceeds `t`. The number of degrees of freedom is positive and may be fractional.
 ///
 /// Source: Abramowitz & Stegun, Handbook of Mathematical Functions, 26.7.1 and 26.5.27:
 /// `P(|T| > t) = I_x(df / 2, 1 / 2)` with `x = df / (df + t^2)`.
@@ -16,7 +16,7 @@ pub fn critical_value(confidence: f64, degrees_of_freedom: f64) -> f64 {
     while two_sided_probability(high, degrees_of_freedom) > probability {
         high *= 2.0;
     }
-    // Halving 60 times leaves nothing that an f64 could tell apart.
+    // After 60 halvings, an `f64` cannot resolve further differences.
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);
         if two_sided_probability(middle, degrees_of_freedom) > probability {
@@ -36,7 +36,7 @@ fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x >= 1.0 {
         return 1.0;
     }
-    // The continued fraction converges fast on this side only; 26.5.2 maps the other one to it.
+    // The continued fraction converges fast only on this side; 26.5.2 maps the other one to it.
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - incomplete_beta(1.0 - x, b, a);
     }
@@ -45,7 +45,7 @@ fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     factor / beta_fraction(x, a, b)
 }
 
-/// Abramowitz & Stegun 26.5.8, from its last term to its first.
+/// Abramowitz & Stegun 26.5.8, evaluated from its last term to its first.
 fn beta_fraction(x: f64, a: f64, b: f64) -> f64 {
     const TERM_PAIRS: u32 = 50;
     (0..TERM_PAIRS).rev().fold(1.0, |rest, pair| {
@@ -57,8 +57,8 @@ fn beta_fraction(x: f64, a: f64, b: f64) -> f64 {
     })
 }
 
-/// Stirling's series (Abramowitz & Stegun 6.1.41) for a positive argument, which 6.1.15 first lifts to where four
-/// terms give twelve digits.
+/// Stirling's series (Abramowitz & Stegun 6.1.41) for a positive argument. 6.1.15 first raises the argument to where
+/// four terms give twelve digits.
 fn ln_gamma(argument: f64) -> f64 {
     let (mut x, mut lifted) = (argument, 0.0);
     while x < 12.0 {
@@ -110,7 +110,7 @@ mod tests {
             let exact = 1.5 * rest * rest - 0.5 * rest.powi(3);
             assert!((two_sided_probability(t, 4.0) / exact - 1.0).abs() < 1e-9, "{t}");
         }
-        // Many degrees of freedom approach the normal distribution.
+        // With many degrees of freedom it approaches the normal distribution.
         assert!((two_sided_probability(1.959_964, 1e6) - 0.05).abs() < 1e-5);
     }
 

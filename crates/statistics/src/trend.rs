@@ -1,14 +1,14 @@
-//! Whether a series rises or falls.
+//! Decides whether a series rises or falls.
 
 use crate::centre::median;
 use serde::{Deserialize, Serialize};
 
 /// The straight line through a series of equal steps, and how well its slope is known.
 ///
-/// Theil and Sen's line, the median of the slopes between all pairs, with the interval that Kendall's statistic gives
-/// that slope. A single stall moves neither.
-/// Sources: P. K. Sen, "Estimates of the Regression Coefficient Based on Kendall's Tau", JASA 63 (1968); for series whose
-/// neighbours resemble each other K. H. Hamed and A. R. Rao, "A modified Mann-Kendall trend test for autocorrelated data",
+/// The slope is Theil and Sen's, the median of the slopes between all pairs, with the interval from Kendall's
+/// statistic. A single stall affects neither.
+/// Sources: P. K. Sen, "Estimates of the Regression Coefficient Based on Kendall's Tau", JASA 63 (1968). For series
+/// with similar neighbours, K. H. Hamed and A. R. Rao, "A modified Mann-Kendall trend test for autocorrelated data",
 /// Journal of Hydrology 204 (1998).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trend {
@@ -22,7 +22,7 @@ pub struct Trend {
     pub change_high: f64,
 }
 
-/// Kendall's statistic is close to normal from here on.
+/// Least number of values; from here on, Kendall's statistic is close to normal.
 const STEPS_MIN: usize = 10;
 /// Two-sided 1 % point of the normal distribution.
 const NORMAL_99: f64 = 2.576;
@@ -30,7 +30,7 @@ const NORMAL_99: f64 = 2.576;
 const NORMAL_95: f64 = 1.96;
 
 impl Trend {
-    /// Of at least ten values; `None` for fewer.
+    /// The trend of at least ten values; `None` for fewer.
     pub fn of(series: &[f64]) -> Option<Self> {
         let count = series.len();
         if count < STEPS_MIN {
@@ -57,12 +57,12 @@ impl Trend {
         })
     }
 
-    /// `to` relative to `from`: 0.1 has risen by a tenth.
+    /// The change relative to `from`: 0.1 is a rise by a tenth.
     pub fn change(&self) -> f64 {
         (self.to - self.from) / self.from
     }
 
-    /// Whether it rises by more than that share of `from`, and noise does not explain that it rises at all.
+    /// Whether it rises by more than this fraction of `from`, and noise alone does not explain the rise.
     pub fn rises_by_more_than(&self, share: f64) -> bool {
         self.change_low > 0.0 && self.to - self.from > share * self.from
     }
@@ -77,7 +77,7 @@ fn kendall_variance(series: &[f64]) -> f64 {
     (term(series.len() as f64) - ties) / 18.0
 }
 
-/// By what that variance grows because neighbours resemble each other; never below 1.
+/// The factor by which similar neighbours increase that variance; never below 1.
 fn dependence(detrended: &[f64]) -> f64 {
     let count = detrended.len() as f64;
     let ranks = ranks(detrended);
@@ -92,14 +92,14 @@ fn dependence(detrended: &[f64]) -> f64 {
     };
     let sum: f64 = (1..detrended.len())
         .map(|lag| (lag as f64, correlation(lag)))
-        // What chance explains is no dependence.
+        // A correlation that chance explains does not count.
         .filter(|(_, correlation)| correlation.abs() > NORMAL_95 / count.sqrt())
         .map(|(lag, correlation)| (count - lag) * (count - lag - 1.0) * (count - lag - 2.0) * correlation)
         .sum();
     (1.0 + 2.0 / (count * (count - 1.0) * (count - 2.0)) * sum).max(1.0)
 }
 
-/// From 1; equal values share the mean of theirs.
+/// Ranks from 1; equal values share their mean rank.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let rank = |value: &f64| {
         let below = values.iter().filter(|other| *other < value).count() as f64;
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn ties_and_ranks_are_counted() {
-        // Of ten different values 10 * 9 * 25 / 18 = 125; three equal ones take 3 * 2 * 11 / 18 away.
+        // Ten different values give 10 * 9 * 25 / 18 = 125; three equal ones subtract 3 * 2 * 11 / 18.
         let different: Vec<f64> = (0..10).map(f64::from).collect();
         assert_eq!(kendall_variance(&different), 125.0);
         let mut tied = different;

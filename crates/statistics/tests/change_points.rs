@@ -1,4 +1,4 @@
-//! Which changes of a level are found, and how often noise passes for one, simulated.
+//! Simulations of changes of level: which are found, and how often noise passes for one.
 
 mod noise;
 
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 const SERIES: usize = 1_000;
 const FALSE_ALARMS_MAX: f64 = 0.05;
 
-/// Places of change points in a series whose level is `level` of the index.
+/// Places of change points in a series; `level` gets the index.
 fn places(source: &mut Source, count: usize, noise: Noise, level: impl Fn(usize) -> f64) -> Vec<usize> {
     let series: Vec<f64> = (0..count).map(|index| source.disturb(1_000.0 * level(index), noise)).collect();
     ChangePoint::all(&series, FALSE_ALARMS_MAX).iter().map(|change| change.place).collect()
 }
 
-/// How many of 100 series have places that `wanted` accepts.
+/// Percentage of series whose places `wanted` accepts.
 fn percent(count: usize, noise: Noise, level: impl Fn(usize) -> f64, wanted: impl Fn(&[usize]) -> bool) -> f64 {
     let mut source = Source::new(count as u64);
     let found = (0..SERIES).filter(|_| wanted(&places(&mut source, count, noise, &level))).count();
@@ -34,7 +34,7 @@ fn near(place: usize, wanted: usize) -> bool {
 fn a_level_that_stays_has_no_change() {
     for count in [3, 6, 7, 8, 10, 20, 40, 100] {
         for deviation in [0.02, 0.05] {
-            // Stalls in a row look like a level.
+            // Consecutive stalls look like a level.
             let limits = [(Noise::Normal(deviation), 6.0), (Noise::HeavyTailed(deviation), 6.0)];
             for (noise, limit) in limits.into_iter().chain([(Noise::Stalling(deviation), 14.0)]) {
                 let percent = percent(count, noise, |_| 1.0, some);
@@ -49,7 +49,7 @@ fn a_tenth_slower_is_found() {
     let level = |index: usize| if index < 10 { 1.0 } else { 0.9 };
     let found = percent(20, Noise::Normal(0.05), level, some);
     assert!(found >= 90.0, "found: {found} of 100");
-    // With 5 % noise, even who knew the size of the step would be as near in 89 of 100 series only.
+    // With 5 % noise, even a method that knew the size of the step would be this close in only 89 of 100 series.
     let beside = |places: &[usize]| places.iter().any(|&place| near(place, 10));
     for (noise, least) in [(Noise::Normal(0.05), 75.0), (Noise::Normal(0.04), 90.0), (Noise::HeavyTailed(0.05), 88.0)] {
         let found = percent(20, noise, level, beside);
@@ -101,7 +101,7 @@ fn a_thousand_figures_take_no_time() {
     let mut source = Source::new(1);
     let began = Instant::now();
     let found = places(&mut source, 1_000, Noise::Normal(0.05), |index| if index < 700 { 1.0 } else { 0.85 });
-    // Some milliseconds; without optimisation some hundred.
+    // It takes some milliseconds; without optimisation, some hundred.
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     assert!(found.len() == 1 && near(found[0], 700), "{found:?}");
 }

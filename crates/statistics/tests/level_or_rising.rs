@@ -1,4 +1,4 @@
-//! Which series of tail latencies count as rising, simulated.
+//! Simulations of tail latencies: which series count as rising.
 
 mod noise;
 
@@ -6,11 +6,11 @@ use bunko_statistics::Trend;
 use noise::{Noise, Source};
 
 const SERIES: u32 = 300;
-/// What a scenario may grant.
+/// The rise that a scenario may allow, as a fraction.
 const SHARE: f64 = 0.1;
 
-/// How many of 100 series rise by more than [`SHARE`]; `level` is of a step and the number of steps, `memory` is how much
-/// of a disturbance is left at the next step.
+/// Percentage of series that rise by more than [`SHARE`]. `level` gets a step and the number of steps; `memory` is the
+/// fraction of a disturbance that remains at the next step.
 fn rising(steps: usize, noise: Noise, memory: f64, level: impl Fn(usize, usize) -> f64) -> f64 {
     let mut source = Source::new(steps as u64);
     let rising = (0..SERIES).filter(|_| {

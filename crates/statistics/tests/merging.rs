@@ -1,4 +1,4 @@
-//! Histograms of many generators: merging and sending them loses nothing, and what is no histogram is refused.
+//! Merging and encoding of histograms from many generators: nothing is lost, and invalid texts are refused.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -20,19 +20,19 @@ fn of_nanoseconds(latencies: &[u64]) -> LatencyHistogram {
     histogram
 }
 
-/// From below the lowest to above the highest value, evenly over the orders of magnitude.
+/// Values from below the lowest to above the highest, evenly over the orders of magnitude.
 fn latencies() -> impl Strategy<Value = Vec<u64>> {
     prop::collection::vec((0_u32..45, any::<u64>()).prop_map(|(bits, random)| random & ((1 << bits) - 1)), 0..300)
 }
 
-/// The uncompressed encoding within a text.
+/// Inflates the encoding in a text.
 fn inflated(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     ZlibDecoder::new(&STANDARD.decode(text).unwrap()[8..]).read_to_end(&mut bytes).unwrap();
     bytes
 }
 
-/// The text around an uncompressed encoding.
+/// Makes a text from an inflated encoding.
 fn deflated(bytes: &[u8]) -> String {
     let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
     zlib.write_all(bytes).unwrap();
@@ -74,7 +74,7 @@ proptest! {
         prop_assert!(LatencyHistogram::decode(&deflated(&bytes)).is_err());
     }
 
-    /// Any counts are a histogram, but nothing may panic, neither in decoding nor in what follows.
+    /// Any counts may be a valid histogram, but neither decoding nor later use may panic.
     #[test]
     fn damaged_counts_are_survived(counts in prop::collection::vec(prop_oneof![any::<u8>(), Just(0xff), Just(0)], 0..60)) {
         let mut bytes = inflated(&LatencyHistogram::default().encode());

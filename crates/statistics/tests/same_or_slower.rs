@@ -1,4 +1,4 @@
-//! What a comparison is for, simulated: two runs of the same build must not differ, a slowdown must be found.
+//! Simulations of comparisons: two runs of the same build must not differ, and a slowdown must be found.
 
 mod noise;
 
@@ -7,16 +7,16 @@ use noise::{Noise, Source};
 
 const COMPARISONS: u32 = 600;
 
-/// How an A/B comparison is run.
+/// The order of runs in an A/B comparison.
 #[derive(Clone, Copy, Debug)]
 enum Design {
-    /// All of A, all of B.
+    /// All runs of A, then all of B.
     Independent,
     /// A B A B, while the machine slows down and recovers for both.
     Interleaved,
 }
 
-/// How many of 100 comparisons of B, `speed` times as fast as A, end with `expected`.
+/// Percentage of comparisons that end with `expected`; B is `speed` times as fast as A.
 fn percent(design: Design, repetitions: usize, speed: f64, noise: Noise, expected: Significance) -> f64 {
     let mut source = Source::new(repetitions as u64);
     let hits = (0..COMPARISONS).filter(|_| {
@@ -51,7 +51,7 @@ fn the_same_build_does_not_differ_from_itself() {
     }
 }
 
-/// Repetitions, slowdown, noise, then of 100 comparisons those that must find it: independent, interleaved.
+/// Repetitions, slowdown, noise, and the percentages of comparisons that must find it: independent, interleaved.
 const POWER: [(usize, f64, Noise, f64, f64); 10] = [
     (3, 0.9, Noise::Normal(0.03), 75.0, 55.0),
     (5, 0.9, Noise::Normal(0.03), 98.0, 96.0),

@@ -1,4 +1,4 @@
-//! Which series of rates count as steady, simulated.
+//! Simulations of rates: which series count as steady.
 
 mod noise;
 
@@ -7,7 +7,7 @@ use noise::{Noise, Source};
 
 const SERIES: u32 = 300;
 
-/// How many of 100 series drift, whose level is `shape` of a second and the number of seconds.
+/// Percentage of series that drift; `shape` gets a second and the number of seconds.
 fn drifting(seconds: usize, noise: Noise, shape: impl Fn(usize, usize) -> f64) -> f64 {
     let mut source = Source::new(seconds as u64);
     let drifting = (0..SERIES).filter(|_| {

@@ -8,12 +8,12 @@ use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use std::collections::HashMap;
 
-/// Measurements that a bucket takes. Source: MongoDB 8.2, parameter `timeseriesBucketMaxCount`.
+/// Most measurements in a bucket. Source: MongoDB 8.2, parameter `timeseriesBucketMaxCount`.
 pub const MEASUREMENTS_MAX: usize = 1000;
-/// Bytes from which on a bucket takes no more. Source: as above, `timeseriesBucketMaxSize`.
+/// Most bytes in a bucket with more than one measurement. Source: as above, `timeseriesBucketMaxSize`.
 const BUCKET_BYTES_MAX: usize = 128_000;
 
-/// A bucket with its measurements taken apart.
+/// A bucket, unpacked into measurements.
 #[derive(Debug)]
 pub struct Bucket {
     id: ObjectId,
@@ -26,21 +26,21 @@ pub struct Bucket {
 #[derive(Debug)]
 struct Row {
     time_ms: i64,
-    /// All fields but the source.
+    /// All fields except the source.
     fields: DocumentBuf,
 }
 
 impl Bucket {
-    /// An empty one for measurements like `first`. Of `unique` the last eight bytes are its own.
+    /// An empty bucket for measurements like `first`. The bucket's id keeps the last eight bytes of `unique`.
     pub fn new(first: &Measurement<'_>, series: &TimeSeries, unique: ObjectId) -> Self {
         let begin_ms = series.bucket_begin_ms(first.time_ms);
         let mut id = unique;
-        // Seconds beyond 32 bits wrap: the id is unique by its other bytes.
+        // Seconds beyond 32 bits wrap around: the other bytes make the id unique.
         id.0[..4].copy_from_slice(&(begin_ms.div_euclid(1000) as u32).to_be_bytes());
         Self { id, begin_ms, meta: first.normalized_meta(), rows: Vec::new(), bytes: 0 }
     }
 
-    /// Reads a stored one.
+    /// Reads a stored bucket.
     /// # Errors
     /// As [`Unpacked::of`].
     pub fn read(bucket: DocumentRef<'_>, series: &TimeSeries, operation: &OperationContext) -> Result<Self> {
@@ -61,12 +61,12 @@ impl Bucket {
         Ok(read)
     }
 
-    /// Whether its measurements are from there ([`Measurement::source`]).
+    /// Whether its measurements have this [source](Measurement::source).
     pub fn is_of(&self, source: &[u8]) -> bool {
         source_bytes(self.meta.as_ref()) == source
     }
 
-    /// Whether it may take that measurement, which is of its source.
+    /// Whether it has room for a measurement, which must have its source.
     pub fn takes(&self, measurement: &Measurement<'_>, series: &TimeSeries) -> bool {
         self.rows.is_empty()
             || (self.rows.len() < MEASUREMENTS_MAX
@@ -74,7 +74,7 @@ impl Bucket {
                 && series.spans(self.begin_ms, measurement.time_ms))
     }
 
-    /// Takes a measurement.
+    /// Adds a measurement.
     pub fn add(&mut self, measurement: &Measurement<'_>, series: &TimeSeries) {
         let mut fields = DocumentBuf::new();
         for field in measurement.document {
@@ -88,9 +88,9 @@ impl Bucket {
         self.rows.insert(place, row);
     }
 
-    /// Keeps the measurements that `keep` wants, shown as clients see them; how many went.
+    /// Keeps the measurements that `keep` accepts, which sees them as clients do. Returns how many were removed.
     /// # Errors
-    /// Those of `keep`.
+    /// As `keep`.
     pub fn retain(
         &mut self,
         series: &TimeSeries,
@@ -115,12 +115,12 @@ impl Bucket {
         Ok(before - self.rows.len())
     }
 
-    /// How many measurements it has.
+    /// Number of measurements.
     pub fn count(&self) -> usize {
         self.rows.len()
     }
 
-    /// The bucket as it is stored.
+    /// The bucket in its stored form.
     pub fn document(&self, series: &TimeSeries) -> DocumentBuf {
         let mut names: Vec<&str> = vec![&series.time_field];
         let mut positions: HashMap<&str, usize> = HashMap::from([(names[0], 0)]);
@@ -172,7 +172,7 @@ impl Bucket {
     }
 }
 
-/// The time that a stored bucket begins with.
+/// The first time of a stored bucket, rounded down.
 fn begin_ms(bucket: DocumentRef<'_>, series: &TimeSeries) -> Option<i64> {
     let least = bucket.get("control")?.as_document()?.get("min")?.as_document()?;
     match least.get(&series.time_field)? {

@@ -1,10 +1,10 @@
-//! What a filter over measurements says of their buckets.
+//! Converts filters on measurements to filters on their buckets.
 
 use crate::TimeSeries;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 
-/// A filter that matches every bucket with a measurement that `filter` matches, and as few others as is easily said: by
-/// the source, and by the bounds of the time. None where it would match all.
+/// A filter that matches every bucket with a measurement matched by `filter`, and few others. It uses the source, the
+/// bounds of the time, and geospatial regions. `None` if it would match all buckets.
 pub fn bucket_filter(filter: DocumentRef<'_>, series: &TimeSeries) -> Option<DocumentBuf> {
     let mut conditions = Vec::new();
     gather(filter, series, &mut conditions);
@@ -39,19 +39,19 @@ fn gather(filter: DocumentRef<'_>, series: &TimeSeries, conditions: &mut Vec<Doc
     }
 }
 
-/// The operand of `$geoWithin`, which stands alone behind a field.
+/// The operand of `$geoWithin`, if that is the first operator of a condition.
 fn region_of(condition: ValueRef<'_>) -> Option<DocumentRef<'_>> {
     let first = condition.as_document()?.first()?;
     if first.name == "$geoWithin" { first.value.as_document() } else { None }
 }
 
-/// The path in a bucket of a path into the source, which all measurements of a bucket share.
+/// The path in a bucket for a path into the source, which all measurements of a bucket share.
 pub fn source_path(path: &str, series: &TimeSeries) -> Option<String> {
     let rest = path.strip_prefix(series.source_field()?)?;
     (rest.is_empty() || rest.starts_with('.')).then(|| format!("meta{rest}"))
 }
 
-/// Bounds of times become conditions on the bounds of buckets.
+/// Converts bounds of times to conditions on the bounds of buckets.
 fn gather_times(condition: ValueRef<'_>, series: &TimeSeries, conditions: &mut Vec<DocumentBuf>) {
     let mut bound = |side: &str, operator: &str, time_ms: i64| {
         let compared = DocumentBuf::new().with(operator, ValueRef::DateTime(time_ms));
@@ -67,7 +67,7 @@ fn gather_times(condition: ValueRef<'_>, series: &TimeSeries, conditions: &mut V
                 let ValueRef::DateTime(time_ms) = operator.value else { continue };
                 match operator.name {
                     "$gt" | "$gte" => bound("max", operator.name, time_ms),
-                    // A bucket's least time is rounded down.
+                    // The least time of a bucket is rounded down, so this matches enough buckets.
                     "$lt" | "$lte" => bound("min", operator.name, time_ms),
                     "$eq" => {
                         bound("min", "$lte", time_ms);

@@ -1,15 +1,15 @@
-//! The least and the greatest of a bucket's columns.
+//! The least and the greatest values in a bucket's columns.
 //!
-//! Documents and arrays are taken apart, as MongoDB does: each of their fields has bounds of its own, so that filters on
-//! such fields can be asked of a bucket.
+//! As in MongoDB, each field of a document or array has bounds of its own, so that filters on such fields apply to
+//! buckets.
 
 use bunko_bson::{ArrayBuf, DocumentBuf, Value, ValueRef, order};
 use std::cmp::Ordering;
 
-/// The least or the greatest of what was added.
+/// The least or the greatest of the added values.
 #[derive(Debug)]
 pub(crate) struct Bound {
-    /// How a value must compare to take the place of the one before.
+    /// The ordering of a new value against the current one that makes it the bound.
     wanted: Ordering,
     value: Option<Node>,
 }
@@ -30,7 +30,7 @@ impl Bound {
         Self { wanted: Ordering::Greater, value: None }
     }
 
-    /// Takes one more value into account.
+    /// Takes another value into account.
     pub fn add(&mut self, value: ValueRef<'_>) {
         match &mut self.value {
             Some(node) => node.add(value, self.wanted),
@@ -38,7 +38,7 @@ impl Bound {
         }
     }
 
-    /// The bound, where anything was added.
+    /// The bound; `None` if no value was added.
     pub fn value(&self) -> Option<Value> {
         self.value.as_ref().map(Node::value)
     }

@@ -1,10 +1,10 @@
 //! Time series collections: their options, and the buckets that measurements are packed into.
 //!
-//! A bucket is a document of collection `system.buckets.NAME` with the measurements of one source and one span of time,
-//! a column for each field. It has MongoDB's layout, version 1: columns are documents from row number to value.
-//! Measurements come out ordered by time.
+//! A bucket is a document of the collection `system.buckets.NAME`. It has the measurements of one source in one span of
+//! time, with a column for each field. The layout is MongoDB's version 1: columns are documents from row numbers to
+//! values. Measurements are ordered by time.
 //!
-//! **Invariant:** pure: no store, no clock; ids and limits are handed in.
+//! **Invariant:** pure: no store, no clock; callers pass ids and limits.
 #![forbid(unsafe_code)]
 
 mod bucket;
@@ -21,5 +21,5 @@ pub use measurement::Measurement;
 pub use options::{Granularity, TimeSeries};
 pub use unpack::Unpacked;
 
-/// What the name of a time series' collection of buckets begins with, behind the database.
+/// Prefix of the name of a collection of buckets, after the database.
 pub const BUCKETS_PREFIX: &str = "system.buckets.";

@@ -1,23 +1,23 @@
-//! One measurement as it is inserted.
+//! One inserted measurement.
 
 use crate::TimeSeries;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 
-/// A document that a client inserts, with what decides about its bucket.
+/// A document from a client, with the values that determine its bucket.
 #[derive(Clone, Copy, Debug)]
 pub struct Measurement<'d> {
     /// Milliseconds since 1970.
     pub time_ms: i64,
-    /// Where it is from, as the client wrote it.
+    /// The source, as the client wrote it.
     pub meta: Option<ValueRef<'d>>,
-    /// All of it.
+    /// The whole document.
     pub document: DocumentRef<'d>,
 }
 
 impl<'d> Measurement<'d> {
     /// # Errors
-    /// `BadValue` where the time is missing or no date.
+    /// `BadValue` if the time is missing or is not a date.
     pub fn of(document: DocumentRef<'d>, series: &TimeSeries) -> Result<Self> {
         let Some(ValueRef::DateTime(time_ms)) = document.get(&series.time_field) else {
             return Err(Failure::bad_value(format!(
@@ -29,18 +29,18 @@ impl<'d> Measurement<'d> {
         Ok(Self { time_ms, meta, document })
     }
 
-    /// Where it is from, such that the same source is always written the same way: fields in the order of their names.
+    /// The source in a normal form, so that it does not depend on the order of fields: they are sorted by name.
     pub fn normalized_meta(&self) -> Option<Value> {
         self.meta.map(normalized)
     }
 
-    /// Bytes by which sources are told apart: `1` and `1.0` are two.
+    /// Bytes that identify the source; `1` and `1.0` are different sources.
     pub fn source(&self) -> Vec<u8> {
         source_bytes(self.normalized_meta().as_ref())
     }
 }
 
-/// The bytes of a normalized source; none for measurements without one.
+/// The bytes of a normalized source; empty for measurements without one.
 pub(crate) fn source_bytes(meta: Option<&Value>) -> Vec<u8> {
     meta.map_or_else(Vec::new, |meta| DocumentBuf::new().with("", meta.as_ref()).into_bytes())
 }

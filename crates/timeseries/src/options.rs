@@ -1,4 +1,4 @@
-//! The option `timeseries` of `create`, and what `collMod` may change of it.
+//! The option `timeseries` of `create`, and its changes by `collMod`.
 
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
@@ -7,7 +7,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 /// Longest span of a bucket, in seconds: a year. Source: MongoDB manual, "create", `bucketMaxSpanSeconds`.
 const SPAN_SECONDS_MAX: i32 = 31_536_000;
 
-/// How far measurements of one source usually lie apart.
+/// The usual distance between measurements of one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Granularity {
     /// A bucket spans an hour.
@@ -21,7 +21,7 @@ pub enum Granularity {
 impl Granularity {
     const ALL: [Self; 3] = [Self::Seconds, Self::Minutes, Self::Hours];
 
-    /// As it is written.
+    /// The name in options.
     pub fn name(self) -> &'static str {
         match self {
             Self::Seconds => "seconds",
@@ -39,7 +39,7 @@ impl Granularity {
         }
     }
 
-    /// What the first time of a bucket is rounded down to, in seconds. Source: as [`Self::span_seconds`].
+    /// The first time of a bucket is rounded down to a multiple of this, in seconds. Source: as [`Self::span_seconds`].
     fn rounding_seconds(self) -> i32 {
         match self {
             Self::Seconds => 60,
@@ -49,26 +49,26 @@ impl Granularity {
     }
 }
 
-/// What makes a collection one of time series.
+/// The options of a time series collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeSeries {
-    /// The field of each measurement that has its time.
+    /// The field with the time of each measurement.
     pub time_field: String,
-    /// The field that says where a measurement is from.
+    /// The field with the source of each measurement.
     pub meta_field: Option<String>,
-    /// None where the span was given in seconds.
+    /// `None` if the span was given in seconds.
     pub granularity: Option<Granularity>,
-    /// Longest span between the first and the last measurement of a bucket, in seconds.
+    /// Span of a bucket in seconds, from its rounded first time; a later measurement goes into another bucket.
     pub span_seconds: i32,
-    /// What the first time of a bucket is rounded down to, in seconds, where it was given.
+    /// The first time of a bucket is rounded down to a multiple of this, in seconds; `None` if it was not given.
     pub rounding_seconds: Option<i32>,
 }
 
 impl TimeSeries {
-    /// Reads the option. `place` names it in messages: `create.timeseries`.
+    /// Reads the option. `place` is its name in messages: `create.timeseries`.
     /// # Errors
     /// `TypeMismatch` for values of other types, 40414 without a `timeField`, `IDLUnknownField` for unknown fields,
-    /// `BadValue` for values out of range, `InvalidOptions` for such as contradict each other.
+    /// `BadValue` for values out of range, `InvalidOptions` for values that contradict each other.
     pub fn parse(option: DocumentRef<'_>, place: &str) -> Result<Self> {
         let mut fields = Fields { place, ..Fields::default() };
         for element in option {
@@ -101,7 +101,7 @@ impl TimeSeries {
         })
     }
 
-    /// The options that [`Self::document`] made.
+    /// Reads the options from the form that [`Self::document`] returns.
     pub fn of_document(document: DocumentRef<'_>) -> Self {
         let integer = |name| {
             let value = document.get(name).and_then(number::as_i64_exact);
@@ -118,7 +118,7 @@ impl TimeSeries {
         }
     }
 
-    /// As `listCollections` shows it.
+    /// The options as `listCollections` shows them.
     pub fn document(&self) -> DocumentBuf {
         let mut document = DocumentBuf::new().with("timeField", self.time_field.as_str());
         if let Some(meta_field) = &self.meta_field {
@@ -134,7 +134,7 @@ impl TimeSeries {
         document
     }
 
-    /// What `collMod` with this `timeseries` makes of it; spans only grow.
+    /// Applies the `timeseries` of a `collMod`; spans only grow.
     /// # Errors
     /// As [`Self::parse`]; `InvalidOptions` for a span that would shrink.
     pub fn changed(&self, change: DocumentRef<'_>, place: &str) -> Result<Self> {
@@ -160,7 +160,7 @@ impl TimeSeries {
         })
     }
 
-    /// The field that says where a measurement is from, where that is not its time.
+    /// The field with the source of each measurement, unless that is the time field.
     pub fn source_field(&self) -> Option<&str> {
         self.meta_field.as_deref().filter(|field| *field != self.time_field)
     }
@@ -170,13 +170,13 @@ impl TimeSeries {
             .rounding()
     }
 
-    /// The time that a bucket begins with whose first measurement is of that time; both in milliseconds since 1970.
+    /// The beginning of a bucket whose first measurement has the time `time_ms`; both in milliseconds since 1970.
     pub fn bucket_begin_ms(&self, time_ms: i64) -> i64 {
         let rounding_ms = i64::from(self.rounding()) * 1000;
         time_ms.div_euclid(rounding_ms).saturating_mul(rounding_ms)
     }
 
-    /// Whether a bucket that begins then may have a measurement of that time; both in milliseconds since 1970.
+    /// Whether a bucket that begins at `begin_ms` may have a measurement of `time_ms`; both in milliseconds since 1970.
     pub fn spans(&self, begin_ms: i64, time_ms: i64) -> bool {
         time_ms >= begin_ms && time_ms.saturating_sub(begin_ms) < i64::from(self.span_seconds) * 1000
     }
@@ -193,7 +193,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads one of the fields that `collMod` may change too.
+    /// Reads a field that `collMod` may change.
     fn read_changeable(&mut self, name: &str, value: ValueRef<'a>) -> Result<()> {
         match name {
             "granularity" => {
@@ -239,7 +239,7 @@ impl<'a> Fields<'a> {
             seconds if seconds > i64::from(SPAN_SECONDS_MAX) => {
                 format!("<= {SPAN_SECONDS_MAX}, actual value '{seconds}'")
             }
-            // Just found to be in range.
+            // In range, as checked above.
             seconds => return Ok(i32::try_from(seconds).ok()),
         };
         Err(Failure::bad_value(format!("BSON field '{name}' value must be {bound}")))
@@ -266,7 +266,7 @@ impl Span {
     }
 }
 
-/// The span that the fields ask for. Given in seconds, both of its fields are needed and must be equal.
+/// The span that the fields ask for. If it is given in seconds, both of its fields are required and must be equal.
 fn span_of(fields: &Fields<'_>, before: Option<Granularity>) -> Result<Span> {
     let of_granularity = |granularity: Granularity| Span {
         granularity: Some(granularity),
@@ -276,7 +276,7 @@ fn span_of(fields: &Fields<'_>, before: Option<Granularity>) -> Result<Span> {
     match (fields.granularity, fields.span_seconds, fields.rounding_seconds) {
         (None, None, None) => Ok(of_granularity(before.unwrap_or(Granularity::Seconds))),
         (Some(granularity), None, None) => Ok(of_granularity(granularity)),
-        // The span of a granularity may stand beside it.
+        // The span of a granularity may be given with it.
         (Some(granularity), Some(span), None) if span == granularity.span_seconds() => Ok(of_granularity(granularity)),
         (Some(granularity), ..) => Err(invalid(&format!(
             "Timeseries 'bucketMaxSpanSeconds' needs to be unset or set to {} when granularity is set to {}, and \

@@ -1,4 +1,4 @@
-//! Measurements of a bucket.
+//! Unpacks the measurements of a bucket.
 
 use crate::TimeSeries;
 use bunko_bson::{DocumentBuf, DocumentRef, Elements, ValueRef};
@@ -6,25 +6,26 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use std::iter::Peekable;
 
-/// Some of a bucket's measurements.
+/// Some measurements of a bucket.
 #[derive(Debug, Default)]
 pub struct Unpacked {
     /// In the order of the bucket's rows.
     pub measurements: Vec<DocumentBuf>,
-    /// How many rows these and the ones before took, if more follow.
+    /// The number of rows read up to here, if more follow.
     pub next: Option<usize>,
 }
 
-/// A column: what is left of its pairs of row and value.
+/// A column, with its remaining pairs of row and value.
 struct Column<'b> {
     name: &'b str,
     pairs: Peekable<Elements<'b>>,
 }
 
 impl Unpacked {
-    /// Measurements from row `from` on, as many as have `bytes_max` together, at least one.
+    /// Unpacks measurements from row `from` on until they reach `bytes_max` bytes; at least one.
     /// # Errors
-    /// `BadValue` for what is no bucket; `CommandNotSupported` for compressed ones; those of the operation.
+    /// `BadValue` for a document that is not a bucket; `CommandNotSupported` for a compressed bucket; as
+    /// `OperationContext::check`.
     pub fn of(
         bucket: DocumentRef<'_>,
         series: &TimeSeries,
@@ -83,7 +84,7 @@ impl Unpacked {
     }
 }
 
-/// Versions 2 and 3 have compressed columns.
+/// Checks that the columns are not compressed, as they are in versions 2 and 3.
 fn check_version(bucket: DocumentRef<'_>) -> Result<()> {
     let control = bucket.get("control").and_then(ValueRef::as_document);
     match control.and_then(|control| control.get("version")).and_then(bunko_bson::number::as_i64_exact) {

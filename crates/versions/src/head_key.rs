@@ -1,15 +1,15 @@
-//! Byte keys that compare as numbers.
+//! Byte keys that are compared as numbers first.
 
 use std::cmp::Ordering;
 use std::ops::{Bound, Deref};
 
-/// Bytes that compare as one number.
+/// Bytes that are compared as one number.
 const HEAD_BYTES: usize = 8;
 
-/// A byte key behind its first eight bytes as a number, which order as the bytes do. Nearly all comparisons of a search
-/// end with the number; comparing the bytes alone is a call each, some thirty of them for one key.
+/// A byte key, preceded by its first eight bytes as a number; both order as the bytes do. Nearly all comparisons of a
+/// search end with the number. Comparing bytes would take a function call each, about thirty for one search.
 ///
-/// A search needs a key of the map's own kind, so `B` should hold usual keys without an allocation.
+/// A search needs a key of the map's type, so `B` should hold usual keys without an allocation.
 #[derive(Clone, Debug)]
 pub struct HeadKey<B> {
     head: u64,
@@ -17,28 +17,28 @@ pub struct HeadKey<B> {
 }
 
 impl<B> HeadKey<B> {
-    /// That of its bytes ([`head_of`]).
+    /// The key's first bytes as a number ([`head_of`]).
     #[inline]
     pub fn head(&self) -> u64 {
         self.head
     }
 
-    /// The bytes alone.
+    /// The bytes without the number.
     pub fn into_bytes(self) -> B {
         self.bytes
     }
 }
 
 impl<B: for<'a> From<&'a [u8]>> HeadKey<B> {
-    /// A range of byte keys as one of these.
+    /// A range of byte keys as a range of `HeadKey`s.
     pub fn range(range: &(Bound<Vec<u8>>, Bound<Vec<u8>>)) -> (Bound<Self>, Bound<Self>) {
         let bound = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|key| Self::from(key.as_slice()));
         (bound(&range.0), bound(&range.1))
     }
 }
 
-/// The first eight bytes of a key as a number, big-endian; those that are missing count as 0. Numbers that differ order as
-/// their keys do.
+/// The first eight bytes of a key as a big-endian number; missing bytes count as 0. Numbers that differ order as their
+/// keys do.
 #[inline]
 pub fn head_of(key: &[u8]) -> u64 {
     let head = key.first_chunk().copied().unwrap_or_else(|| {
@@ -64,7 +64,7 @@ impl<B: Deref<Target = [u8]>> Deref for HeadKey<B> {
 }
 
 impl<B: Deref<Target = [u8]>> Ord for HeadKey<B> {
-    // A search is these comparisons, one after the other.
+    // A search consists of such comparisons.
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         self.head.cmp(&other.head).then_with(|| self.cmp_behind_head(other))
@@ -73,7 +73,7 @@ impl<B: Deref<Target = [u8]>> Ord for HeadKey<B> {
 
 impl<B: Deref<Target = [u8]>> HeadKey<B> {
     fn cmp_behind_head(&self, other: &Self) -> Ordering {
-        // ObjectIds of one process and second have a head in common and the rest within the last eight bytes.
+        // ObjectIds of one process and second have equal heads, and differ within their last eight bytes.
         match (tail(self), tail(other)) {
             (Some(own), Some(others)) if self.len() == other.len() => own.cmp(&others),
             _ => (**self).cmp(&**other),
@@ -81,7 +81,7 @@ impl<B: Deref<Target = [u8]>> HeadKey<B> {
     }
 }
 
-/// The last eight bytes as a number, where they and the first eight are all that there is.
+/// The last eight bytes as a number, if they and the first eight cover the whole key.
 fn tail(key: &[u8]) -> Option<u64> {
     if key.len() > 2 * HEAD_BYTES {
         return None;

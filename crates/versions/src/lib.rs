@@ -1,10 +1,11 @@
-//! An ordered map in memory whose keys have versions: what `lsm` and `mmap` hold before a checkpoint, and `memory` for
-//! good.
+//! An ordered map in memory whose keys have versions. `lsm` and `mmap` hold their data in it until a checkpoint, and
+//! `memory` always.
 //!
-//! A version has the LSN of the write that made it. A view of what is *before* an LSN sees, of each key, the newest
-//! version below it. A version goes once no view, open or to come, sees it, be it older than all views or between two.
+//! A version has the LSN of the write that made it. A view *before* an LSN sees, for each key, the newest version below
+//! that LSN. A version can be dropped once no open or future view sees it, whether it is older than all views or
+//! between two of them.
 //!
-//! **Invariant:** of one key, whoever puts later has the larger LSN; the caller's locks see to it.
+//! **Invariant:** later puts of a key have larger LSNs; the callers' locks ensure this.
 //! **Invariant:** no lock is held between calls, however long a walk takes.
 #![forbid(unsafe_code)]
 

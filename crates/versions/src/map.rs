@@ -1,4 +1,4 @@
-//! Keys, each with its versions, in order.
+//! An ordered map of keys with their versions.
 
 use crate::{Forgotten, Rest, Superseded, Version, Views};
 use parking_lot::{RwLock, RwLockReadGuard};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::{Bound, RangeBounds};
 
-/// An ordered map of versions behind one lock, which is held for the time of a search.
+/// An ordered map of versions behind one lock, which is held only during a search.
 #[derive(Debug)]
 pub struct VersionedMap<K, V> {
     entries: RwLock<BTreeMap<K, Version<V>>>,
@@ -18,17 +18,17 @@ impl<K, V> Default for VersionedMap<K, V> {
     }
 }
 
-/// What a put found and what it made needless: all that one needs to count bytes exactly.
+/// The result of a put, from which callers count bytes exactly.
 #[derive(Debug)]
 #[must_use]
 pub struct Put<V> {
-    /// What was known of the key.
+    /// The map's knowledge of the key before.
     pub before: Before,
-    /// What went for the new version, which took its place. `None`: one version more is kept.
+    /// Versions that were dropped; the new one took their place. `None` if one more version is kept.
     pub forgotten: Option<Forgotten<V>>,
 }
 
-/// What a map knew of a key.
+/// A map's knowledge of a key before a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
     /// Nothing at all.
@@ -39,17 +39,18 @@ pub enum Before {
     Waiting,
 }
 
-/// What a map knows of a key.
+/// A map's knowledge of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known<V> {
     /// Its value.
     Value(V),
-    /// That it was deleted.
+    /// The key was deleted.
     Deleted,
 }
 
 impl<K: Ord, V> VersionedMap<K, V> {
-    /// Puts a value, or with `None` a deletion. Versions that no view sees go where one more would be kept otherwise.
+    /// Puts a value, or a deletion for `None`. Versions that no view sees are dropped, so that the new one can take
+    /// their place.
     pub fn put(&self, key: K, lsn: u64, value: Option<V>, views: Views<'_>) -> Put<V> {
         let version = Version::new(lsn, value);
         match self.entries.write().entry(key) {
@@ -68,7 +69,7 @@ impl<K: Ord, V> VersionedMap<K, V> {
         }
     }
 
-    /// What is known of a key below `before`; `None` where this map does not know it.
+    /// The newest version of a key below `before`; `None` if this map has none.
     pub fn get(&self, key: &K, before: u64) -> Option<Known<V>>
     where
         V: Clone,
@@ -79,8 +80,8 @@ impl<K: Ord, V> VersionedMap<K, V> {
         })
     }
 
-    /// Forgets of a key what no view from `oldest_view` on can see, with the key itself where it was deleted: not for a
-    /// map that hides another beneath it. `None` where the key is not known.
+    /// Drops the versions of a key that no view from `oldest_view` on sees. If the key was deleted, it is removed; so
+    /// this is not for a map that hides another one beneath it. `None` if the map does not have the key.
     pub fn forget(&self, key: &K, oldest_view: u64) -> Option<(Option<Forgotten<V>>, Rest)> {
         let mut entries = self.entries.write();
         let (forgotten, rest) = entries.get_mut(key)?.forget(oldest_view);
@@ -90,8 +91,8 @@ impl<K: Ord, V> VersionedMap<K, V> {
         Some((forgotten, rest))
     }
 
-    /// Removes that many keys with all their versions, whoever looks, or as many as there are: a large map is freed a
-    /// few keys at a time. How many it removed.
+    /// Removes the first `count` keys, or fewer if there are not as many, with all versions, even if views see them. A
+    /// large map is freed this way, a few keys at a time. Returns how many keys were removed.
     pub fn remove_first(&self, count: usize) -> usize {
         let removed: Vec<_> = {
             let mut entries = self.entries.write();
@@ -100,8 +101,8 @@ impl<K: Ord, V> VersionedMap<K, V> {
         removed.len()
     }
 
-    /// Frees a map that nobody else has, so many keys at a time, and tells how many it were. Unlike with
-    /// [`Self::remove_first`] what is left is no map meanwhile, and so need not be put in order.
+    /// Frees a map without other owners, `count` keys at a time, and calls `freed` with the number of keys freed.
+    /// Unlike in [`Self::remove_first`], the tree need not be rebalanced meanwhile.
     pub fn free(self, count: usize, mut freed: impl FnMut(usize)) {
         let mut entries = self.entries.into_inner().into_iter();
         loop {
@@ -112,15 +113,15 @@ impl<K: Ord, V> VersionedMap<K, V> {
         }
     }
 
-    /// Shows every key with its newest version, in order of keys. Writers wait for it.
+    /// Visits every key with its newest version, in order of keys. Writers wait meanwhile.
     pub fn for_each(&self, mut visit: impl FnMut(&K, &Version<V>)) {
         for (key, newest) in self.entries.read().iter() {
             visit(key, newest);
         }
     }
 
-    /// Shows that many keys behind `last`, or from the first one on, with their newest versions, in order of keys; returns
-    /// the last one shown. Nobody waits for more than that.
+    /// Visits up to `count` keys after `last`, or from the first key on, with their newest versions, in order of keys.
+    /// Returns the last key visited. Writers wait only during one call.
     pub fn visit_next(&self, last: Option<&K>, count: usize, mut visit: impl FnMut(&K, &Version<V>)) -> Option<K>
     where
         K: Clone,
@@ -128,7 +129,7 @@ impl<K: Ord, V> VersionedMap<K, V> {
         self.visit_range((last.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded), count, &mut visit)
     }
 
-    /// The same of a range that begins before it ends.
+    /// As [`Self::visit_next`], within a range. The range must begin before it ends.
     pub fn visit_range(
         &self,
         range: (Bound<&K>, Bound<&K>),
@@ -147,12 +148,12 @@ impl<K: Ord, V> VersionedMap<K, V> {
         shown.cloned()
     }
 
-    /// Whether a key of that range is known, be it a deleted one.
+    /// Whether the map has a key in this range; deleted keys count.
     pub fn has_any(&self, range: impl RangeBounds<K>) -> bool {
         self.entries.read().range(range).next().is_some()
     }
 
-    /// Number of keys, deleted ones that are not forgotten among them.
+    /// Number of keys, including deleted ones that were not removed yet.
     pub fn key_count(&self) -> usize {
         self.entries.read().len()
     }
@@ -188,13 +189,13 @@ mod tests {
         let puts = [
             map.put("key", 16, Some(1), Views::from(0)),
             map.put("key", 501, Some(2), Views::from(0)),
-            // A view as of 501 is open, which must not see that version but the one before.
+            // A view before 501 is open. It sees the version of 16, not that of 501.
             map.put("key", 600, Some(3), Views::from(501)),
         ];
         assert!(puts.iter().all(|put| put.forgotten.is_none()));
         let get = |before| map.get(&"key", before);
         assert_eq!([get(601), get(502), get(501)], [3, 2, 1].map(|value| Some(Known::Value(value))));
-        // The oldest is as of 601 now.
+        // The oldest view is now before 601.
         let forgotten = map.put("key", 700, Some(4), Views::from(601)).forgotten.expect("two versions");
         assert_eq!(forgotten.values().collect::<Vec<_>>(), [Some(&2), Some(&1)]);
         assert_eq!([get(701), get(700), get(600)], [Some(Known::Value(4)), Some(Known::Value(3)), None]);

@@ -1,11 +1,11 @@
-//! What one key has been.
+//! The versions of one key.
 
 use crate::Views;
 
-/// Most versions that a write looks at behind the one that it supersedes.
+/// Most older versions that a write examines.
 const LOOKED_AT_MAX: usize = 4;
 
-/// A value, or its deletion, and what was before.
+/// A value, or a deletion, and the versions before it.
 #[derive(Debug)]
 pub struct Version<V> {
     lsn: u64,
@@ -14,22 +14,22 @@ pub struct Version<V> {
 }
 
 impl<V> Version<V> {
-    /// The first version of a key; `None` where it is deleted.
+    /// The first version of a key; `None` for a deletion.
     pub fn new(lsn: u64, value: Option<V>) -> Self {
         Self { lsn, value, older: None }
     }
 
-    /// The write that made it.
+    /// The LSN of the write that made it.
     pub fn lsn(&self) -> u64 {
         self.lsn
     }
 
-    /// The value; `None` where the key was deleted.
+    /// The value; `None` for a deletion.
     pub fn value(&self) -> Option<&V> {
         self.value.as_ref()
     }
 
-    /// This version and all before it, newest first.
+    /// This version and all older ones, newest first.
     pub fn all(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |version| version.older.as_deref())
     }
@@ -43,12 +43,13 @@ impl<V> Version<V> {
         Some(version)
     }
 
-    /// Whether there is something to forget once no view is old enough to see it: older versions, or a deletion.
+    /// Whether something can be dropped later: older versions, or a deletion.
     pub fn is_waiting(&self) -> bool {
         self.older.is_some() || self.value.is_none()
     }
 
-    /// Becomes the older one of two. What is behind it and seen by no view goes, and its place is used again.
+    /// Puts a newer version in front of this one. Older versions that no view sees are dropped, and their memory is
+    /// reused.
     pub fn supersede(&mut self, version: Self, views: Views<'_>) -> Superseded<V> {
         let mut superseded = std::mem::replace(self, version);
         let Some(mut place) = superseded.take_unseen(views) else {
@@ -60,9 +61,9 @@ impl<V> Version<V> {
         Superseded::Forgot(Forgotten(forgotten))
     }
 
-    /// Takes away what is behind this version and seen by no view: all of it where no view is older than this version,
-    /// else what is found of it among the next few. Every write looks at as many, and adds one, so that what closed views
-    /// leave goes too.
+    /// Removes versions older than this one that no view sees: all of them if no view is older than this version,
+    /// otherwise those found among the next few. Each write adds one version and examines several, so versions left by
+    /// closed views are removed over time.
     fn take_unseen(&mut self, views: Views<'_>) -> Option<Box<Self>> {
         if self.lsn < views.oldest() {
             return self.older.take();
@@ -82,11 +83,11 @@ impl<V> Version<V> {
         unseen
     }
 
-    /// Forgets what no view from `oldest_view` on can see. A deletion goes as well, so this is not for a map that hides
-    /// another beneath it.
+    /// Drops versions that no view from `oldest_view` on sees. Deletions are dropped too, so this is not for a map that
+    /// hides another one beneath it.
     pub fn forget(&mut self, oldest_view: u64) -> (Option<Forgotten<V>>, Rest) {
         let mut version = &mut *self;
-        // What all views see; its elders are seen by none.
+        // Stops at the newest version that all views see: no view sees older ones.
         while version.lsn >= oldest_view {
             let Some(older) = &mut version.older else { return (None, self.rest()) };
             if older.lsn < oldest_view && older.value.is_none() {
@@ -105,7 +106,8 @@ impl<V> Version<V> {
         if !self.is_waiting() {
             return Rest::Value;
         }
-        // Once no view is older than the one in the middle, half of them go: as many as are walked over for that.
+        // Once no view is older than the middle version, about half of the versions can be dropped: as many as the walk
+        // to it passes.
         let count = self.all().count();
         let middle = self.all().nth((count - 1) / 2).unwrap_or(self);
         Rest::Waiting { lsn: middle.lsn }
@@ -113,7 +115,8 @@ impl<V> Version<V> {
 }
 
 impl<V> Drop for Version<V> {
-    /// One by one: as many may hang on each other as there were writes while a view was open, too many for the stack.
+    /// Drops the versions one by one: recursion through a long chain, with a version for each write since a view was
+    /// opened, would overflow the stack.
     fn drop(&mut self) {
         let mut older = self.older.take();
         while let Some(mut version) = older {
@@ -122,36 +125,36 @@ impl<V> Drop for Version<V> {
     }
 }
 
-/// What became of the version that is no longer the newest.
+/// The result of superseding a version.
 #[derive(Debug)]
 pub enum Superseded<V> {
-    /// It is kept, and whatever was behind it.
+    /// The superseded version and all older ones are kept.
     Kept,
-    /// It is kept in the place of what was behind it.
+    /// The superseded version is kept, in the memory of a dropped one.
     Forgot(Forgotten<V>),
 }
 
-/// Versions that nobody sees any more; to be counted, and dropped outside of locks.
+/// Versions that no view sees any more. The caller counts them and drops them outside its locks.
 #[derive(Debug)]
 pub struct Forgotten<V>(Version<V>);
 
 impl<V> Forgotten<V> {
-    /// Their values; `None` for deletions.
+    /// The values of the versions; `None` for deletions.
     pub fn values(&self) -> impl Iterator<Item = Option<&V>> {
         self.0.all().map(Version::value)
     }
 }
 
-/// What [`Version::forget`] left of a key.
+/// The state of a key after [`Version::forget`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// The key is to be removed.
+    /// The key should be removed.
     Nothing,
-    /// A value and nothing else.
+    /// A single value.
     Value,
-    /// There will be something to forget, half of it once no view is older than that LSN.
+    /// More can be dropped later: about half of it once no view is older than `lsn`.
     Waiting {
-        /// That of the version in the middle.
+        /// The LSN of the middle version.
         lsn: u64,
     },
 }
@@ -160,7 +163,7 @@ pub enum Rest {
 mod tests {
     use super::*;
 
-    /// A key with those versions; even LSNs delete.
+    /// A key with these versions; even LSNs are deletions.
     fn versions(lsns: &[u64]) -> Version<u64> {
         let mut newest = version(lsns[0]);
         for lsn in &lsns[1..] {
@@ -217,7 +220,7 @@ mod tests {
         assert_eq!((forgotten(gone.as_ref()), rest), (vec![], Rest::Waiting { lsn: 2 }));
         let (gone, rest) = key.forget(3);
         assert_eq!((forgotten(gone.as_ref()), rest), (vec![Some(1)], Rest::Nothing));
-        // One that is older than the newest goes as well: nothing is there in either case.
+        // An older deletion is dropped as well: without it, the key is missing too.
         let mut key = versions(&[1, 2, 5]);
         let (gone, rest) = key.forget(4);
         assert_eq!((forgotten(gone.as_ref()), rest), (vec![None, Some(1)], Rest::Value));

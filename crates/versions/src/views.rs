@@ -1,16 +1,17 @@
-//! Which states are looked at.
+//! Open views of past states.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Views that are open, by the LSN before which each sees everything. Opening, closing and asking take a search each,
-/// however many there are.
+/// Open views, by the LSN before which each sees everything. Opening, closing and asking take one search each, however
+/// many views there are.
 #[derive(Debug, Default)]
 pub struct OpenViews(Mutex<BTreeMap<u64, usize>>);
 
 impl OpenViews {
-    /// Opens a view of the state that `current` names; read under the lock, so that nobody forgets it in between.
+    /// Opens a view of the state that `current` returns. `current` is called under the lock, so that no version of the
+    /// state is dropped in between.
     pub fn open(&self, current: impl FnOnce() -> u64) -> u64 {
         let mut open = self.0.lock();
         let before = current();
@@ -18,7 +19,7 @@ impl OpenViews {
         before
     }
 
-    /// Opens the oldest view once more, or one of the state that `current` names where none is open.
+    /// Opens the oldest view once more, or a view of the state that `current` returns if none is open.
     pub fn open_oldest(&self, current: impl FnOnce() -> u64) -> u64 {
         let mut open = self.0.lock();
         let before = open.first_key_value().map_or_else(current, |(before, _)| *before);
@@ -37,7 +38,7 @@ impl OpenViews {
         }
     }
 
-    /// The views that are open, and those to come, which are of no older state than the one that `current` names.
+    /// The open views and the future ones, which are not older than the state that `current` returns.
     pub fn now(&self, current: impl FnOnce() -> u64) -> Views<'_> {
         let open = self.0.lock();
         let next = current();
@@ -46,30 +47,30 @@ impl OpenViews {
     }
 }
 
-/// Views, open or to come.
+/// The open and the future views.
 #[derive(Clone, Copy, Debug)]
 pub struct Views<'v> {
-    /// `None` where nothing is known of those from the oldest on.
+    /// `None` if views from `oldest` on are unknown and any may exist.
     open: Option<&'v OpenViews>,
     oldest: u64,
-    /// None to come is of an older state.
+    /// No future view is of an older state.
     next: u64,
 }
 
 impl From<u64> for Views<'_> {
-    /// Any from that one on.
+    /// Any view from `oldest` on may exist.
     fn from(oldest: u64) -> Self {
         Self { open: None, oldest, next: oldest }
     }
 }
 
 impl Views<'_> {
-    /// None is of an older state.
+    /// The oldest possible view.
     pub fn oldest(&self) -> u64 {
         self.oldest
     }
 
-    /// Whether one may see a version that was made by one write and superseded by another.
+    /// Whether a view may see a version that the write `made` created and the write `superseded` replaced.
     pub fn may_see(&self, made: u64, superseded: u64) -> bool {
         if superseded < self.oldest {
             return false;

@@ -1,15 +1,15 @@
-//! Walks over a map that others write to.
+//! Walks over a map while other threads write to it.
 
 use crate::VersionedMap;
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::{Arc, Weak};
 
-/// Keys that a walk looks at under one lock: few at first, for many walks end with their first entry.
+/// Keys that a walk examines under one lock: few at first, because many walks end with their first entry.
 const ENTRIES_MIN: usize = 8;
 const ENTRIES_MAX: usize = 64;
 
-/// Which way a walk goes.
+/// The direction of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the smallest key.
@@ -18,7 +18,7 @@ pub enum Direction {
     Backward,
 }
 
-/// How a walk has hold of its map: as an `Arc`, which keeps it, or as a `Weak`, which does not.
+/// How a walk refers to its map: an `Arc` keeps the map alive, a `Weak` does not.
 pub trait Hold<M> {
     /// The map, unless it is gone.
     fn hold(&self) -> Option<Arc<M>>;
@@ -38,7 +38,7 @@ impl<M> Hold<M> for Weak<M> {
 
 /// A walk that holds no lock between calls.
 pub struct Walk<K, V, H = Arc<VersionedMap<K, V>>> {
-    /// `None` once the end is reached.
+    /// `None` once the walk has reached the end.
     map: Option<H>,
     is_gone: bool,
     range: (Bound<K>, Bound<K>),
@@ -49,13 +49,13 @@ pub struct Walk<K, V, H = Arc<VersionedMap<K, V>>> {
 }
 
 impl<K: Ord + Clone, V: Clone, H: Hold<VersionedMap<K, V>>> Walk<K, V, H> {
-    /// Walks over what a view of all below `before` sees.
+    /// Walks over the keys and values that a view before `before` sees.
     pub fn new(map: H, range: (Bound<K>, Bound<K>), direction: Direction, before: u64) -> Self {
         let map = (!is_empty(&range)).then_some(map);
         Self { map, is_gone: false, range, direction, before, entries: VecDeque::new(), entries_next: ENTRIES_MIN }
     }
 
-    /// Whether the walk ended because its map went before its end.
+    /// Whether the walk ended early because its map was dropped.
     pub fn is_gone(&self) -> bool {
         self.is_gone
     }
@@ -99,7 +99,7 @@ impl<K: Ord + Clone, V: Clone, H: Hold<VersionedMap<K, V>>> Walk<K, V, H> {
 }
 
 impl<K: Ord + Clone, V: Clone, H: Hold<VersionedMap<K, V>>> Iterator for Walk<K, V, H> {
-    /// A key and its value, `None` for a deleted one.
+    /// A key and its value, `None` for a deleted key.
     type Item = (K, Option<V>);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -110,7 +110,7 @@ impl<K: Ord + Clone, V: Clone, H: Hold<VersionedMap<K, V>>> Iterator for Walk<K,
     }
 }
 
-/// Ranges that a B-tree would panic on.
+/// Whether a range is empty or reversed. `BTreeMap::range` panics on some of these.
 fn is_empty<K: Ord>(range: &(Bound<K>, Bound<K>)) -> bool {
     match range {
         (Bound::Included(start), Bound::Included(end)) => start > end,
@@ -161,7 +161,7 @@ mod tests {
     fn keys_that_the_view_does_not_see_are_passed_over() {
         let map = map();
         assert_eq!(keys(&map, ALL, Direction::Forward, 20), (0..10).collect::<Vec<_>>());
-        // Farther from the start than one lock is held.
+        // Further from the start than the keys examined under one lock.
         assert_eq!(keys(&map, ALL, Direction::Backward, 20), (0..10).rev().collect::<Vec<_>>());
     }
 

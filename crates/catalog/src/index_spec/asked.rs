@@ -1,5 +1,5 @@
-//! What is refused where a client asks for an index, beyond what no index may be: indexes of an earlier version may have it, and
-//! are read at each start.
+//! Checks of a client's index specification beyond those of any specification. Indexes of an earlier version may fail
+//! them, and are still read at each start.
 
 use super::options::check_id_options;
 use super::{IndexSpec, compound_wildcard, is_on_id};
@@ -10,12 +10,13 @@ use bunko_bson::{DocumentRef, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 impl IndexSpec {
-    /// Parses what a client asks for.
+    /// Parses a client's index specification.
     /// # Errors
-    /// As [`Self::parse`]; `CannotCreateIndex` for a name with a NUL, for `_fts` outside of a text index and for `prepareUnique`
-    /// beside `unique`; of `wildcardProjection` 51270 for an empty document, 51271 for an operator, 31249 and 31250 for a path
-    /// through another one, 31324 for a positional path, 16410 for another name with `$`, 40352, 40353 and 15998 for empty names;
-    /// those of compound wildcard indexes, from 7246200 to 7246211.
+    /// As [`Self::parse`]. `CannotCreateIndex` for a name with a NUL, for `_fts` outside a text index, and for
+    /// `prepareUnique` together with `unique`. For `wildcardProjection`: 51270 for an empty document, 51271 for an
+    /// operator, 31249 and 31250 for a path through another one, 31324 for a positional path, 16410 for another name
+    /// with `$`, and 40352, 40353 and 15998 for empty names. For compound wildcard indexes: codes from 7246200 to
+    /// 7246211.
     pub fn parse_asked(spec: DocumentRef<'_>) -> Result<Self> {
         compound_wildcard::check(spec)?;
         let parsed = Self::parse(spec)?;
@@ -48,7 +49,7 @@ impl IndexSpec {
     }
 }
 
-/// Whether it would be the index on `_id` if it were ascending and without a fraction.
+/// Whether the key would be that of the `_id` index if it were ascending and without a fraction.
 fn is_misdirected_id(key: DocumentRef<'_>) -> bool {
     let is_exact = key.first().is_some_and(|field| order::equal(field.value, ValueRef::Int32(1)));
     is_on_id(key, -1.0) || is_on_id(key, 1.0) && !is_exact
@@ -101,7 +102,7 @@ fn check_path(path: &str) -> Result<()> {
     Ok(())
 }
 
-/// A path must not be another one, nor lead through it.
+/// Checks that no path equals another one or leads through it.
 fn check_collisions(paths: &[String]) -> Result<()> {
     let is_through =
         |path: &str, other: &str| path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));

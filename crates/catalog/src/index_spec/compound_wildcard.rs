@@ -1,4 +1,4 @@
-//! What a compound wildcard index may be made of: the wildcard's paths and the other fields must be different ones.
+//! Restrictions of compound wildcard indexes: the wildcard's paths and the other fields must not overlap.
 //!
 //! Source: MongoDB manual, "Compound Wildcard Indexes", "Wildcard Index Restrictions".
 
@@ -6,14 +6,14 @@ use crate::key_pattern::is_true;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// What stands for the paths in a key pattern.
+/// The part of a key pattern that stands for all paths.
 const ALL_PATHS: &str = "$**";
 
-/// Checks the fields of a key pattern that has a wildcard and others besides it; any other pattern passes.
+/// Checks the fields of a key pattern with a wildcard and other fields; any other pattern passes.
 /// # Errors
-/// 7246204 for a field that the wildcard's path covers; of a projection 7246200 for paths through each other, 7246211 for
-/// paths that are included beside others that are excluded, 7246208 for a field that is included, and 7246209 or 7246210 for
-/// one that is not excluded.
+/// 7246204 for a field that the wildcard's path covers. For a projection: 7246200 for overlapping paths, 7246211 for
+/// included paths beside excluded ones, 7246208 for a field that is included, and 7246209 or 7246210 for a field that
+/// is not excluded.
 pub(super) fn check(spec: DocumentRef<'_>) -> Result<()> {
     let Some(ValueRef::Document(key)) = spec.get("key") else { return Ok(()) };
     let is_wildcard = |name: &str| name == ALL_PATHS || name.ends_with(".$**");
@@ -47,7 +47,7 @@ fn check_projection(projection: DocumentRef<'_>, others: Vec<&str>) -> Result<()
             return refuse(7_246_200, &format!("the paths '{before}' and '{path}' of 'wildcardProjection' overlap"));
         }
     }
-    // `_id` may be said beside either.
+    // `_id` may be included or excluded in either form of projection.
     let has_others = |paths: &[String]| paths.iter().any(|path| path != "_id");
     match (has_others(&included), has_others(&excluded)) {
         (true, true) => refuse(7_246_211, "'wildcardProjection' must either include or exclude paths"),
@@ -64,8 +64,8 @@ fn check_included(included: &[String], others: &[&str]) -> Result<()> {
     }
 }
 
-/// Each field must be excluded, or what it is part of. Both are gone through in the order of their names: where a field is
-/// found not to be excluded by a path that is behind it, that is 7246209, and where there is no path any more 7246210.
+/// Checks that each field, or a path that leads to it, is excluded. Fields and paths are walked in order of their
+/// names. A field that is not excluded fails with 7246209 if there is a later path, and with 7246210 if there is none.
 fn check_excluded(mut excluded: Vec<String>, mut others: Vec<&str>) -> Result<()> {
     excluded.sort_unstable();
     others.sort_unstable();
@@ -81,7 +81,7 @@ fn check_excluded(mut excluded: Vec<String>, mut others: Vec<&str>) -> Result<()
     Ok(())
 }
 
-/// Reads the paths of a projection, and whether they are nothing else: the rest is refused where the index is read.
+/// Reads the paths of a projection. Returns false if it has anything else, which is refused when the index is read.
 fn read(projection: DocumentRef<'_>, above: &str, included: &mut Vec<String>, excluded: &mut Vec<String>) -> bool {
     projection.iter().all(|field| {
         let path = if above.is_empty() { field.name.to_owned() } else { format!("{above}.{}", field.name) };
@@ -95,7 +95,7 @@ fn read(projection: DocumentRef<'_>, above: &str, included: &mut Vec<String>, ex
     })
 }
 
-/// Whether a path is another one or leads through it.
+/// Whether `path` equals `other` or is below it.
 fn is_within(path: &str, other: &str) -> bool {
     path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

@@ -1,4 +1,4 @@
-//! The options that an index of any kind may have, read and checked.
+//! Options of indexes of all kinds, read and checked.
 
 use crate::key_pattern::{cannot_create, is_true};
 use crate::kinds::{self, KINDS};
@@ -8,7 +8,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, Element, StringOrder, ValueRef, numbe
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
-/// Options of every kind of index; kinds have more of their own.
+/// Options of every kind of index; kinds add their own.
 /// Source: MongoDB manual, "createIndexes".
 const OPTIONS: &[&str] = &[
     "key",
@@ -30,12 +30,12 @@ const OPTIONS: &[&str] = &[
     "originalSpec",
     "_id",
 ];
-/// Options that the index on `_id` may carry.
+/// Options that the `_id` index may have.
 const ID_OPTIONS: &[&str] = &["key", "name", "ns", "v", "collation", "clustered", "_id"];
 
-/// Options of some kinds that are strings.
+/// Options of some kinds whose values are strings.
 const STRINGS: &[&str] = &["default_language", "language_override"];
-/// Options of some kinds that are numbers.
+/// Options of some kinds whose values are numbers.
 const NUMBERS: &[&str] = &[
     "2dsphereIndexVersion",
     "bits",
@@ -47,7 +47,7 @@ const NUMBERS: &[&str] = &[
     "textIndexVersion",
 ];
 
-/// What the options of every kind say.
+/// The values of options that every kind has.
 #[derive(Default)]
 pub(super) struct Options {
     pub is_unique: bool,
@@ -57,9 +57,9 @@ pub(super) struct Options {
     pub partial_filter: Option<Arc<PartialFilter>>,
     pub expire_after_seconds: Option<i32>,
     pub strings: Option<StringOrder>,
-    /// The version of its keys, which makes no difference here.
+    /// The version of its keys, which has no effect.
     pub version: Option<i32>,
-    /// As `listIndexes` shows them.
+    /// The options as `listIndexes` shows them.
     pub shown: DocumentBuf,
 }
 
@@ -68,7 +68,7 @@ impl Options {
         match name {
             "key" | "name" | "ns" => {}
             "v" => self.version = Some(version(spec, value)?),
-            // Shown, and without effect, as on MongoDB since 4.2.
+            // Shown, but without effect, as in MongoDB since 4.2.
             "background" => {
                 truth(name, value)?;
                 self.shown.append(name, value);
@@ -96,7 +96,7 @@ impl Options {
                 self.expire_after_seconds = Some(seconds);
                 self.shown.append(name, seconds);
             }
-            // What an index of buckets was asked for as; it says nothing of its keys.
+            // The specification that a user gave for an index of buckets. It does not affect the keys.
             "originalSpec" => {
                 value.as_document().ok_or_else(|| wrong_type(name, "an object", value))?;
                 self.shown.append(name, value);
@@ -113,9 +113,9 @@ impl Options {
                 self.prepares_unique = truth(name, value)?;
                 self.show_if(name, self.prepares_unique);
             }
-            // Of no effect since MongoDB 3.0, and not listed. Source: MongoDB issue SERVER-14710.
+            // Has had no effect since MongoDB 3.0, and is not listed. Source: MongoDB issue SERVER-14710.
             "dropDups" => drop(truth(name, value)?),
-            // Of no effect, and not listed.
+            // Has no effect, and is not listed.
             "_id" => {}
             "clustered" => {
                 if !truth(name, value)? {
@@ -127,7 +127,7 @@ impl Options {
                 check_type_of_kinds(name, value)?;
                 self.shown.append(name, value);
             }
-            // The kind reads it.
+            // The kind reads its value.
             _ if of_kind.contains(&name) => check_type_of_kinds(name, value)?,
             "wildcardProjection" => {
                 return Err(Failure::bad_value(format!("The field '{name}' is only allowed in an 'wildcard' index")));
@@ -146,7 +146,7 @@ impl Options {
         Ok(())
     }
 
-    /// An option that another kind of index has: its type is checked, and it is without effect.
+    /// Checks the type of an option that another kind of index has. The option has no effect.
     /// Source: MongoDB issue SERVER-76108.
     fn read_of_other_kind(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
         check_type_of_kinds(name, value)?;
@@ -175,7 +175,7 @@ impl Options {
                 ValueText(ValueRef::Document(spec))
             )));
         }
-        // Terms and their scores are one field.
+        // Terms and their scores count as one field.
         let fields = key.iter().filter(|field| field.name != kinds::TEXT_SCORES).count();
         if self.expire_after_seconds.is_some() && fields > 1 {
             return Err(cannot_create(format!(
@@ -187,7 +187,7 @@ impl Options {
     }
 }
 
-/// Checks the type of an option of some kinds, as is done whatever the kind is.
+/// Checks the type of an option of some kinds, for every kind of index.
 /// # Errors
 /// `TypeMismatch`.
 fn check_type_of_kinds(name: &str, value: ValueRef<'_>) -> Result<()> {
@@ -273,7 +273,7 @@ fn expiry(spec: DocumentRef<'_>, value: ValueRef<'_>) -> Result<i32> {
     )
 }
 
-/// Options by engine: none of ours has any, so that only empty ones can be honoured.
+/// Checks options by engine. None of Bunko's engines has any, so only empty ones are accepted.
 fn check_storage_engine(engines: DocumentRef<'_>) -> Result<()> {
     let says_nothing = |option: Element<'_>| option.name == "configString" && option.value.as_str() == Some("");
     for engine in engines {

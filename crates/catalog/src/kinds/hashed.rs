@@ -1,4 +1,4 @@
-//! One field by the hash of its value, others in their order: `{a: 'hashed'}`, `{a: 1, b: 'hashed'}`.
+//! Hashed indexes: one field by the hash of its value, others by their values: `{a: 'hashed'}`, `{a: 1, b: 'hashed'}`.
 
 use super::{Answers, IndexKind, KeyForm, KindEntry, ReadKind};
 use crate::array_walk::ArrayWalk;
@@ -69,7 +69,7 @@ impl IndexKind for Hashed {
             let value = match field.form {
                 KeyForm::Value => value,
                 KeyForm::Hash if index.strings.is_bytes() => ValueRef::Int64(hashed_key(value)),
-                // Strings that are equal in their order have one hash.
+                // Strings that compare as equal must have the same hash.
                 KeyForm::Hash => ValueRef::Int64(hashed_key(index.strings.in_keys(value).as_ref())),
             };
             index.strings.append_key(&mut key, value, field.direction);
@@ -83,7 +83,7 @@ impl IndexKind for Hashed {
     }
 }
 
-/// The path, up to its first array, of the first field that met one.
+/// The path of the first field that met an array, cut off at its first array.
 fn met_array<'i>(index: &'i IndexSpec, multikey: &Multikey) -> &'i str {
     for (position, field) in index.fields.iter().enumerate() {
         let ends = field.path.match_indices('.').map(|(end, _)| end).chain([field.path.len()]);

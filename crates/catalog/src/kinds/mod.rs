@@ -1,7 +1,7 @@
-//! The kinds of indexes: one file each, and one line in [`KINDS`].
+//! The kinds of indexes: each has one file and one line in [`KINDS`].
 //!
-//! What every index may have stands elsewhere, once: `unique`, `sparse`, `hidden`, the partial filter and the expiry are of
-//! [`IndexSpec`], and what a partial filter leaves out never reaches a kind.
+//! Properties that any index may have are implemented once, elsewhere. `unique`, `sparse`, `hidden`, the partial filter
+//! and the expiry belong to [`IndexSpec`]; a kind never sees documents that a partial filter excludes.
 
 mod hashed;
 mod ordered;
@@ -21,53 +21,53 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use std::fmt;
 use std::sync::Arc;
 
-/// What a kind of index makes of documents.
+/// How a kind of index makes keys from documents.
 pub trait IndexKind: fmt::Debug + Send + Sync {
-    /// As key patterns name it; an ordered index has no name.
+    /// The name in key patterns; empty for an ordered index.
     fn name(&self) -> &'static str;
 
-    /// Adds the keys of a document, and tells where its paths met arrays. The document is one that the index takes.
+    /// Adds the keys of a document that the index takes, and returns where its paths met arrays.
     /// # Errors
-    /// That the document cannot be indexed; those of [`KeySet::add`].
+    /// If the document cannot be indexed; as [`KeySet::add`].
     fn keys(&self, index: &IndexSpec, document: DocumentRef<'_>, keys: &mut KeySet<'_>) -> Result<Multikey>;
 
-    /// Refuses a document that is written, or that an index is built over, for the arrays that its paths met. Documents of
-    /// an earlier version may have them.
+    /// Refuses arrays that a document's paths met, when the document is written or an index is built over it. Documents
+    /// of an earlier version may have such arrays.
     /// # Errors
-    /// That the kind has no such keys.
+    /// If the kind does not support keys from these arrays.
     fn check_arrays(&self, _index: &IndexSpec, _arrays: &Multikey) -> Result<()> {
         Ok(())
     }
 
-    /// Refuses a document that is written and has keys, or that an index is built over, for values that documents of an
-    /// earlier version may have.
+    /// Refuses values of a document, when it is written and has keys, or an index is built over it. Documents of an
+    /// earlier version may have such values.
     /// # Errors
-    /// That the document cannot be indexed.
+    /// If the document cannot be indexed.
     fn check_document(&self, _index: &IndexSpec, _document: DocumentRef<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// What the planner may ask of it.
+    /// The conditions that the planner may use it for.
     fn answers(&self) -> Answers;
 
-    /// Whether documents have keys of that path, where the index answers by path.
+    /// Whether documents have keys for this path, in an index that answers by path.
     fn covers(&self, _path: &str) -> bool {
         false
     }
 
-    /// Whether documents have keys of that path and of all paths below it.
+    /// Whether documents have keys for this path and for all paths below it.
     fn covers_below(&self, _path: &str) -> bool {
         false
     }
 
-    /// Refuses an order of strings that it cannot have.
+    /// Refuses an order of strings that the kind does not support.
     /// # Errors
     /// `CannotCreateIndex`.
     fn check_strings(&self, _strings: &StringOrder) -> Result<()> {
         Ok(())
     }
 
-    /// It as an index of texts, if it is one.
+    /// The kind as a text index, if it is one.
     fn text(&self) -> Option<&TextIndex> {
         None
     }
@@ -76,18 +76,19 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
 /// How an index answers conditions on the paths of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
-    /// Its keys are those of its fields, one behind the other: see [`KeyForm`].
+    /// Its keys are the values of its fields, one after the other: see [`KeyForm`].
     ByField,
-    /// Its keys are paths and values: one condition's path is looked for, where the index [covers](IndexKind::covers) it.
+    /// Its keys are paths and values. It can be searched for one condition's path if it [covers](IndexKind::covers) the
+    /// path.
     ByPath {
-        /// How many ordinary fields stand before the path.
+        /// Number of ordinary fields before the path.
         before: usize,
     },
-    /// Only a stage of its own can ask it.
+    /// Only by an operator or stage of its own.
     ByItself,
 }
 
-/// What stands in a key for a field's value.
+/// The form of a field's value in a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyForm {
     /// The value.
@@ -96,38 +97,38 @@ pub enum KeyForm {
     Hash,
 }
 
-/// What a kind has read of a specification.
+/// The result of reading a specification.
 pub(crate) struct ReadKind {
     pub kind: Arc<dyn IndexKind>,
     pub fields: Vec<IndexField>,
-    /// The key pattern as `listIndexes` shows it, where that is another one.
+    /// The key pattern that `listIndexes` shows, if it differs from the given one.
     pub key: Option<DocumentBuf>,
-    /// Options as `listIndexes` shows them, defaults included; options of the same name give way.
+    /// Options that `listIndexes` shows, including defaults. They override given options of the same name.
     pub options: DocumentBuf,
 }
 
-/// How a kind reads its part of a specification.
+/// A kind, and how it reads its part of a specification.
 pub(crate) struct KindEntry {
-    /// What names it in a key pattern.
+    /// Its name in key patterns.
     pub name: &'static str,
     /// Options that no other kind has.
     pub options: &'static [&'static str],
-    /// Reads a key pattern that names it, and its options from the whole specification.
+    /// Reads a key pattern with this kind's name, and its options from the whole specification.
     pub read: fn(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind>,
 }
 
-/// All kinds; the first is the one of patterns that name none.
+/// All kinds. The first is that of patterns without a name.
 pub(crate) const KINDS: &[KindEntry] =
     &[ordered::ENTRY, hashed::ENTRY, sphere::ENTRY, sphere_bucket::ENTRY, plane::ENTRY, text::ENTRY, wildcard::ENTRY];
 
 /// The kind that a key pattern names.
 /// # Errors
-/// `CannotCreateIndex` for a name that is none, and for several; 7246202 for that of wildcard indexes.
+/// `CannotCreateIndex` for an unknown name or for several; 7246202 for the name `wildcard`.
 pub(crate) fn of_pattern(key: DocumentRef<'_>) -> Result<&'static KindEntry> {
     let mut found = &KINDS[0];
     for element in key {
         let name = element.value.as_str();
-        // All texts are of a text index; all other paths are of a wildcard index.
+        // `{'$**': 'text'}` is a text index; any other `$**` is a wildcard index.
         if element.name.contains(wildcard::ALL_PATHS) && name != Some(text::NAME) {
             return Ok(&wildcard::ENTRY);
         }
@@ -149,7 +150,7 @@ pub(crate) fn of_pattern(key: DocumentRef<'_>) -> Result<&'static KindEntry> {
     Ok(found)
 }
 
-/// Refuses to order strings otherwise than by their bytes.
+/// Refuses any order of strings but that of their bytes.
 fn refuse_strings(kind: &str, strings: &StringOrder) -> Result<()> {
     match strings.collator() {
         None => Ok(()),
@@ -174,7 +175,7 @@ fn add_combinations(index: &IndexSpec, parts: &[Vec<Value>], keys: &mut KeySet<'
             index.strings.append_key(&mut key, part[position].as_ref(), field.direction);
         }
         keys.add(key)?;
-        // The next combination, counted up from the last field.
+        // Counts to the next combination, from the last field.
         let Some(counted) = (0..parts.len()).rev().find(|&field| chosen[field] + 1 < parts[field].len()) else {
             return Ok(());
         };
@@ -183,7 +184,7 @@ fn add_combinations(index: &IndexSpec, parts: &[Vec<Value>], keys: &mut KeySet<'
     }
 }
 
-/// An option that is no number.
+/// The failure for an option that is not a number.
 fn wrong_number(option: &str, value: ValueRef<'_>) -> Failure {
     Failure::type_mismatch(format!("The field '{option}' must be a number, but got {}", value.kind().alias()))
 }

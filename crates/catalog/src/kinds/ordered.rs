@@ -1,4 +1,4 @@
-//! Values in their order: `{a: 1, 'b.c': -1}`.
+//! Ordered indexes: keys are the values of the fields: `{a: 1, 'b.c': -1}`.
 
 use super::{Answers, IndexKind, KindEntry, ReadKind};
 use crate::array_walk::ArrayWalk;

@@ -1,4 +1,4 @@
-//! Points of the plane by the squares of a grid, other fields in their order: `{a: '2d', b: 1}`.
+//! Indexes of points on a plane by squares of a grid, with other fields by their values: `{a: '2d', b: 1}`.
 
 use super::sphere::plain_values;
 use super::{Answers, IndexKind, KindEntry, ReadKind};
@@ -88,7 +88,7 @@ impl IndexKind for Plane {
 }
 
 impl Plane {
-    /// Adds the square of a pair, or those of the pairs in an array; empty pairs have none.
+    /// Adds the square of a pair of coordinates, or of each pair in an array. Empty pairs have none.
     fn add_squares(&self, value: ValueRef<'_>, squares: &mut Vec<Value>) -> Result<()> {
         let fields = match value {
             ValueRef::Array(array) => array.as_document(),

@@ -1,4 +1,5 @@
-//! Shapes on the sphere by the cells that cover them, other fields in their order: `{a: '2dsphere', b: 1}`.
+//! Indexes of shapes on the sphere by cells that cover them, with other fields by their values: `{a: '2dsphere', b:
+//! 1}`.
 
 use super::{Answers, IndexKind, KindEntry, ReadKind};
 use crate::array_walk::ArrayWalk;
@@ -15,42 +16,42 @@ pub(super) const ENTRY: KindEntry = KindEntry { name: NAME, options: &[VERSION, 
 
 const NAME: &str = "2dsphere";
 const VERSION: &str = "2dsphereIndexVersion";
-/// The sizes of the cells that cover a shape, which make no difference here.
+/// Sizes of the cells that cover a shape. They are checked and shown, but have no effect.
 const COARSEST: &str = "coarsestIndexedLevel";
 const FINEST: &str = "finestIndexedLevel";
-/// Levels that stand for cells of 100 km and of 500 m. Source: MongoDB manual, "2dsphere Index Properties".
+/// Levels with cells of about 100 km and 500 m. Source: MongoDB manual, "2dsphere Index Properties".
 const COARSEST_DEFAULT: i64 = 6;
 const FINEST_DEFAULT: i64 = 14;
 /// The level of the smallest cells.
 const LEVEL_MAX: i64 = 30;
 
-/// An index of cells, of documents' shapes or of what else `cells` finds at their geospatial fields.
+/// An index of cells: those that `cells` finds at the geospatial fields of documents.
 #[derive(Debug)]
 struct Sphere {
     name: &'static str,
-    /// Which fields are geospatial ones.
+    /// Whether each field is geospatial.
     is_geo: Vec<bool>,
     cells: CellsOf,
     version: Version,
 }
 
-/// How an index keeps documents without a shape.
+/// How an index treats documents without a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
-    /// A null, for a missing shape: version 1, to which null is a malformed shape.
+    /// Version 1: a missing shape has a null as its key, and a null is a malformed shape.
     Full,
-    /// Nothing: versions 2 and 3.
+    /// Versions 2 and 3: no keys.
     Sparse,
 }
 
-/// The numbers of the cells of what a document has at a path.
+/// Returns the cell numbers of the shapes that a document has at a path.
 pub(super) type CellsOf = fn(DocumentRef<'_>, &str, Version) -> Result<Vec<Value>>;
 
 fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
     read_named(NAME, cells, key, spec)
 }
 
-/// Reads an index whose key says of its geospatial fields that they are of that kind.
+/// Reads an index whose geospatial fields have `name` in the key pattern.
 pub(super) fn read_named(
     name: &'static str,
     cells: CellsOf,
@@ -65,7 +66,7 @@ pub(super) fn read_named(
     Ok(ReadKind { kind: Arc::new(Sphere { name, is_geo, cells, version }), fields, key: None, options })
 }
 
-/// The options, as they are shown.
+/// The options as `listIndexes` shows them.
 fn read_options(spec: DocumentRef<'_>) -> Result<DocumentBuf> {
     let version = match spec.get(VERSION) {
         None => 3,
@@ -90,7 +91,7 @@ fn read_options(spec: DocumentRef<'_>) -> Result<DocumentBuf> {
 }
 
 /// # Errors
-/// 16747, 16748 and 16749 for levels that do not exist, or the wrong way round.
+/// 16747, 16748 or 16749 for levels that do not exist or are in the wrong order.
 fn check_levels(coarsest: i64, finest: i64) -> Result<()> {
     let (code, message) = match () {
         () if coarsest < 0 => (16747, "coarsestIndexedLevel must be >= 0"),
@@ -126,7 +127,7 @@ impl IndexKind for Sphere {
             };
             parts.push(if values.is_empty() { vec![Value::Null] } else { values });
         }
-        // Since version 2 a document without any of the shapes has no keys.
+        // Since version 2, a document without any of the shapes has no keys.
         if is_indexed {
             super::add_combinations(index, &parts, keys)?;
         }
@@ -169,8 +170,8 @@ fn cells(document: DocumentRef<'_>, path: &str, version: Version) -> Result<Vec<
     Ok(numbers.into_iter().map(Value::Int64).collect())
 }
 
-/// Whether the values are one null, empty document or empty array, alone or several times. Beside another value it is a
-/// malformed shape.
+/// Whether the values are no shape: a null, an empty document or an empty array, once or several times. Such a value
+/// beside another one is a malformed shape.
 fn are_no_shape(values: &[ValueRef<'_>]) -> bool {
     let Some((first, others)) = values.split_first() else { return true };
     let is_no_shape = match first {

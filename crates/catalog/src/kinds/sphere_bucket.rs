@@ -1,5 +1,5 @@
-//! Places of the measurements in a bucket of a time series, by the cells that have them: `{'data.a': '2dsphere_bucket', meta: 1}`.
-//! An index of measurements `{a: '2dsphere'}` is one of these.
+//! Indexes of the places in a bucket of a time series, by their cells: `{'data.a': '2dsphere_bucket', meta: 1}`. An
+//! index on measurements `{a: '2dsphere'}` becomes such an index on buckets.
 
 use super::sphere::{Version, read_named};
 use super::{KindEntry, ReadKind};
@@ -10,16 +10,16 @@ use bunko_geometry::{Cell, Stored, covering_of_shape, values_at};
 pub(super) const ENTRY: KindEntry = KindEntry { name: NAME, options: &["2dsphereIndexVersion"], read };
 
 const NAME: &str = "2dsphere_bucket";
-/// Where a bucket has its columns.
+/// The field of a bucket that has its columns.
 const COLUMNS: &str = "data";
 
 fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
     read_named(NAME, cells, key, spec)
 }
 
-/// The numbers of the cells that have the points of a column, or of a path into its values.
+/// The numbers of the cells of the points in a column, or at a path within its values.
 /// # Errors
-/// 183934 for what is no place, 183493 for one that is no point.
+/// 183934 for a value that is not a place, 183493 for a place that is not a point.
 fn cells(bucket: DocumentRef<'_>, path: &str, _version: Version) -> Result<Vec<Value>> {
     let path = path.strip_prefix(COLUMNS).and_then(|path| path.strip_prefix('.')).unwrap_or(path);
     let (column, rest) = path.split_once('.').map_or((path, None), |(column, rest)| (column, Some(rest)));

@@ -1,8 +1,9 @@
-//! Terms of texts and how much documents are about them, other fields in their order: `{a: 1, b: 'text', c: -1}`.
+//! Text indexes: terms of texts with a document's score for each, and other fields by their values: `{a: 1, b: 'text',
+//! c: -1}`.
 //!
-//! A key is the values of the fields before the texts, a term, the document's score for it, and the values of the fields
-//! behind. Documents without terms have no keys. A key as a whole may be shortened, but not what a search reads of it: the
-//! part up to the term has a short form of its own.
+//! A key consists of the values of the fields before the texts, a term, the document's score for the term, and the
+//! values of the fields after the texts. Documents without terms have no keys. A whole key may be shortened, but the
+//! part that a search reads stays intact: the part up to the term has a short form of its own.
 //! Source: MongoDB manual, "Text Indexes".
 
 use super::{Answers, IndexKind, KeyForm, KindEntry, ReadKind};
@@ -26,28 +27,28 @@ const WEIGHTS: &str = "weights";
 const LANGUAGE: &str = "default_language";
 const OVERRIDE: &str = "language_override";
 const VERSION: &str = "textIndexVersion";
-/// What stands in a shown key pattern for the terms, and for the scores.
+/// Names for the terms, and for the scores, in a key pattern as it is shown.
 pub(crate) const TERMS: &str = "_fts";
 pub(crate) const SCORES: &str = "_ftsx";
 const ALL_FIELDS: &str = "$**";
-/// Weights are below this. Source: MongoDB, text indexes.
+/// Weights must be below this. Source: MongoDB, text indexes.
 const WEIGHT_END: i64 = 100_000;
 const SCORE_BYTES: usize = size_of::<f64>();
-/// What the values before the terms and a term take of a key, in bytes; of what is longer a short form stands there, so that
-/// the score has its place behind it. No search reads what stands behind the score.
+/// Most bytes of a key up to and including the term. A longer part is replaced by a short form, so that the score fits
+/// after it. Searches do not read beyond the score.
 const LEAD_BYTES_MAX: usize = 40_000;
 
-/// A text index: which texts, and what stands around their terms in the keys.
+/// A text index: its texts, and the fields around their terms in the keys.
 #[derive(Debug)]
 pub struct TextIndex {
-    /// The texts.
+    /// The fields with texts.
     pub fields: Arc<TextFields>,
-    /// Fields of which a search must name a value each.
+    /// Fields before the texts; a search must give a value for each.
     pub prefix: Vec<IndexField>,
     suffix: Vec<IndexField>,
 }
 
-/// A key pattern, taken apart.
+/// The parts of a key pattern.
 #[derive(Default)]
 struct Pattern {
     prefix: DocumentBuf,
@@ -117,7 +118,7 @@ impl Pattern {
         Ok(pattern)
     }
 
-    /// Takes `weights`, which may name fields that the key pattern does not.
+    /// Adds the option `weights`, which may name fields that the key pattern does not.
     fn add_weights(&mut self, weights: Option<ValueRef<'_>>) -> Result<()> {
         match weights {
             None => {}
@@ -145,7 +146,7 @@ impl Pattern {
     }
 }
 
-/// A field of texts is a path, or all fields.
+/// Checks that a field with texts is a path, or `$**` for all fields.
 fn check_text_path(path: &str) -> Result<()> {
     if path == ALL_FIELDS {
         return Ok(());
@@ -196,7 +197,7 @@ fn language_field(value: Option<ValueRef<'_>>) -> Result<&str> {
 }
 
 impl TextIndex {
-    /// The keys of a term, where the fields before it have these values.
+    /// The keys of a term with these values of the fields before it.
     pub fn span(&self, prefix: &[ValueRef<'_>], term: &str) -> KeySpan {
         let mut start = Vec::with_capacity(term.len() + 16);
         for (value, field) in prefix.iter().zip(&self.prefix) {
@@ -209,7 +210,7 @@ impl TextIndex {
         (start, end)
     }
 
-    /// The score in a key of a span.
+    /// The score in a key within a span.
     pub fn score(span: &KeySpan, key: &[u8]) -> f64 {
         let bytes = key.get(span.0.len()..span.0.len() + SCORE_BYTES).and_then(|bytes| bytes.try_into().ok());
         bytes.map_or(0.0, |bytes| f64::from_bits(u64::from_be_bytes(bytes)))
@@ -259,7 +260,7 @@ impl IndexKind for TextIndex {
     }
 }
 
-/// The value at a path that meets no array, null where it leads nowhere.
+/// The value at a path, or null if the path leads nowhere. An array on the path is an error.
 fn only_value<'d>(document: DocumentRef<'d>, path: &str) -> Result<ValueRef<'d>> {
     let mut value = Some(ValueRef::Document(document));
     for component in path.split('.') {

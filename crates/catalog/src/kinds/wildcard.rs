@@ -1,10 +1,10 @@
-//! The values of all paths, or of those below one, other fields in their order: `{'$**': 1}`, `{'a.b.$**': -1}`,
-//! `{c: 1, 'a.$**': 1}`.
+//! Wildcard indexes: the values of all paths or of those below one, with other fields by their values: `{'$**': 1}`,
+//! `{'a.b.$**': -1}`, `{c: 1, 'a.$**': 1}`.
 //!
-//! A key is a path and a value, between the values of the other fields. Positions in arrays are no part of paths; an array
-//! inside another is one value. Documents have no keys but those of their fields, unless they are empty. Where there are other
-//! fields, a document without any of the paths has a key of no path. Where `wildcardProjection` does not say otherwise, `_id` is
-//! left out.
+//! A key consists of a path and a value, between the values of the other fields. Positions in arrays are not part of
+//! paths; an array inside another array is one value. A nested document has the keys of its fields; an empty one is a
+//! value. In a compound index, a document without any of the paths has a key without a path. `_id` is excluded unless
+//! `wildcardProjection` includes it or the index is on the paths below a field.
 //! Source: MongoDB manual, "Wildcard Indexes" and "Compound Wildcard Indexes".
 
 use super::{Answers, IndexKind, KeyForm, KindEntry, ReadKind};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 pub(super) const ENTRY: KindEntry = KindEntry { name: "wildcard", options: &["wildcardProjection"], read };
 
-/// What stands for all paths in a key pattern.
+/// The part of a key pattern that stands for all paths.
 pub(super) const ALL_PATHS: &str = "$**";
 /// Most paths in a projection.
 const PROJECTED_PATHS_MAX: usize = 1_000;
@@ -30,22 +30,22 @@ const COMBINATIONS_MAX: usize = 1 << 20;
 #[derive(Debug)]
 struct Wildcard {
     paths: Paths,
-    /// How many fields stand before the paths.
+    /// Number of fields before the paths.
     before: usize,
-    /// How many stand behind their values.
+    /// Number of fields after the values.
     behind: usize,
 }
 
-/// Which paths are indexed.
+/// The paths that are indexed.
 #[derive(Debug)]
 enum Paths {
-    /// These, and what is below them.
+    /// These paths and all below them.
     Within(Vec<String>),
-    /// All but these, and what is below them.
+    /// All paths except these and those below them.
     Without(Vec<String>),
 }
 
-/// What stands for the path in front of its values.
+/// The name of the path, which precedes its values as a field of its own.
 const PATH: &str = "$_path";
 
 fn read(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<ReadKind> {
@@ -125,7 +125,7 @@ fn refuse_properties(key: DocumentRef<'_>, spec: DocumentRef<'_>) -> Result<()> 
     Ok(())
 }
 
-/// The other fields of a compound index are none of the wildcard's paths: a projection must leave them out.
+/// Checks that the other fields of a compound index are not among the wildcard's paths; a projection must exclude them.
 fn check_others(fields: &[IndexField], before: usize, paths: &Paths) -> Result<()> {
     let is_own = |position: usize| (before..before + 2).contains(&position);
     for (_, field) in fields.iter().enumerate().filter(|(position, _)| !is_own(*position)) {
@@ -151,7 +151,7 @@ fn read_projection(projection: DocumentRef<'_>, root: &str) -> Result<Paths> {
     }
     let (mut included, mut excluded) = (Vec::new(), Vec::new());
     read_paths(projection, "", &mut included, &mut excluded)?;
-    // `_id` may be said beside either.
+    // `_id` may be included or excluded in either form of projection.
     let is_id = |path: &String| path == "_id";
     let (includes_id, excludes_id) = (included.iter().any(is_id), excluded.iter().any(is_id));
     let includes_others = included.iter().any(|path| !is_id(path));
@@ -212,7 +212,7 @@ fn below(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
 }
 
-/// Whether a path is another one or leads through it.
+/// Whether `path` equals `other` or is below it.
 fn is_within(path: &str, other: &str) -> bool {
     path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
@@ -305,7 +305,7 @@ impl IndexKind for Wildcard {
     }
 }
 
-/// The parts of keys that some fields of an index make up: each combination of their values.
+/// The key parts for some fields of an index: one for each combination of their values.
 fn combinations(
     index: &IndexSpec,
     positions: Range<usize>,
@@ -345,14 +345,14 @@ struct Walk<'w> {
     of: &'w Wildcard,
     index: &'w IndexSpec,
     multikey: Multikey,
-    /// Takes the part of a key that a path and a value are.
+    /// Takes the part of a key that consists of a path and a value.
     add: &'w mut dyn FnMut(&[u8]) -> Result<()>,
 }
 
 impl Walk<'_> {
     fn document(&mut self, document: DocumentRef<'_>, prefix: &str) -> Result<()> {
         for field in document {
-            // No path leads to a name with a dot in it.
+            // Paths cannot reach a field with a dot in its name.
             if field.name.contains('.') {
                 continue;
             }

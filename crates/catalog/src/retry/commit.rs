@@ -1,4 +1,4 @@
-//! That a transaction was committed, for whoever asks for it again.
+//! Records that a transaction is committed, so that a repeated commit gets its answer.
 
 use super::history::COMMIT;
 use super::record::Ranges;
@@ -8,7 +8,8 @@ use crate::Catalog;
 use bunko_store::planted::{self, Bug};
 use bunko_store::{Batch, Keeping, Lsn};
 
-/// Commits the changes of a session's transaction, a batch or a chain of them, together with word that it is committed.
+/// Commits the changes of a session's transaction, one batch or a chain of batches, and records with them that it is
+/// committed.
 /// # Errors
 /// As `Store::commit`.
 pub(crate) fn commit_transaction(
@@ -37,7 +38,7 @@ pub(crate) fn commit_transaction(
         return commit_with(catalog, history, (session, number), &Ranges::one(COMMIT), &Outcome::One, batch);
     }
     if parts.iter().all(|part| catalog.store.keeping(part) == Keeping::Place) {
-        // As there: a restart takes the changes too.
+        // As in `commit_with`: a restart recovers the changes too.
         let (written, _) = catalog.store.commit_chain(parts)?;
         commit_with(catalog, history, (session, number), &Ranges::one(COMMIT), &Outcome::One, &mut Batch::new())?;
         return Ok(written);

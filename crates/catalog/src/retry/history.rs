@@ -1,41 +1,41 @@
-//! What a session has done under its present number.
+//! The statements that a session has done under its present transaction number.
 
 use super::Outcome;
 use super::record::{RANGES_REMEMBERED_MAX, Range, Ranges};
 use bunko_store::{Location, Lsn, RecordId};
 
-/// The number of a transaction's commit among statements; clients number theirs from 0 on.
+/// The statement number of a transaction's commit. Clients number their statements from 0.
 pub(super) const COMMIT: i32 = i32::MIN;
 
-/// Which statements of a session's last number were done, and where their outcomes stand. The outcomes stay on disk:
-/// they are rarely asked for, and one may have 16 MB.
+/// Statements done under a session's last number, and where their outcomes are stored. Outcomes stay on disk: they are
+/// rarely asked for, and one can have 16 MB.
 #[derive(Debug, Default)]
 pub struct WriteHistory {
     number: Option<i64>,
-    /// By statement; no two have one in common.
+    /// Ordered by statement; the ranges do not overlap.
     done: Vec<Done>,
     /// Records of earlier numbers, which later ones replace.
     outdated: Vec<(RecordId, Location)>,
-    /// By what the value is told from those of other sessions of the same name, where the store remembers one, be it of an
-    /// earlier number.
+    /// The number that distinguishes the session's remembered value from the values of other sessions with the same
+    /// name. `None` if the store remembers no value. The value may belong to an earlier transaction number.
     own: Option<u64>,
 }
 
-/// Statements that one record tells of.
+/// Statements that one record or remembered value reports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
     pub range: Range,
     pub told: Told,
-    /// The record of the log that has them; `None` where the server has been started since.
+    /// The log record with these statements; `None` if it was written before the server last started.
     pub lsn: Option<Lsn>,
 }
 
-/// Where it is told that statements were done.
+/// Where it is recorded that statements were done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// In the value that the store remembers. Each had the usual outcome.
+    /// In the value that the store remembers. Each statement had the usual outcome ([`Outcome::One`]).
     Remembered {
-        /// By what the value is told from those of other sessions of the same name.
+        /// The number that distinguishes the value from those of other sessions with the same name.
         own: u64,
     },
     /// In a record.
@@ -48,18 +48,18 @@ impl WriteHistory {
         self.number
     }
 
-    /// Whether the session has left nothing.
+    /// Whether the session has recorded nothing.
     pub fn is_empty(&self) -> bool {
         self.number.is_none()
     }
 
-    /// Whether its last number is that of a transaction that was committed; and the record of the log that says so, where
-    /// the log may not be on disk so far.
+    /// The commit recorded under the session's last number, if that is a committed transaction. The inner value is the
+    /// log record of the commit if it may not be on disk yet.
     pub fn commit(&self) -> Option<Option<Lsn>> {
         self.find(COMMIT).map(|done| done.lsn)
     }
 
-    /// Turns to a number, which is not smaller than the last one.
+    /// Turns to `number`, which must not be smaller than the last one.
     pub fn turn_to(&mut self, number: i64) {
         if self.number == Some(number) {
             return;
@@ -75,20 +75,20 @@ impl WriteHistory {
             Told::Remembered { .. } => None,
             Told::Record(record, location) => Some((record, location)),
         }));
-        // A record may tell of several ranges.
+        // One record can report several ranges.
         if self.outdated.len() > first + 1 {
             self.outdated.sort_unstable_by_key(|(record, _)| *record);
             self.outdated.dedup_by_key(|(record, _)| *record);
         }
     }
 
-    /// Whether the store is to remember these statements, and not a record to tell of them: no others of the number were done
-    /// before, and they are few.
+    /// Whether the store should remember these statements instead of writing a record: they are the first of their
+    /// number, few, and have the usual outcome.
     pub(super) fn may_be_remembered(&self, ranges: &Ranges, outcome: &Outcome) -> bool {
         matches!(outcome, Outcome::One) && self.done.is_empty() && ranges.len() <= RANGES_REMEMBERED_MAX
     }
 
-    /// The record that has a statement's outcome.
+    /// The entry that covers a statement.
     pub(super) fn find(&self, statement: i32) -> Option<Done> {
         let behind = self.done.partition_point(|done| done.range.0 <= statement);
         self.done[..behind].last().filter(|done| statement <= done.range.1).copied()
@@ -98,7 +98,8 @@ impl WriteHistory {
         &self.outdated
     }
 
-    /// Notes what is told of in the log now, and that the last `given_up` outdated records are gone.
+    /// Adds statements that are now in the log, and drops the last `given_up` outdated records, which the same batch
+    /// deleted or replaced.
     pub(super) fn add(&mut self, ranges: &Ranges, told: Told, lsn: Lsn, given_up: usize) {
         self.outdated.truncate(self.outdated.len() - given_up);
         self.note_own(told);
@@ -111,7 +112,7 @@ impl WriteHistory {
         }
     }
 
-    /// By what the session's value is told from others, where there is one.
+    /// The number that distinguishes the session's remembered value from others, if the store remembers one.
     pub(super) fn own(&self) -> Option<u64> {
         self.own
     }
@@ -119,7 +120,7 @@ impl WriteHistory {
     fn add_done(&mut self, ranges: impl Iterator<Item = Range>, told: Told, lsn: Option<Lsn>) {
         for range in ranges {
             let done = Done { range, told, lsn };
-            // Statements come in their order as a rule.
+            // Statements usually arrive in order.
             let place = match self.done.last() {
                 Some(last) if last.range.0 > range.0 => self.done.partition_point(|done| done.range.0 < range.0),
                 _ => self.done.len(),
@@ -128,7 +129,7 @@ impl WriteHistory {
         }
     }
 
-    /// Notes what was found at the start; numbers come in any order.
+    /// Adds statements found at the start of the server; their numbers come in any order.
     pub(super) fn add_loaded(&mut self, number: i64, told: Told, ranges: &[Range]) {
         self.note_own(told);
         if self.number.is_some_and(|last| number < last) {
@@ -144,7 +145,7 @@ impl WriteHistory {
         self.add_done(ranges.iter().copied(), told, None);
     }
 
-    /// All records that tell of it.
+    /// All records of the history.
     pub(super) fn into_records(mut self) -> Vec<(RecordId, Location)> {
         self.give_up_done();
         self.outdated

@@ -1,9 +1,10 @@
-//! Writes that a client may send again without having them done twice.
+//! Retryable writes: a client may send one again without having it done twice.
 //!
-//! Such a write leaves word of which statements it did, in the same record of the log as what they changed: a crash keeps both or
-//! none. As a rule that is a value which the store remembers by the session; the next number's takes its place. What returned
-//! more than that it was done, or is not the first of its number, leaves a small document in a record store of the server's own,
-//! [`WRITE_HISTORIES`]; those of one number are replaced by those of the next, so that there are a few for each session.
+//! A retryable write records which statements it did in the same log record as its changes, so that a crash keeps both
+//! or neither. Usually this is a value that the store remembers for the session; the value of the next transaction
+//! number replaces it. A statement with another outcome than [`Outcome::One`], or a later one of the same number,
+//! leaves a small document in an internal record store, [`WRITE_HISTORIES`]. Documents of one number are replaced by
+//! those of the next, so that each session has a few.
 
 mod commit;
 mod history;
@@ -27,26 +28,26 @@ use record::{SessionValue, WriteRecord};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The record store of write histories: a number that no collection and no index gets to.
+/// The record store of write histories. Collections and indexes never reach this number.
 pub const WRITE_HISTORIES: KeyspaceId = KeyspaceId(u32::MAX);
 
 /// A session's UUID.
 pub type SessionUuid = [u8; 16];
 
-/// The SHA-256 of nothing: whose sessions they are that are no user's.
+/// The user digest of sessions without a user: the SHA-256 of no bytes.
 /// Source: MongoDB manual, "Server Sessions".
 pub const NOBODY: [u8; 32] = [
     0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae, 0x41,
     0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
 ];
 
-/// A session: users may choose the same UUID, and each has a session of their own by it.
+/// A session's name. Users may choose the same UUID, and each has a session of their own with it.
 /// Source: MongoDB manual, "Server Sessions": a session's id is made of its UUID and a digest of its user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionName {
     /// Its UUID.
     pub id: SessionUuid,
-    /// A digest of whose it is, [`NOBODY`] where there are no users.
+    /// The digest of the session's user; [`NOBODY`] if it has no user.
     pub user: [u8; 32],
 }
 
@@ -62,20 +63,20 @@ impl SessionName {
 /// Write histories by session.
 pub type WriteHistories = HashMap<SessionName, WriteHistory, RandomState>;
 
-/// Records and values that one batch gives up at most.
+/// Records and values that one batch deletes at most.
 const DELETES_MAX: usize = 1000;
 
-/// What the catalog knows of all write histories.
+/// The write histories that a catalog starts with, and the counter for new ones.
 #[derive(Default)]
 pub(crate) struct HistoryRecords {
-    /// The number of the next record, or value, less one.
+    /// The last number given to a record or a remembered value.
     last_record: AtomicU64,
-    /// What was found at the start, until somebody takes it.
+    /// Histories found when the store was opened, until [`Catalog::take_write_histories`] takes them.
     loaded: Mutex<WriteHistories>,
 }
 
 impl HistoryRecords {
-    /// Reads those of an open store.
+    /// Reads the write histories of an open store.
     pub(crate) fn load(store: &Store) -> Result<Self> {
         let mut loaded = WriteHistories::default();
         let mut last = 0;
@@ -102,14 +103,14 @@ impl HistoryRecords {
 }
 
 impl Catalog {
-    /// The write histories that were there when the catalog was opened, once.
+    /// The write histories that were there when the catalog was opened. Further calls return none.
     pub fn take_write_histories(&self) -> WriteHistories {
         std::mem::take(&mut *self.history_records.loaded.lock())
     }
 
-    /// Deletes what sessions left that are over.
+    /// Deletes the records and remembered values of sessions that are over.
     /// # Errors
-    /// Those of the storage.
+    /// As `Store::commit`.
     pub fn forget_write_histories(
         &self,
         histories: impl IntoIterator<Item = (SessionName, WriteHistory)>,

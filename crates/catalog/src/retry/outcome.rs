@@ -1,8 +1,8 @@
-//! What a statement answered, for whoever sends it again.
+//! Outcomes of statements, kept so that a repeated statement gets the same answer.
 
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
 
-/// What a statement that changed something answered.
+/// The outcome of a statement that changed something.
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// One document was inserted, changed or deleted.
@@ -11,35 +11,35 @@ pub enum Outcome {
     Upserted(Value),
     /// A findAndModify changed one document.
     Returned {
-        /// What it returned of it.
+        /// The document that it returned, if any.
         value: Option<DocumentBuf>,
         /// The `_id` of the document that it inserted instead.
         upserted: Option<Value>,
-        /// What it did to the document; unknown where an earlier version did it.
+        /// Its change to the document; `None` if a version of Bunko that did not record this did it.
         did: Option<Did>,
     },
 }
 
-/// What a findAndModify did to a document.
+/// The change that a findAndModify made to a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Did {
     /// It removed the document, and returned it.
     Removed,
-    /// It updated or inserted the document, and returned that state.
+    /// It updated or inserted the document, and returned the document in this state.
     Updated(Image),
 }
 
-/// A state of a document that is updated.
+/// A state of an updated document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Image {
-    /// As it was.
+    /// Before the update.
     Before,
-    /// As it is then.
+    /// After the update.
     After,
 }
 
 impl Did {
-    /// All there are, by the names that records have.
+    /// All values, with their names in records.
     const NAMES: [(Self, &'static str); 3] =
         [(Self::Removed, "removed"), (Self::Updated(Image::Before), "before"), (Self::Updated(Image::After), "after")];
 
@@ -53,7 +53,7 @@ impl Did {
 }
 
 impl Outcome {
-    /// As it stands in a record; nothing for the usual.
+    /// The outcome as a record stores it; `None` for [`Outcome::One`].
     pub(super) fn encode(&self) -> Option<DocumentBuf> {
         match self {
             Self::One => None,

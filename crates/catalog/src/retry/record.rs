@@ -1,12 +1,12 @@
-//! What a retryable write leaves: a value that the store remembers, or a document.
+//! The stored forms of a write history: a value that the store remembers, or a document.
 //!
 //! ```text
 //! "s" session -> own, number, statements
 //! {s: session, n: number, i: statements, o: outcome}
 //! ```
-//! The session is its UUID, and behind it the digest of its user, if it is somebody's. `own` and the number have 8 bytes each:
-//! `own` is another one for a session that begins with the same UUID when this one is over. Statements are pairs of 32-bit
-//! integers, the first and the last of consecutive ones; `o` is missing where it is [`Outcome::One`].
+//! The session is its UUID, followed by the digest of its user if it has one. `own` and the number have 8 bytes each.
+//! `own` differs for a later session with the same UUID that begins after this one is over. Statements are pairs of
+//! 32-bit integers, the first and the last of consecutive ones. `o` is missing for [`Outcome::One`].
 
 use super::{NOBODY, Outcome, SessionName};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
@@ -27,12 +27,12 @@ pub(super) struct WriteRecord {
 const GENERIC: u8 = 0;
 const UUID: u8 = 4;
 
-/// Bytes of a record of one range and the usual outcome, of a session of nobody.
+/// Length of a record with one range and the usual outcome, for a session without a user.
 const BYTES_USUAL: usize = 56;
 
-/// Ranges of a value that is remembered, at most: each checkpoint writes all of them.
+/// Most ranges of a remembered value: each checkpoint writes all of them.
 pub(super) const RANGES_REMEMBERED_MAX: usize = 4;
-/// What the key of a value begins with.
+/// First byte of the key of a remembered value.
 const KEY_START: u8 = b's';
 const RANGE_BYTES: usize = size_of::<Range>();
 
@@ -46,7 +46,7 @@ impl SessionKey {
     pub fn of(session: SessionName) -> Self {
         let mut bytes = [KEY_START; _];
         let mut length = 1;
-        // Where there are no users, nobody pays for them.
+        // A session without a user omits the digest.
         for part in [&session.id[..], if session.user == NOBODY { &[] } else { &session.user }] {
             bytes[length..length + part.len()].copy_from_slice(part);
             length += part.len();
@@ -59,7 +59,7 @@ impl SessionKey {
     }
 }
 
-/// What the store remembers of a session.
+/// A session's remembered value.
 #[derive(Debug, PartialEq)]
 pub(super) struct SessionValue {
     pub session: SessionName,
@@ -68,8 +68,8 @@ pub(super) struct SessionValue {
     pub ranges: Vec<Range>,
 }
 
-/// Has the store remember that statements were done, each with the usual outcome; there are [`RANGES_REMEMBERED_MAX`] ranges of
-/// them at most.
+/// Has the store remember that statements were done, each with the usual outcome, in at most [`RANGES_REMEMBERED_MAX`]
+/// ranges.
 pub(super) fn remember(
     batch: &mut Batch<'_>,
     (session, own): (SessionName, u64),
@@ -88,12 +88,12 @@ pub(super) fn remember(
     batch.remember(SessionKey::of(session).as_bytes(), &value[..length]);
 }
 
-/// Has the store forget what it remembers of a session, unless that is of another one with the same name.
+/// Has the store forget a session's value, unless the value belongs to another session with the same name.
 pub(super) fn forget(batch: &mut Batch<'_>, (session, own): (SessionName, u64)) {
     batch.forget(SessionKey::of(session).as_bytes(), &own.to_le_bytes());
 }
 
-/// Reads what [`remember`] wrote; `None` where it is nobody's.
+/// Reads a value that [`remember`] wrote; `None` for any other key or value.
 pub(super) fn remembered(key: &[u8], value: &[u8]) -> Option<SessionValue> {
     let (&KEY_START, session) = key.split_first()? else { return None };
     let (own, rest) = value.split_first_chunk()?;
@@ -113,12 +113,12 @@ fn ranges_of(bytes: &[u8]) -> Vec<Range> {
 
 pub(super) fn encode(session: SessionName, number: i64, ranges: &Ranges, outcome: &Outcome) -> DocumentBuf {
     let outcome = outcome.encode();
-    // Where there are no users, nobody pays for them.
+    // A session without a user omits the digest.
     let user = if session.user == NOBODY { &[][..] } else { &session.user };
     let more = (ranges.len().saturating_sub(1)) * 8
         + user.len()
         + outcome.as_ref().map_or(0, |outcome| 3 + outcome.len_bytes());
-    // It is put together in one piece, in memory of its size.
+    // The record is assembled in one allocation of its final size.
     let mut bytes = Vec::with_capacity(BYTES_USUAL + more);
     bytes.extend_from_slice(&((BYTES_USUAL + more) as i32).to_le_bytes());
     bytes.extend_from_slice(b"\x05s\0");
@@ -168,8 +168,8 @@ fn session_of(bytes: &[u8]) -> Option<SessionName> {
     Some(SessionName { id: *id, user })
 }
 
-/// Statements in the order in which they were done, consecutive ones as a range. A single range, which is the usual case,
-/// takes no memory of its own.
+/// Statements in the order in which they were done, with consecutive ones as a range. A single range, the usual case,
+/// needs no allocation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranges {
     first: Option<Range>,
@@ -177,7 +177,7 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
-    /// That one statement.
+    /// One statement.
     pub fn one(statement: i32) -> Self {
         Self { first: Some((statement, statement)), more: Vec::new() }
     }

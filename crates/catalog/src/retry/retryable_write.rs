@@ -1,4 +1,4 @@
-//! One command's retryable write: the unit of work that its operation belongs to.
+//! One command's retryable write, as the unit of work of its operation.
 
 use super::history::{Told, WriteHistory};
 use super::record::{self, Ranges, WriteRecord};
@@ -9,48 +9,48 @@ use bunko_operation::OperationSource;
 use bunko_store::{Batch, Keeping, Location, Lsn, RecordId};
 use parking_lot::Mutex;
 
-/// Outdated records that go with one write, besides the one that is replaced.
+/// Most outdated records that one write deletes, besides the one that it replaces.
 const GIVEN_UP_MAX: usize = 256;
 
-/// A write with a session and a number, while its session is held for it.
+/// A write with a session and a transaction number. The command holds the session meanwhile.
 pub struct RetryableWrite {
     session: SessionName,
     number: i64,
     turn: Mutex<Turn>,
 }
 
-/// What is being done.
+/// The state of the write.
 struct Turn {
     history: WriteHistory,
     statements: Statements,
     outcome: Outcome,
-    /// The record of the log that has the last statement that was done.
+    /// The log record of the last statement done.
     written: Option<Lsn>,
 }
 
-/// Which statements the next batch does.
+/// Statements that the next batch does.
 enum Statements {
     None,
-    /// Each document of an insert is one; those that the batch at hand has so far.
+    /// An insert, each of whose documents is one statement. `done` has those of the current batch so far.
     Inserts {
         by_position: StatementNumbers,
         done: Ranges,
     },
-    /// All that the next batch does is these.
+    /// Exactly these statements.
     These(Ranges),
 }
 
-/// The numbers of statements, by position.
+/// Statement numbers by position.
 #[derive(Clone, Debug)]
 pub enum StatementNumbers {
-    /// They follow each other.
+    /// Consecutive numbers from this one on.
     From(i32),
-    /// They do not.
+    /// One number for each position.
     Each(Vec<i32>),
 }
 
 impl StatementNumbers {
-    /// That of the statement there, if there is one.
+    /// The number of the statement at `position`, if there is one.
     pub fn at(&self, position: usize) -> Option<i32> {
         match self {
             Self::From(first) => Some(first.wrapping_add(position as i32)),
@@ -60,20 +60,19 @@ impl StatementNumbers {
 }
 
 impl RetryableWrite {
-    /// A write under that number, which is not smaller than the history's.
+    /// A write under `number`, which must not be smaller than the history's.
     pub fn new(session: SessionName, mut history: WriteHistory, number: i64) -> Self {
         history.turn_to(number);
         let turn = Turn { history, statements: Statements::None, outcome: Outcome::One, written: None };
         Self { session, number, turn: Mutex::new(turn) }
     }
 
-    /// The one that an operation's writes belong to, if they do.
+    /// The retryable write that an operation belongs to, if any.
     pub fn of(operation: &dyn OperationSource) -> Option<&Self> {
         operation.unit()?.downcast_ref()
     }
 
-    /// Gives the history back, and the record of the log that has the last statement that was done, if any was; nothing is
-    /// recorded any more.
+    /// Returns the history, and the log record of the last statement done, if any. Nothing more is recorded afterwards.
     pub fn end(&self) -> (WriteHistory, Option<Lsn>) {
         let mut turn = self.turn.lock();
         turn.statements = Statements::None;
@@ -85,10 +84,9 @@ impl RetryableWrite {
         self.number
     }
 
-    /// What a statement answered that was done before, and the record of the log that it is in, where the log may not be
-    /// on disk so far.
+    /// The outcome of a statement that was done before, and its log record, which may not be on disk yet.
     /// # Errors
-    /// Those of the storage.
+    /// As `View::record`; `InternalError` if the record of the outcome is damaged.
     pub fn outcome_of(&self, catalog: &Catalog, statement: i32) -> Result<Option<(Outcome, Option<Lsn>)>> {
         let Some(done) = self.turn.lock().history.find(statement) else { return Ok(None) };
         let Told::Record(record, _) = done.told else { return Ok(Some((Outcome::One, done.lsn))) };
@@ -98,22 +96,22 @@ impl RetryableWrite {
         Ok(Some((WriteRecord::decode(&bytes)?.outcome, done.lsn)))
     }
 
-    /// From now on documents are inserted that are these statements, by position.
+    /// Begins an insert whose documents are these statements, by position.
     pub fn begin_inserts(&self, statements: StatementNumbers) {
         self.set(Statements::Inserts { by_position: statements, done: Ranges::default() });
     }
 
-    /// The next batch does one statement.
+    /// Declares that the next batch does one statement.
     pub fn begin(&self, statement: i32) {
         self.set(Statements::These(Ranges::one(statement)));
     }
 
-    /// The next batch does these statements, and no others.
+    /// Declares that the next batch does exactly these statements.
     pub fn begin_some(&self, statements: impl IntoIterator<Item = i32>) {
         self.set(Statements::These(statements.into_iter().collect()));
     }
 
-    /// The statements that an insert began with, by position.
+    /// The statements that the current insert began with, by position.
     pub fn inserts(&self) -> StatementNumbers {
         match &self.turn.lock().statements {
             Statements::Inserts { by_position, .. } => by_position.clone(),
@@ -127,19 +125,19 @@ impl RetryableWrite {
         turn.outcome = Outcome::One;
     }
 
-    /// Says what the statement answers if the next batch is committed; the last word counts.
+    /// Sets the outcome of the statement, should the next batch be committed. The last call counts.
     pub fn set_outcome(&self, outcome: Outcome) {
         self.turn.lock().outcome = outcome;
     }
 
-    /// A batch of inserts begins: what a batch before did not commit was not done.
+    /// Begins a batch of inserts. Documents of an earlier batch that was not committed do not count as done.
     pub(crate) fn begin_batch(&self) {
         if let Statements::Inserts { done, .. } = &mut self.turn.lock().statements {
             done.clear();
         }
     }
 
-    /// The batch has the document at that position.
+    /// Notes that the batch has the document at `position`.
     pub(crate) fn note_inserted(&self, position: usize) {
         if let Statements::Inserts { by_position, done } = &mut self.turn.lock().statements
             && let Some(statement) = by_position.at(position)
@@ -148,7 +146,7 @@ impl RetryableWrite {
         }
     }
 
-    /// Commits a batch together with word of what it does.
+    /// Commits a batch and records the statements that it does.
     /// # Errors
     /// As `Store::commit`.
     pub(crate) fn commit(&self, catalog: &Catalog, batch: &mut Batch<'_>) -> bunko_store::Result<Lsn> {
@@ -170,7 +168,7 @@ impl RetryableWrite {
     }
 }
 
-/// Commits a batch together with word that a session's statements are done, which the history notes too.
+/// Commits a batch, and records in the log and in the history that a session's statements are done.
 /// # Errors
 /// As `Store::commit`.
 pub(super) fn commit_with(
@@ -185,8 +183,8 @@ pub(super) fn commit_with(
     let batch = match catalog.store.keeping(batch) {
         Keeping::Whole => batch,
         Keeping::Place => {
-            // The log would keep the whole batch for the sake of the word. Nothing can be lost between the two commits:
-            // a restart takes what was written too.
+            // With the record in it, the log would keep the whole batch. Nothing can be lost between the two commits: a
+            // restart recovers the changes too.
             catalog.store.commit(batch)?;
             &mut own
         }
@@ -200,23 +198,25 @@ pub(super) fn commit_with(
     Ok(lsn)
 }
 
-/// That statements are done, as a batch has it.
+/// A record, within a batch, that statements are done.
 pub(super) struct Word {
     told: In,
-    /// How many outdated records the batch replaces or deletes.
+    /// Number of outdated records that the batch replaces or deletes.
     given_up: usize,
 }
 
-/// What tells of it.
+/// Where a [`Word`] stands.
 enum In {
     /// A record.
     Record(RecordId),
-    /// What the store remembers, and by what it is told from that of other sessions of the same name.
+    /// In the store's memory, with the number that distinguishes the value from those of other sessions with the same
+    /// name.
     Memory(u64),
 }
 
 impl Word {
-    /// The batch is in the log, and its last document is there, if it has any.
+    /// Notes in the history that the batch is in the log. `location` is that of the batch's last document, if it has
+    /// any.
     pub fn note(self, history: &mut WriteHistory, ranges: &Ranges, location: Option<Location>, lsn: Lsn) {
         let told = match self.told {
             In::Record(record) => Told::Record(record, location.expect("the record of the history is a document")),
@@ -226,8 +226,8 @@ impl Word {
     }
 }
 
-/// Puts into a batch that statements are done, behind all else: as what the store remembers of the session, or as a record in the
-/// place of an outdated one if there is any. The batch deletes other outdated ones.
+/// Appends to a batch that statements are done: as the session's remembered value, or as a record, which replaces an
+/// outdated one if there is any. The batch also deletes other outdated records.
 pub(super) fn tell(
     catalog: &Catalog,
     history: &WriteHistory,

@@ -1,4 +1,5 @@
-//! What a write of a transaction must be alone with, and whether anybody came before.
+//! Claims of a transaction: records and unique keys that it has to itself, and the check that nothing changed since its
+//! snapshot.
 
 use super::owners::{Claimed, Owned};
 use super::turn::Obstacle;
@@ -11,9 +12,9 @@ use bunko_store::planted::{self, Bug};
 use bunko_store::{Location, RecordId, View};
 
 impl Transaction {
-    /// Makes a record the transaction's own, which its view shows at `location`. The caller holds the record's lock.
+    /// Claims a record, which the transaction's view shows at `location`. The caller holds the record's lock.
     /// # Errors
-    /// `WriteConflict` where another transaction has it, or where it was changed since the snapshot.
+    /// `WriteConflict` if another transaction has claimed the record, or if it was changed since the snapshot.
     pub(crate) fn claim_record(&self, collection: &Collection, record: RecordId, location: Location) -> Result<()> {
         if planted::active(Bug::LostUpdate) {
             return Ok(());
@@ -30,18 +31,20 @@ impl Transaction {
         if latest.map_err(from_storage)? == Some(location) { Ok(()) } else { Err(self.overtaken()) }
     }
 
-    /// The same of a record that is inserted, so that who finds it in the middle of the commit waits for its end.
+    /// Claims a record that is inserted, so that a writer that finds it in the middle of the commit waits for the
+    /// commit to end.
     /// # Errors
-    /// `NoSuchTransaction`.
+    /// `WriteConflict` if another transaction has claimed the record; `NoSuchTransaction`.
     pub(crate) fn claim_new_record(&self, collection: &Collection, record: RecordId) -> Result<()> {
         let mut course = self.course.lock();
         let open = self.open(&mut course)?;
         self.claim(open, Owned::record(collection, record)).map(drop)
     }
 
-    /// The same of a stored key of a unique index, which is put or deleted. The caller holds the key's lock.
+    /// Claims a stored key of a unique index, which is put or deleted. The caller holds the key's lock.
     /// # Errors
-    /// `WriteConflict`.
+    /// `WriteConflict` if another transaction has claimed the key, or if it leads to another record than in the
+    /// snapshot; `NoSuchTransaction`.
     pub(crate) fn claim_key(&self, index: &Index, key: &[u8]) -> Result<()> {
         let mut course = self.course.lock();
         let open = self.open(&mut course)?;
@@ -66,7 +69,7 @@ impl Transaction {
         Ok(claimed)
     }
 
-    /// Somebody has changed it since the snapshot, and is through.
+    /// The failure of a statement that wants to change something that a finished write has changed since the snapshot.
     fn overtaken(&self) -> Failure {
         self.catalog.owners.note_conflict();
         *self.obstacle.lock() = Some(Obstacle::Past);

@@ -1,4 +1,4 @@
-//! Collections and indexes that a transaction creates: the transaction's own until its commit puts them into the catalog.
+//! Collections and indexes that a transaction creates. They are private until its commit adds them to the catalog.
 
 use super::{Course, Open, Transaction};
 use crate::catalog::Allocation;
@@ -15,11 +15,11 @@ use parking_lot::MutexGuard;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a commit that creates collections waits for other changes of the catalog.
+/// Longest time that a commit which creates collections waits for other changes of the catalog.
 const CHANGES_WAIT_MAX: Duration = Duration::from_secs(5);
 
 impl Transaction {
-    /// The collection with that name that it has created.
+    /// The collection with this name that the transaction has created.
     pub(crate) fn created(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
         match &*self.course.lock() {
             Course::Open(open) => open.created.iter().find(|created| *created.namespace() == *namespace).cloned(),
@@ -27,7 +27,7 @@ impl Transaction {
         }
     }
 
-    /// Creates a collection that nobody else knows of.
+    /// Creates a collection that is private to the transaction.
     /// # Errors
     /// As [`Catalog::create`]; `NoSuchTransaction`.
     pub(crate) fn create(
@@ -55,9 +55,10 @@ impl Transaction {
         Ok(collection)
     }
 
-    /// Adds indexes to a collection that it has created and has put nothing into.
+    /// Adds indexes to an empty collection that the transaction has created.
     /// # Errors
-    /// As [`Catalog::create_indexes`]; `OperationNotSupportedInTransaction` for another collection that lacks any.
+    /// As [`Catalog::create_indexes`]; `OperationNotSupportedInTransaction` if another collection lacks one of the
+    /// indexes, or if the transaction has inserted into the new collection.
     pub(crate) fn create_indexes(
         &self,
         collection: &Collection,
@@ -104,9 +105,10 @@ impl Transaction {
         Ok(IndexesCreated { before, after, lsn: None })
     }
 
-    /// Keeps the catalog from changing while collections are added to it; nothing where none are.
+    /// Keeps the catalog from changing while the created collections are added. Does nothing if the transaction has
+    /// created none.
     /// # Errors
-    /// `WriteConflict` where somebody else has created one of them meanwhile; `LockTimeout`.
+    /// `WriteConflict` if another operation has meanwhile taken one of their names; `LockTimeout`.
     pub(super) fn reserve(&self, open: &Open) -> Result<Option<MutexGuard<'_, Allocation>>> {
         if open.created.is_empty() {
             return Ok(None);
@@ -129,7 +131,7 @@ impl Transaction {
         open.created.iter().try_for_each(|created| self.catalog.put_collection(batch, created))
     }
 
-    /// Shows the created collections to everybody; the caller keeps the catalog from changing.
+    /// Shows the created collections to all operations. The caller keeps the catalog from changing.
     pub(super) fn show_created(&self, open: &Open, lsn: Lsn) {
         for created in &open.created {
             created.occupancy.note_change(lsn);
@@ -139,7 +141,7 @@ impl Transaction {
     }
 }
 
-/// What the oplog says of a new index.
+/// The oplog's command for a new index.
 fn index_creation(collection: &Collection, index: &Index) -> DocumentBuf {
     let mut command = DocumentBuf::new().with("createIndexes", collection.namespace().collection());
     command.extend(index.document.as_ref());
@@ -147,13 +149,14 @@ fn index_creation(collection: &Collection, index: &Index) -> DocumentBuf {
 }
 
 impl Catalog {
-    /// The collection with that name as the operation sees it: the one that its transaction has created, or that there is.
+    /// The collection with this name as the operation sees it: created by the operation's transaction, or in the
+    /// catalog.
     pub fn collection_for(&self, namespace: &Namespace, operation: &dyn OperationSource) -> Option<Arc<Collection>> {
         let created = Transaction::of(operation).and_then(|transaction| transaction.created(namespace));
         created.or_else(|| self.collection(namespace))
     }
 
-    /// Saves how many keyspaces were given, before one of them is used.
+    /// Saves the number of keyspaces given so far, before one of them is used.
     pub(crate) fn save_counter(&self, changes: &Allocation) -> Result<()> {
         let mut batch = Batch::new();
         changes.put_counter(&self.store, &mut batch)?;

@@ -1,25 +1,25 @@
-//! What open transactions hold in memory, each and all together.
+//! Memory held by open transactions: limits for each and for all together.
 
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{Purpose, ServerMemory};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// What the changes of one transaction may take in memory, in bytes, unless something else is said.
+/// Default limit for the changes of one transaction in memory, in bytes.
 pub const TRANSACTION_BYTES_MAX: u64 = 256 << 20;
 
-/// How long a transaction waits for a change of a collection, in milliseconds, unless something else is said.
+/// Default time that a transaction waits for a change of a collection, in milliseconds.
 /// Source: MongoDB manual, parameter `maxTransactionLockRequestTimeoutMillis`.
 const LOCK_REQUEST_MS_MAX: i32 = 5;
 
-/// The limits, and what is held.
+/// The limits, and the bytes held.
 #[derive(Debug)]
 pub struct TransactionMemory {
     lock_request_ms_max: AtomicI32,
     one_bytes_max: AtomicU64,
     all_bytes_max: AtomicU64,
     held_bytes: AtomicU64,
-    /// The server's budget, of which they are a part.
+    /// The server's memory budget, which includes the transactions' memory.
     server: OnceLock<Arc<ServerMemory>>,
 }
 
@@ -36,44 +36,46 @@ impl Default for TransactionMemory {
 }
 
 impl TransactionMemory {
-    /// How long a transaction waits for a change of a collection, in milliseconds; below zero without a limit.
+    /// How long a transaction waits for a change of a collection, in milliseconds; a negative value means without a
+    /// limit.
     pub fn lock_request_ms_max(&self) -> i32 {
         self.lock_request_ms_max.load(Ordering::Relaxed)
     }
 
-    /// Sets it.
+    /// Sets [`Self::lock_request_ms_max`].
     pub fn set_lock_request_ms_max(&self, milliseconds: i32) {
         self.lock_request_ms_max.store(milliseconds, Ordering::Relaxed);
     }
 
-    /// What one transaction may hold, in bytes.
+    /// Limit for one transaction, in bytes.
     pub fn one_bytes_max(&self) -> u64 {
         self.one_bytes_max.load(Ordering::Relaxed)
     }
 
-    /// Lets one transaction hold that much, in bytes.
+    /// Sets the limit for one transaction, in bytes.
     pub fn set_one_bytes_max(&self, bytes_max: u64) {
         self.one_bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
-    /// Lets all transactions hold that much together, in bytes.
+    /// Sets the limit for all transactions together, in bytes.
     pub fn set_all_bytes_max(&self, bytes_max: u64) {
         self.all_bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
-    /// Counts the memory of transactions as a part of the server's budget. The first call counts.
+    /// Counts the transactions' memory as part of the server's budget. Only the first call has an effect.
     pub fn count_in(&self, server: &Arc<ServerMemory>) {
         let _ = self.server.set(Arc::clone(server));
     }
 
-    /// What all transactions hold, in bytes.
+    /// Memory held by all transactions, in bytes.
     pub fn held_bytes(&self) -> u64 {
         self.held_bytes.load(Ordering::Relaxed)
     }
 
-    /// Asks whether a transaction that holds `held` bytes may hold `bytes`.
+    /// Checks whether a transaction that holds `held` bytes may hold `bytes`.
     /// # Errors
-    /// `TransactionTooLarge` where it is too much for one, `ExceededMemoryLimit` where it is too much for all together.
+    /// `TransactionTooLarge` above the limit for one transaction; `ExceededMemoryLimit` above the limit for all
+    /// together, or above the server's.
     pub(super) fn check(&self, held: u64, bytes: u64) -> Result<()> {
         let one_max = self.one_bytes_max();
         if bytes > one_max {
@@ -99,7 +101,7 @@ impl TransactionMemory {
         Ok(())
     }
 
-    /// Notes that a transaction that held `before` bytes holds `after`.
+    /// Notes that a transaction which held `before` bytes now holds `after`.
     pub(super) fn tell(&self, before: u64, after: u64) {
         self.held_bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
         if let Some(server) = self.server.get() {

@@ -1,17 +1,18 @@
-//! Transactions of several statements: a unit of work that stays open.
+//! Transactions of several statements: a unit of work that stays open between them.
 //!
-//! A transaction reads one snapshot, with its own changes over it ([`bunko_store::Overlay`]). A write inside derives its
-//! batch as any other write does, against that view and under the same locks; then it claims what the batch changes, so
-//! that nobody else changes it before the end ([`owners`]), looks whether anybody has since the snapshot, and puts the batch
-//! into the overlay in place of the log. The commit is one batch of all that is left.
+//! A transaction reads one snapshot with its own changes on top ([`bunko_store::Overlay`]). A write in a transaction
+//! derives its batch as any other write does, against that view and under the same locks. It then claims the records
+//! and unique keys that the batch changes, so that no other writer changes them before the end ([`owners`]), checks
+//! that they have not changed since the snapshot, and puts the batch into the overlay instead of the log. The commit
+//! writes the net changes as one batch, or as one chain of batches.
 //!
 //! ```text
 //! open ──commit──► committed
 //!   └────abort, drop, or a commit that the log refuses──► aborted
 //! ```
 //!
-//! **Invariant:** nothing of a transaction is in the log or an engine before its commit, and then all of it.
-//! **Invariant:** what it owns is given back after its last effect is seen, or after none was made.
+//! **Invariant:** before its commit, nothing of a transaction is in the log or an engine; afterwards all of it is.
+//! **Invariant:** its claims are released only after its last effect is visible, or after it has ended without any.
 
 mod claims;
 mod creation;
@@ -41,49 +42,49 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use turn::Obstacle;
 
-/// Commits that are longer are a chain of batches of about that many bytes. The oplog makes an entry of the operations
-/// of each, and an entry is a document.
+/// A longer commit becomes a chain of batches of about this many bytes. The oplog makes an entry of the operations of
+/// each, and an entry must fit a document.
 const PART_BYTES: usize = (SEGMENT_BYTES / 5) as usize;
 
-/// A transaction, as the unit of work of its statements' operations. One statement at a time works for it.
+/// A transaction, as the unit of work of its statements' operations. One statement at a time runs in it.
 pub struct Transaction {
     catalog: Arc<Catalog>,
     session: SessionName,
     number: i64,
     owner: Owner,
     course: Mutex<Course>,
-    /// Whoever was in the way of a statement.
+    /// The obstacle that the last `WriteConflict` met.
     obstacle: Mutex<Option<Obstacle>>,
 }
 
-/// How far it has come.
+/// The transaction's state.
 enum Course {
     Open(Open),
     Committed(Option<Lsn>),
     Aborted,
 }
 
-/// What an open one holds.
+/// The data of an open transaction.
 #[derive(Default)]
 struct Open {
     /// Taken by the first statement that reads or writes.
     snapshot: Option<Arc<Snapshot>>,
     overlay: Arc<Overlay>,
-    /// The collections that it has been in, by their record stores.
+    /// Stays in the collections that it has used, by their record stores.
     stays: Vec<(KeyspaceId, Stay)>,
     owned: Vec<Owned>,
     batches: u64,
     operations: Operations,
-    /// What [`TransactionMemory`] was told of it.
+    /// Bytes last reported to [`TransactionMemory`].
     told_bytes: u64,
-    /// Collections that nobody else knows of before the commit.
+    /// Collections that it has created; private until the commit.
     created: Vec<Arc<Collection>>,
 }
 
-/// How far a transaction has come, for who only looks.
+/// A transaction's state without its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionState {
-    /// Statements may come.
+    /// More statements may follow.
     Open,
     /// Its changes are in the log.
     Committed,
@@ -91,33 +92,34 @@ pub enum TransactionState {
     Aborted,
 }
 
-/// What an open transaction takes; zeros once it has ended.
+/// Resources of an open transaction; zeros once it has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransactionStatistics {
-    /// Memory that its changes take, about.
+    /// Approximate memory of its changes.
     pub bytes: u64,
-    /// Batches of changes.
+    /// Number of batches of changes.
     pub batches: u64,
-    /// Records and unique keys that it keeps others from.
+    /// Number of records and unique keys that it has claimed.
     pub owned: u64,
-    /// Collections that it has read or written.
+    /// Number of collections that it has read or written.
     pub collections: u64,
 }
 
 impl Transaction {
-    /// Begins a transaction of a session under that number. Its snapshot is taken by the first statement.
+    /// Begins a transaction of a session under `number`. The first statement takes the snapshot.
     pub fn begin(catalog: &Arc<Catalog>, session: SessionName, number: i64) -> Arc<Self> {
         let course = Mutex::new(Course::Open(Open::default()));
         let (catalog, owner, obstacle) = (Arc::clone(catalog), Owner::default(), Mutex::default());
         Arc::new(Self { catalog, session, number, owner, course, obstacle })
     }
 
-    /// Notes which connection its client is at, whose requests are hurried while others wait for the transaction.
+    /// Notes the connection of the transaction's client. Its requests are hurried while other operations wait for the
+    /// transaction.
     pub fn came_over(&self, haste: &Arc<Haste>) {
         self.owner.came_over(haste);
     }
 
-    /// The one that an operation's reads and writes belong to, if they do.
+    /// The transaction that an operation belongs to, if any.
     pub fn of(operation: &dyn OperationSource) -> Option<&Self> {
         operation.unit()?.downcast_ref()
     }
@@ -127,7 +129,7 @@ impl Transaction {
         self.number
     }
 
-    /// How far it has come.
+    /// The transaction's state.
     pub fn state(&self) -> TransactionState {
         match &*self.course.lock() {
             Course::Open(_) => TransactionState::Open,
@@ -136,7 +138,7 @@ impl Transaction {
         }
     }
 
-    /// What it takes.
+    /// The transaction's resources.
     pub fn statistics(&self) -> TransactionStatistics {
         match &*self.course.lock() {
             Course::Open(open) => TransactionStatistics {
@@ -149,10 +151,10 @@ impl Transaction {
         }
     }
 
-    /// The state that a statement reads in a collection: the snapshot, and what the transaction has done up to now.
+    /// The state that a statement reads in a collection: the snapshot and the transaction's changes so far.
     /// # Errors
-    /// `LockTimeout` where the collection is being changed, `SnapshotUnavailable` where it has been since the snapshot;
-    /// `NoSuchTransaction` where the transaction is over.
+    /// `LockTimeout` while the collection is being changed, `SnapshotUnavailable` if it was changed after the snapshot;
+    /// `NoSuchTransaction` if the transaction is over.
     pub(crate) fn read(&self, collection: &Collection) -> Result<Snapshot> {
         let mut course = self.course.lock();
         let open = self.open(&mut course)?;
@@ -160,14 +162,14 @@ impl Transaction {
         Ok(snapshot.with(&open.overlay))
     }
 
-    /// Lets it read that state, unless it has read already.
+    /// Sets the snapshot, unless the transaction has one.
     pub(crate) fn set_snapshot(&self, snapshot: Arc<Snapshot>) -> Result<()> {
         let mut course = self.course.lock();
         self.open(&mut course)?.snapshot.get_or_insert(snapshot);
         Ok(())
     }
 
-    /// Its snapshot has everything below; `None` before it has one, and once it has ended.
+    /// The LSN of the snapshot, which has everything below it. `None` before the first read and after the end.
     pub(crate) fn snapshot_lsn(&self) -> Option<Lsn> {
         match &*self.course.lock() {
             Course::Open(open) => open.snapshot.as_ref().map(|snapshot| snapshot.lsn()),
@@ -175,9 +177,10 @@ impl Transaction {
         }
     }
 
-    /// The same for a statement that writes.
+    /// As [`Self::read`], for a statement that writes.
     /// # Errors
-    /// Besides, `OperationNotSupportedInTransaction` for a capped collection and `LockTimeout` while an index is built.
+    /// As [`Self::read`]; `OperationNotSupportedInTransaction` for a capped collection; `LockTimeout` while an index is
+    /// built.
     pub(crate) fn read_for_write(&self, collection: &Collection) -> Result<Snapshot> {
         if collection.cap().is_some() {
             let message = format!(
@@ -194,7 +197,7 @@ impl Transaction {
         Ok(view)
     }
 
-    /// Takes in a batch, whose records and unique keys have been claimed.
+    /// Adds a batch whose records and unique keys have been claimed to the overlay.
     /// # Errors
     /// `TransactionTooLarge`, `ExceededMemoryLimit`; `NoSuchTransaction`.
     pub(crate) fn absorb(&self, batch: &Batch<'_>) -> Result<Lsn> {
@@ -214,7 +217,7 @@ impl Transaction {
         memory.check(bytes, bytes).map(|()| NOT_LOGGED)
     }
 
-    /// What [`Bug::EventBeforeCommit`] does.
+    /// Commits the batch's events before the transaction commits: the planted fault [`Bug::EventBeforeCommit`].
     fn tell_early(&self, batch: &Batch<'_>) -> Result<()> {
         let (mut operations, mut early) = (Operations::default(), vec![Batch::new()]);
         operations.add(batch);
@@ -222,11 +225,12 @@ impl Transaction {
         self.catalog.store.commit(&early[0]).map(drop).map_err(from_storage)
     }
 
-    /// Makes all that it did visible at once, in one record or one chain of records of the log, together with a record in `history`, which is the
-    /// session's, that it is committed. Returns the record of the log: none where nothing was changed, and the same again
-    /// where it is committed already.
+    /// Makes all changes visible at once, in one log record or one chain of them. With them it records the commit in
+    /// `history`, which is the session's. Returns the log record: `None` if nothing was changed, and the first commit's
+    /// again for a repeated commit.
     /// # Errors
-    /// `NoSuchTransaction` where it is aborted; those of the log, which abort it.
+    /// `NoSuchTransaction` if the transaction is aborted. A failure of the commit itself aborts it: `WriteConflict` and
+    /// `LockTimeout` for created collections, and failures of the log.
     pub fn commit(&self, history: &mut WriteHistory) -> Result<Option<Lsn>> {
         let mut course = self.course.lock();
         let open = match &mut *course {
@@ -253,7 +257,7 @@ impl Transaction {
         let mut parts = vec![Batch::new()];
         self.put_created(open, &mut parts[0])?;
         net.put_into(&mut parts, if planted::active(Bug::TornCommit) { 1 } else { PART_BYTES });
-        // The last part has the last operation, so that its time is that of the commit.
+        // The last part has the last operation, so that the operation's time is that of the commit.
         open.operations.put_into(self.session, self.number, &mut parts, PART_BYTES);
         let committed = retry::commit_transaction(&self.catalog, history, (self.session, self.number), &mut parts);
         let lsn = committed.map_err(from_storage)?;
@@ -261,7 +265,7 @@ impl Transaction {
         Ok(Some(lsn))
     }
 
-    /// Gives up all that it did, unless it has ended.
+    /// Discards all changes, unless the transaction has ended.
     pub fn abort(&self) {
         let mut course = self.course.lock();
         if let Course::Open(open) = &*course {
@@ -272,13 +276,13 @@ impl Transaction {
         }
     }
 
-    /// Lets others in.
+    /// Releases the claims, the memory and the stays.
     fn end(&self, course: Course) {
         if let Course::Open(open) = course {
             self.catalog.transaction_memory.tell(open.told_bytes, 0);
             self.catalog.owners.release(&open.owned);
             self.owner.end();
-            // What is private still was never created.
+            // Collections that are still private were never created.
             open.created.iter().filter(|created| created.is_private()).for_each(|created| created.set_dropped());
         }
     }
@@ -307,7 +311,7 @@ impl Open {
         self.overlay.bytes() + self.operations.bytes()
     }
 
-    /// Comes into a collection, or is in it already; the snapshot.
+    /// Enters a collection unless the transaction is in it already, and returns the snapshot.
     fn enter(&mut self, collection: &Collection, limits: &TransactionMemory) -> Result<&Arc<Snapshot>> {
         if !self.stays.iter().any(|(records, _)| *records == collection.records) {
             let stay = Stay::begin(collection, limits.lock_request_ms_max())?;
@@ -317,7 +321,7 @@ impl Open {
             }
             self.stays.push((collection.records, stay));
         }
-        // With the collection held, so that the snapshot has it as it is.
+        // Taken once the stay has begun, so that the snapshot shows the collection in its present form.
         Ok(self.snapshot.get_or_insert_with(|| Arc::new(collection.store.snapshot())))
     }
 }

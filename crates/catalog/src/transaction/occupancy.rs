@@ -1,8 +1,8 @@
-//! Transactions that have a collection open, and changes of the collection that wait for them.
+//! Transactions that use a collection, and changes of the collection that wait for them.
 //!
-//! A transaction that has read or written a collection relies on its indexes and options until it ends. A change of these
-//! announces itself, waits for the transactions that are open, and keeps others from coming in; these wait for a few
-//! milliseconds and then fail, for a transaction that waits holds what others wait for.
+//! A transaction that has read or written a collection relies on its indexes and options until it ends. A change of the
+//! collection announces itself, waits for the transactions that are in it, and keeps new ones out. A new transaction
+//! waits for a few milliseconds and then fails, because a waiting transaction has claims that other writers wait for.
 
 use crate::waiting::exclude;
 use crate::{Collection, Namespace};
@@ -14,22 +14,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a transaction waits for a change of a collection that may wait without a limit: no change takes so long.
+/// Longest wait of a transaction for a change of a collection if the limit is set to none. No change takes this long.
 const WAIT_MAX: Duration = Duration::from_hours(24);
 
-/// Who is in a collection.
+/// Transactions and changes of one collection.
 #[derive(Default)]
 pub(crate) struct Occupancy {
     present: Mutex<Present>,
     changed: Condvar,
-    /// The record of the collection's last change.
+    /// The LSN of the collection's last change.
     changed_at: AtomicU64,
 }
 
 #[derive(Default)]
 struct Present {
     transactions: usize,
-    /// Changes that wait or are going on.
+    /// Changes that are waiting or going on.
     changes: usize,
 }
 
@@ -65,7 +65,7 @@ impl Occupancy {
         Ok(())
     }
 
-    /// Waits for the end of changes; whether there are none.
+    /// Waits for changes to end. Returns whether none is left.
     fn wait_for_changes(&self, until: Instant) -> bool {
         let mut present = self.present.lock();
         while present.changes > 0 {
@@ -76,12 +76,12 @@ impl Occupancy {
         true
     }
 
-    /// Notes the record of a change. The caller keeps transactions out, or nobody knows of the collection.
+    /// Notes the LSN of a change. The caller keeps transactions out, or the collection is still private.
     pub fn note_change(&self, lsn: Lsn) {
         self.changed_at.fetch_max(lsn.0, Ordering::AcqRel);
     }
 
-    /// Whether a snapshot of everything below `before` shows the collection as it is.
+    /// Whether a snapshot of everything below `before` shows the collection in its present form.
     pub fn is_as_of(&self, before: Lsn) -> bool {
         self.changed_at.load(Ordering::Acquire) < before.0
     }
@@ -97,7 +97,8 @@ impl Drop for Announced<'_> {
 impl Stay {
     /// Lets a transaction into a collection.
     /// # Errors
-    /// `LockTimeout` where the collection is being changed for more than `ms_max` milliseconds, if that is not below zero.
+    /// `LockTimeout` if changes of the collection take more than `ms_max` milliseconds; a negative `ms_max` means no
+    /// limit.
     pub fn begin(collection: &Collection, ms_max: i32) -> Result<Self> {
         let until = Instant::now() + u64::try_from(ms_max).map_or(WAIT_MAX, Duration::from_millis);
         let timeout = || {
@@ -126,23 +127,23 @@ impl Drop for Stay {
     }
 }
 
-/// Announces a change of a collection and waits for the transactions that are in it. Whoever changes the catalog does so
-/// before it keeps others from changing it: transactions may take a minute.
+/// Announces a change of a collection and waits for the transactions in it. A change of the catalog calls this before
+/// it locks the catalog: transactions can take a minute.
 /// # Errors
-/// What the operation says while it waits.
+/// As `OperationContext::check`, which includes `Interrupted` if the operation is killed.
 pub(crate) fn announce<'c>(collection: &'c Collection, operation: &dyn OperationSource) -> Result<Announced<'c>> {
     let announced = collection.occupancy.announce();
     collection.occupancy.wait_until_free(operation)?;
     Ok(announced)
 }
 
-/// Keeps writers and transactions out of a collection, once those that are in it have ended.
+/// Keeps writers and transactions out of a collection, after the transactions in it have ended.
 /// # Errors
-/// What the operation says while it waits.
+/// As [`announce`].
 pub(crate) fn exclude_all<'c>(collection: &'c Collection, operation: &dyn OperationSource) -> Result<Excluded<'c>> {
     let announced = collection.occupancy.announce();
     loop {
-        // A transaction comes in with the structure shared.
+        // A transaction enters with a shared lock of the structure.
         let structure = exclude(&collection.structure, operation)?;
         if collection.occupancy.is_free() {
             return Ok(Excluded { _structure: structure, _announced: announced });
@@ -152,7 +153,7 @@ pub(crate) fn exclude_all<'c>(collection: &'c Collection, operation: &dyn Operat
     }
 }
 
-/// What a transaction is told whose snapshot is of a time when the collection was another one.
+/// The failure of a transaction whose snapshot is older than the collection's last change.
 pub(crate) fn changed_since(namespace: &Namespace) -> Failure {
     let message = format!(
         "Unable to read from a snapshot due to pending collection catalog changes to collection '{namespace}'; please retry \

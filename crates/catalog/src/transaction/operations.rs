@@ -1,4 +1,4 @@
-//! What a transaction did, one operation after the other, as its entry in the oplog has it.
+//! The operations of a transaction, in order, as its oplog entry lists them.
 
 use crate::notes::{OPERATION, TRANSACTION, encoded, is_told_of};
 use crate::retry::SessionName;
@@ -6,28 +6,28 @@ use crate::{Collection, Note};
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_store::{Batch, Effect, Statement, part_with_room};
 
-/// The version of the format of deltas.
+/// Version of the delta format.
 const DELTA_VERSION: i32 = 2;
-/// What a note of an operation takes besides the namespace and its longest document, about.
+/// Approximate size of an operation's note without its namespace and its longest document.
 const HEAD_BYTES: usize = 128;
 
-/// Notes of operations, in their order; none where no oplog is kept.
+/// Notes of operations, in order; none if no oplog is kept.
 #[derive(Default)]
 pub(super) struct Operations {
     notes: Vec<Vec<u8>>,
     bytes: u64,
 }
 
-/// The collection of the effects that follow, as a note names it.
+/// The collection of the following effects, as a note names it.
 type Named<'a> = ([u8; 16], &'a str);
 
 impl Operations {
-    /// What they take in memory and in the log, about.
+    /// Approximate bytes of the notes, in memory and in the log.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Adds those of a batch, which its notes tell of.
+    /// Adds the operations of a batch, which the batch's notes describe.
     pub fn add(&mut self, batch: &Batch<'_>) {
         let (mut collection, mut deleted, mut delta, mut before): (Option<Named<'_>>, _, _, _) =
             (None, None, None, None);
@@ -68,7 +68,7 @@ impl Operations {
         }
     }
 
-    /// Adds a change of the catalog; `o` begins with the command's name.
+    /// Adds a change of the catalog; `o` begins with the name of the command.
     pub fn add_command(&mut self, collection: &Collection, o: &DocumentBuf) {
         if is_told_of(collection) {
             let namespace = format!("{}.$cmd", collection.namespace().database());
@@ -79,8 +79,8 @@ impl Operations {
         }
     }
 
-    /// Adds an operation as a note: `{e: {op, ns, ui, ..}, ..}`, of which `rest` writes what is left, within `e` at first.
-    /// `longest` is about as long as that.
+    /// Adds an operation as a note: `{e: {op, ns, ui, ..}, ..}`. `rest` writes the remainder, beginning inside `e`.
+    /// `longest` is about as long as the remainder.
     fn push(
         &mut self,
         operation: &str,
@@ -99,8 +99,8 @@ impl Operations {
         self.notes.push(note);
     }
 
-    /// Puts them into the batches of the commit, a new one wherever the last would be longer than `part_bytes`. Each that
-    /// has some says of which transaction they are, and which is its first.
+    /// Adds the notes to the batches of the commit, and begins a new batch where the last would exceed `part_bytes`. In
+    /// each batch, a header before the first note names the transaction and the number of that note.
     pub fn put_into(&self, session: SessionName, number: i64, parts: &mut Vec<Batch<'_>>, part_bytes: usize) {
         let told = DocumentBuf::new().with("lsid", &session.to_document()).with("txnNumber", number);
         let mut told_in = None;
@@ -140,7 +140,7 @@ fn updated(
     put_key(document, told);
     told.end();
     if before.is_some() {
-        // A collection that keeps the documents before a change keeps those after it as well.
+        // A collection that keeps documents before a change also keeps them after it.
         told.append("after", document);
     }
     put_before(before, told);

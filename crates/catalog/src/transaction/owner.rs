@@ -1,8 +1,8 @@
-//! A transaction, as those see it who want what it has.
+//! A transaction, as seen by operations that wait for its claims.
 //!
-//! It keeps what it has changed to itself until it ends, over several requests of its client. Where requests queue, each of
-//! them waits once, and all who want the same wait as often. So the requests of a client are hurried whose transaction has
-//! what others wait for, and those of a client whose turn it is next.
+//! A transaction keeps its claims until it ends, over several requests of its client. If each of these requests queued,
+//! all operations that wait for the claims would wait as long. So the requests of a client are hurried if its
+//! transaction has claims that others wait for, or if its turn is next.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -13,29 +13,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Haste(AtomicBool);
 
 impl Haste {
-    /// Whether they are now.
+    /// Whether the requests are hurried now.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// From now on, or no more.
+    /// Turns hurrying on or off.
     pub fn set(&self, is_on: bool) {
-        // Most often nothing changes, and the threads that serve read it.
+        // The value rarely changes, and the serving threads read it: a needless store would disturb their caches.
         if self.is_on() != is_on {
             self.0.store(is_on, Ordering::Relaxed);
         }
     }
 }
 
-/// One transaction; two are the same if they are one.
+/// A transaction's identity: two are equal if they are the same transaction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Owner(Arc<Mutex<Awaited>>);
 
 #[derive(Debug, Default)]
 struct Awaited {
     is_awaited: bool,
-    /// Of the connection that the last statement came over.
+    /// That of the last statement's connection.
     haste: Option<Arc<Haste>>,
 }
 
@@ -46,7 +46,7 @@ impl PartialEq for Owner {
 }
 
 impl Owner {
-    /// Somebody waits for what it has.
+    /// Notes that another operation waits for the transaction's claims.
     pub fn note_wait(&self) {
         let mut awaited = self.0.lock();
         awaited.is_awaited = true;
@@ -55,7 +55,7 @@ impl Owner {
         }
     }
 
-    /// A statement of it comes over that connection.
+    /// Notes that a statement of the transaction arrives on this connection.
     pub fn came_over(&self, haste: &Arc<Haste>) {
         let mut awaited = self.0.lock();
         if awaited.is_awaited {
@@ -69,7 +69,7 @@ impl Owner {
         }
     }
 
-    /// It has ended, and has nothing any more.
+    /// Notes that the transaction has ended and has no claims.
     pub fn end(&self) {
         let Awaited { haste, .. } = std::mem::take(&mut *self.0.lock());
         if let Some(haste) = haste {

@@ -1,10 +1,10 @@
-//! Which transaction has a record or a unique key to itself, until it ends.
+//! Table of the records and unique keys that transactions have claimed until they end.
 //!
-//! Locks of the `LockTable` belong to a thread for the time of a write; these belong to a transaction, from the first
-//! write of theirs on. Whoever writes outside transactions asks here once it has its locks, waits where somebody owns what
-//! it wants to change, and tries again.
+//! A lock of the `LockTable` belongs to a thread for the time of one write; a claim belongs to a transaction, from its
+//! first write to its end. A writer outside transactions takes its locks and then looks here. If a transaction owns a
+//! record or key that it wants to change, it waits and tries again.
 //!
-//! **Invariant:** an owner is entered and looked for under the lock of what is owned.
+//! **Invariant:** an owner is entered and looked up under the lock of the owned record or key.
 
 use super::owner::Owner;
 use crate::{Collection, Index};
@@ -19,11 +19,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// What can be owned.
+/// A record or key that a transaction can own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Owned {
     Record(KeyspaceId, RecordId),
-    /// Of a unique index, without a record behind it.
+    /// A key of a unique index, without the record number behind it.
     Key(KeyspaceId, Box<[u8]>),
 }
 
@@ -37,24 +37,24 @@ impl Owned {
     }
 }
 
-/// What came of a claim.
+/// The result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claimed {
     /// It was free.
     Now,
-    /// The owner had it.
+    /// The transaction already owned it.
     Before,
-    /// Somebody else has it.
+    /// Another transaction owns it.
     ByOther,
 }
 
 /// The owners of a catalog.
 #[derive(Default)]
 pub(crate) struct Owners {
-    /// How much is owned, so that nobody looks where it is nothing. Whoever holds the lock of something that is owned sees
-    /// that this is not zero, for it was entered under the same lock.
+    /// Number of owned records and keys; while it is zero, the table is not searched. A thread that holds the lock of
+    /// something owned sees a number above zero, for the owner was entered under the same lock.
     count: AtomicUsize,
-    /// How often a write met what another transaction had, or had changed since.
+    /// Writes that met a claim of another transaction, or a change made after their snapshot.
     conflicts: AtomicU64,
     table: Mutex<Table>,
 }
@@ -62,21 +62,21 @@ pub(crate) struct Owners {
 #[derive(Default)]
 struct Table {
     owned: HashMap<Owned, Owner, RandomState>,
-    /// Those who wait, by what they wait for: nobody is woken for what others wait for.
+    /// Writers that wait, by record or key: a release wakes only the writers that wait for it.
     waiting: HashMap<Owned, Queue, RandomState>,
-    /// Transactions that wait for something: whose turn it is next stands first. One is called whenever it is given back, for
-    /// if all came, all but one had come in vain.
+    /// Transactions that wait, by record or key, the next one first. A release calls one of them: if all were called,
+    /// all but one would fail.
     turns: HashMap<Owned, VecDeque<Place>, RandomState>,
 }
 
-/// Where a transaction stands that waits for its turn.
+/// A waiting transaction's place in the queue.
 struct Place {
-    /// Who has the least time left comes first.
+    /// The transaction with the earliest deadline comes first.
     until: Instant,
     bell: Arc<Bell>,
 }
 
-/// Who waits for one record or key.
+/// Writers that wait for one record or key.
 #[derive(Default)]
 struct Queue {
     released: Arc<Condvar>,
@@ -84,22 +84,22 @@ struct Queue {
 }
 
 impl Owners {
-    /// Since the start.
+    /// Number of conflicts since the start.
     pub fn conflicts(&self) -> u64 {
         self.conflicts.load(Ordering::Relaxed)
     }
 
-    /// A write met what another transaction has, or has changed since the write's snapshot.
+    /// Counts a write that met a claim of another transaction, or a change made after its snapshot.
     pub fn note_conflict(&self) {
         self.conflicts.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether anything is owned.
+    /// Whether any record or key is owned.
     pub fn are_any(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Gives `owned` to `owner` where it is free. The caller holds its lock.
+    /// Gives `owned` to `owner` if it is free. The caller holds the lock of `owned`.
     pub fn claim(&self, owned: &Owned, owner: &Owner) -> Claimed {
         let mut table = self.table.lock();
         match table.owned.get(owned) {
@@ -119,8 +119,8 @@ impl Owners {
         }
     }
 
-    /// A bell that rings once it is the caller's turn to try to own it, and has rung where nobody owns it any more. The caller
-    /// calls [`Owners::leave`] or [`Owners::withdraw`] once it has tried, or tries no more.
+    /// A bell that rings when it is the caller's turn to claim `owned`; it has already rung if `owned` is free. The
+    /// caller calls [`Owners::leave`] or [`Owners::withdraw`] once it has tried or given up.
     pub fn queue(&self, owned: &Owned, until: Instant) -> Arc<Bell> {
         let mut table = self.table.lock();
         let Some(owner) = table.owned.get(owned) else { return rung() };
@@ -132,12 +132,13 @@ impl Owners {
         bell
     }
 
-    /// Ends a wait that [`Owners::queue`] began, of who may have been called and owns it later.
+    /// Ends a wait that [`Owners::queue`] began, without calling the next one: the caller may have been called and will
+    /// claim later.
     pub fn withdraw(&self, owned: &Owned, bell: &Arc<Bell>) {
         self.table.lock().withdraw(owned, bell);
     }
 
-    /// Ends a wait that [`Owners::queue`] began. If nobody owns it now, it is the next one's turn.
+    /// Ends a wait that [`Owners::queue`] began, and calls the next one if `owned` is free.
     pub fn leave(&self, owned: &Owned, bell: &Arc<Bell>) {
         let mut table = self.table.lock();
         table.withdraw(owned, bell);
@@ -148,15 +149,15 @@ impl Owners {
         }
     }
 
-    /// The first of those that somebody owns. The caller holds their locks.
+    /// The first of `wanted` that a transaction owns. The caller holds their locks.
     pub fn first_owned(&self, wanted: impl IntoIterator<Item = Owned>) -> Option<Owned> {
         let table = self.table.lock();
         wanted.into_iter().find(|wanted| table.owned.contains_key(wanted))
     }
 
-    /// Waits until nobody owns it. The caller holds no locks.
+    /// Waits until no transaction owns it. The caller holds no locks.
     /// # Errors
-    /// What the operation says meanwhile.
+    /// As `OperationContext::check`, which includes `Interrupted` if the operation is killed.
     pub fn wait(&self, owned: &Owned, operation: &dyn OperationSource) -> Result<()> {
         let mut table = self.table.lock();
         let Some(owner) = table.owned.get(owned) else { return Ok(()) };
@@ -183,7 +184,7 @@ impl Owners {
         outcome
     }
 
-    /// Gives all of those back, which are all that their owner has.
+    /// Releases everything that one owner has; `owned` must list all of it.
     pub fn release(&self, owned: &[Owned]) {
         if owned.is_empty() {
             return;
@@ -220,7 +221,7 @@ impl Table {
         }
     }
 
-    /// Takes whoever's turn it is out of the queue.
+    /// Takes the next transaction out of the queue and returns its bell.
     fn call_next(&mut self, owned: &Owned) -> Option<Arc<Bell>> {
         if self.turns.is_empty() {
             return None;
@@ -234,7 +235,7 @@ impl Table {
     }
 }
 
-/// A bell that has rung once.
+/// A bell that has already rung.
 pub(super) fn rung() -> Arc<Bell> {
     let bell = Bell::default();
     bell.ring();
@@ -316,7 +317,7 @@ mod tests {
         for record in &records {
             assert_eq!(owners.claim(record, &owner), Claimed::Now);
         }
-        // Who may wait no longer leaves.
+        // An operation that may not wait longer leaves.
         let killed = OperationContext::new(Arc::new(Killed), MemoryLimits::none());
         assert!(owners.wait(&records[0], &*killed).is_err());
         assert!(owners.table.lock().waiting.is_empty());

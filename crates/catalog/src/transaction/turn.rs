@@ -1,4 +1,4 @@
-//! What becomes of a statement that has met another transaction.
+//! Turns of statements that met another transaction's claim.
 
 use super::Transaction;
 use super::owners::{Owned, rung};
@@ -8,28 +8,28 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Who was in the way of a statement.
+/// The obstacle that a statement met.
 pub(super) enum Obstacle {
-    /// Somebody who is through.
+    /// A change that is already committed.
     Past,
-    /// Whoever owns that.
+    /// A record or key that another transaction owns.
     Owner(Owned),
 }
 
-/// How who waits for its turn comes back.
+/// How a waiting statement comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Return {
-    /// The statement is tried again as soon as it is called: whoever does not take it then leaves it to the next one.
+    /// It is tried again as soon as it is called. If it does not claim the record then, the next one is called.
     AtOnce,
-    /// Its transaction has failed, and is likely to be begun anew and to come to that statement. Until then the next one is
-    /// not called, or both would fail again and again.
+    /// Its transaction has failed; the client will probably begin it anew and reach the statement again. Until then the
+    /// next one is not called, or both would fail again and again.
     Anew,
 }
 
-/// A place in the queue of those who wait for the same. It is given up when this is dropped.
+/// A place in the queue for one record or key. Dropping it gives the place up.
 pub struct Turn {
     catalog: Arc<Catalog>,
-    /// `None` where there is nothing to wait for.
+    /// `None` if there is nothing to wait for.
     owned: Option<Owned>,
     comes_back: Return,
     until: Instant,
@@ -37,12 +37,12 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Rings, or has rung, once it is time to try again.
+    /// Rings when it is time to try again; has already rung if there is nothing to wait for.
     pub fn bell(&self) -> &Arc<Bell> {
         &self.bell
     }
 
-    /// How long it waits at most.
+    /// The end of the wait.
     pub fn until(&self) -> Instant {
         self.until
     }
@@ -65,7 +65,8 @@ impl fmt::Debug for Turn {
 }
 
 impl Transaction {
-    /// After a `WriteConflict`: a turn at what the statement was kept from. To try again before is in vain.
+    /// After a `WriteConflict`: a turn at the record or key that the statement met. A retry before that would fail
+    /// again.
     pub fn turn_after_obstacle(&self, comes_back: Return, until: Instant) -> Option<Turn> {
         let obstacle = self.obstacle.lock().take()?;
         let catalog = Arc::clone(&self.catalog);

@@ -1,4 +1,5 @@
-//! A bank whose accounts are in two collections and two engines: whoever looks finds all the money, and half a transfer never.
+//! A bank with accounts in two collections and two engines: a reader always finds all the money, and never half a
+//! transfer.
 
 use crate::opened::{namespace, open, survival};
 use crate::world::{commit, operation};
@@ -17,9 +18,9 @@ const ACCOUNTS: i32 = 6;
 const MONEY: i32 = 100;
 const TRANSFERS: u32 = 120;
 const CLERKS: u32 = 3;
-/// Two documents that each transfer writes the same number into, one in each collection.
+/// The id of two documents, one in each collection. Each transfer adds 1 to both.
 const STAMPED: i32 = 1000;
-/// A document of `a` that transfers and others add to.
+/// A document of `a` that transfers and other writers add to.
 const SHARED: i32 = 1001;
 
 struct Bank {
@@ -79,7 +80,7 @@ impl Bank {
         self.change(name, id, operation, |money| Verdict::Replace(account(id, money + more)))
     }
 
-    /// One transfer between the collections; accounts are sometimes closed and opened anew on the way.
+    /// A transfer between the collections. In every third round, it deletes the target account and inserts it again.
     fn transfer(&self, round: u32, operation: &OperationContext) -> Result<()> {
         let (from, to) = ((round * 7 % 11) as i32 % ACCOUNTS, (round * 5 % 13) as i32 % ACCOUNTS);
         let (source, target) = if round.is_multiple_of(2) { ("a", "b") } else { ("b", "a") };
@@ -99,7 +100,7 @@ impl Bank {
         Ok(())
     }
 
-    /// Transfers until `TRANSFERS` were committed: how often others were first.
+    /// Makes transfers until `TRANSFERS` are committed. Returns the number of conflicts.
     fn work(&self, clerk: u32) -> u32 {
         let (mut conflicts, mut round) = (0, clerk);
         let mut committed = 0;
@@ -144,7 +145,7 @@ impl Bank {
         total
     }
 
-    /// What a read of the latest state finds.
+    /// The number in the latest state of a document.
     fn latest(&self, name: &str, id: i32) -> i32 {
         let collection = self.catalog.collection(&namespace(name)).expect("there");
         let mut bytes = Vec::new();
@@ -152,7 +153,7 @@ impl Bank {
         money(&bytes)
     }
 
-    /// The two stamps, one after the other.
+    /// The two stamps, read one after the other.
     fn stamps(&self) -> [i32; 2] {
         ["a", "b"].map(|name| self.latest(name, STAMPED))
     }
@@ -180,7 +181,7 @@ fn open_for_business(engine: &'static Entry) {
         let outside = scope.spawn(|| {
             let mut sum = 0;
             while !is_over.load(Ordering::Relaxed) {
-                // It waits for whoever has the account, and loses nothing.
+                // It waits for the transaction that has claimed the account, and loses nothing.
                 bank.add("a", SHARED, 1000, &operation(None)).expect("waited for");
                 sum += 1000;
                 std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! Commits that are more than one record of the log: all of them, or nothing.
+//! Commits of more than one log record: a restart finds all of a commit or nothing.
 
 use bunko_engines::{ENGINES, EngineOptions, Entry};
 use bunko_store::{Batch, KeyspaceId, Presence, RecordId, SEGMENT_BYTES, Store, StoreOptions, Survival, View};
@@ -11,16 +11,16 @@ use crate::opened::survival;
 
 const RECORDS: KeyspaceId = KeyspaceId(40);
 const IDS: KeyspaceId = KeyspaceId(41);
-/// Of a record in the log, beside its batch.
+/// Bytes of a log record's header, before its batch.
 const HEADER_BYTES: usize = 44;
 
 fn open(path: &Path, engine: &Entry) -> Arc<Store> {
-    // No checkpoint, for what is behind it cannot be cut away.
+    // No checkpoint: the log before it could not be cut off.
     let options = StoreOptions { unflushed_bytes_max: u64::MAX, ..StoreOptions::at_rest() };
     Store::open(path, options, bunko_engines::table(engine, &EngineOptions::default())).expect("opens")
 }
 
-/// A batch that inserts the records of that range, each with a document of `bytes`.
+/// A batch that inserts these records, each with a document of `bytes`.
 fn inserts(records: std::ops::Range<u64>, bytes: usize) -> Batch<'static> {
     let mut batch = Batch::new();
     for record in records {
@@ -30,7 +30,7 @@ fn inserts(records: std::ops::Range<u64>, bytes: usize) -> Batch<'static> {
     batch
 }
 
-/// Fills the first segment up to 3,000 bytes by batches that are no chains; their records.
+/// Fills the first segment up to 3,000 bytes with single batches, and returns their records.
 fn fill_segment(store: &Store) -> std::ops::Range<u64> {
     let first = 950;
     for record in first.. {
@@ -44,7 +44,7 @@ fn fill_segment(store: &Store) -> std::ops::Range<u64> {
     unreachable!("a segment is full at some time")
 }
 
-/// Which of the first thousand records there are, found by either way and readable.
+/// The records among the first thousand that exist. A record must be found by its id and by its key, or by neither.
 fn there(store: &Store) -> Vec<u64> {
     let mut document = Vec::new();
     let view = store.snapshot();
@@ -57,7 +57,7 @@ fn there(store: &Store) -> Vec<u64> {
     (0..1000).filter(|record| is_there(*record)).collect()
 }
 
-/// Cuts the log in front of a place, as a kill leaves it that comes before what stands there is in the kernel.
+/// Cuts the log at a position, as a kill leaves it if the kernel did not get the bytes from there on.
 fn cut(directory: &Path, position: u64) {
     let log = directory.join("log");
     for entry in std::fs::read_dir(&log).expect("a log") {
@@ -80,7 +80,7 @@ fn a_kill_between_any_two_records_of_a_chain_leaves_nothing_of_it() {
         let directory = tempfile::tempdir().expect("a directory");
         let store = open(directory.path(), engine);
         store.commit(&inserts(0..3, 100)).expect("committed");
-        // So that the chain goes on in the next segment.
+        // So that the chain continues in the next segment.
         let filled: Vec<u64> = fill_segment(&store).collect();
         let first = store.statistics().log.next_lsn;
         let parts = [inserts(10..20, 200), inserts(20..22, 300), inserts(30..40, 400), inserts(50..55, 10)];
@@ -88,8 +88,8 @@ fn a_kill_between_any_two_records_of_a_chain_leaves_nothing_of_it() {
         store.commit(&inserts(60..61, 10)).expect("committed");
         assert_eq!(there(&store).len(), 3 + filled.len() + 27 + 1);
         store.write(bunko_store::Lsn(store.statistics().log.next_lsn - 1)).expect("written");
-        // The first ones stand before the seal of their segment, the others behind the header of the next; behind them comes
-        // the last record of the chain, at the reserved place.
+        // The first parts are before the seal of their segment, the others after the header of the next one. The last
+        // record of the chain follows, at the reserved place.
         let (mut places, mut place) = (Vec::new(), first);
         for part in &parts {
             let length = (HEADER_BYTES + part.len_bytes()) as u64;
@@ -101,7 +101,7 @@ fn a_kill_between_any_two_records_of_a_chain_leaves_nothing_of_it() {
         }
         assert!(lsn.0 > place && lsn.0.is_multiple_of(4096), "{places:?}, {lsn:?}");
         assert_ne!(places[0] / SEGMENT_BYTES, lsn.0 / SEGMENT_BYTES);
-        // How the log is read has nothing to do with the engine: one of them is enough for all places.
+        // Reading the log does not depend on the engine, so one engine is enough for all places.
         let is_first = engine.name == ENGINES[0].name;
         let cuts =
             [places[0] + 50, places[1], places[2], places[2] + 50, places[3], place, place + 44, lsn.0 + 20, lsn.0];
@@ -115,7 +115,7 @@ fn a_kill_between_any_two_records_of_a_chain_leaves_nothing_of_it() {
             if position != places[2] {
                 continue;
             }
-            // What comes next is no part of it, be it a chain too.
+            // A later commit is not part of it, even if it is also a chain.
             let next = [inserts(70..71, 10), inserts(71..72, 10), inserts(72..73, 10)];
             again.commit_chain(&next).expect("committed");
             again.commit(&inserts(80..81, 10)).expect("committed");

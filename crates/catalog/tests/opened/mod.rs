@@ -16,7 +16,7 @@ pub fn open_with(path: &Path, engine: &Entry, engine_options: &EngineOptions) ->
     Catalog::open(store.expect("the store opens"), Box::new(|| [7; 16])).expect("the catalog opens")
 }
 
-/// What becomes of an engine's collections when the server starts again.
+/// Whether an engine's collections survive a restart of the server.
 pub fn survival(engine: &str) -> Survival {
     let entry = bunko_engines::find(engine).expect("an engine of the table");
     (entry.kind)(&EngineOptions::default()).survival

@@ -1,4 +1,4 @@
-//! The view of an overlay beside maps that do the same.
+//! The view of an overlay, compared with maps.
 
 use bunko_engines::{ENGINES, EngineOptions, Entry};
 use bunko_store::{
@@ -23,11 +23,11 @@ struct Model {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Writes a record, which is inserted or replaced, or deletes it.
+    /// Inserts, replaces or deletes a record.
     Record(u64, Option<u8>),
-    /// Puts a key or deletes it.
+    /// Puts or deletes a key.
     Key(u8, Option<u64>),
-    /// Looks, and keeps what is seen.
+    /// Takes a snapshot and keeps it.
     Look,
 }
 
@@ -44,11 +44,11 @@ fn id(record: u64) -> Vec<u8> {
 }
 
 fn key(number: u8) -> Vec<u8> {
-    // Some are longer than what a key holds without an allocation.
+    // Some are too long for a key without an allocation.
     [vec![b'k', number], vec![number; usize::from(number % 3) * 20]].concat()
 }
 
-/// What a step does to the state of `view`, if anything.
+/// Applies a step, if it changes anything, to a batch and to the model.
 fn put(batch: &mut Batch<'_>, model: &mut Model, step: &Step, location_of: impl Fn(u64) -> Option<Location>) {
     match step {
         Step::Record(record, to) => {
@@ -77,7 +77,7 @@ fn put(batch: &mut Batch<'_>, model: &mut Model, step: &Step, location_of: impl 
         Step::Key(number, to) => {
             let key = key(*number);
             match (to, model.keys.contains_key(&key)) {
-                // A key that leads somewhere is given up first.
+                // A key that leads to a record is deleted first.
                 (Some(record), false) => {
                     batch.put_key(KEYS, &key, RecordId(*record));
                     model.keys.insert(key, *record);

@@ -1,4 +1,4 @@
-//! What retryable writes leave, through checkpoints, kills and restarts.
+//! Records of retryable writes, after checkpoints, kills and restarts.
 
 use crate::opened::{namespace, open, survival};
 use bunko_bson::DocumentBuf;
@@ -14,7 +14,8 @@ use std::sync::Arc;
 const ONE: SessionName = SessionName { id: [1; 16], user: NOBODY };
 const OTHER: SessionName = SessionName { id: [1; 16], user: [7; 32] };
 
-/// Inserts documents by a session's write of that number, whose statements begin at `first`; what the session has then.
+/// Inserts documents as a session's write under this number, with statements from `first` on. Returns the session's
+/// history.
 fn insert(
     catalog: &Arc<Catalog>,
     (session, history): (SessionName, WriteHistory),
@@ -33,7 +34,7 @@ fn insert(
     write.end().0
 }
 
-/// Which of the statements are known to be done, each with the usual outcome.
+/// The statements that are recorded as done, each with the usual outcome.
 fn done(catalog: &Catalog, session: SessionName, history: WriteHistory, number: i64) -> (Vec<i32>, WriteHistory) {
     let write = RetryableWrite::new(session, history, number);
     let is_done = |statement: &i32| match write.outcome_of(catalog, *statement).expect("readable") {
@@ -46,12 +47,12 @@ fn done(catalog: &Catalog, session: SessionName, history: WriteHistory, number: 
 
 fn killed(catalog: &Arc<Catalog>, directory: &Path) -> tempfile::TempDir {
     catalog.store().write(catalog.store().snapshot().lsn()).expect("written");
-    // No close: what is in the kernel is what a kill leaves.
+    // The store is not closed: a kill leaves the bytes that the kernel has.
     std::mem::forget(Arc::clone(catalog));
     crash_copy(directory)
 }
 
-/// How many records tell of statements, beside what is remembered.
+/// Number of records about statements, besides remembered values.
 fn records(catalog: &Catalog) -> u64 {
     catalog.store().entries(bunko_catalog::WRITE_HISTORIES)
 }
@@ -67,7 +68,7 @@ fn statements_are_known_after_kills_and_checkpoints() {
             if checkpoints[0] {
                 catalog.store().checkpoint().expect("made");
             }
-            // The second batch of a number is told of by a record.
+            // The second batch of a number is reported by a record.
             let one = insert(&catalog, (ONE, one), 2, (0, 2));
             let one = insert(&catalog, (ONE, one), 2, (5, 2));
             if checkpoints[1] {
@@ -83,7 +84,7 @@ fn statements_are_known_after_kills_and_checkpoints() {
             assert_eq!(statements, [0, 1, 5, 6], "{}, checkpoints {checkpoints:?}", engine.name);
             let (statements, other) = done(&again, OTHER, histories.remove(&OTHER).expect("known"), 9);
             assert_eq!(statements, [0]);
-            // The next number gives up the record.
+            // The next number replaces the record.
             let one = insert(&again, (ONE, one), 3, (0, 1));
             assert_eq!((done(&again, ONE, one, 3).0, records(&again)), (vec![0], 0));
             again.forget_write_histories([(OTHER, other)]).expect("forgotten");
@@ -104,7 +105,7 @@ fn who_is_over_takes_nothing_from_a_session_of_the_same_name() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let catalog = open(directory.path(), engine);
         let over = insert(&catalog, (ONE, WriteHistory::default()), 1, (0, 1));
-        // It begins anew before what the one before left is forgotten, under the same number.
+        // The session begins anew, under the same number, before its predecessor's values are forgotten.
         let next = insert(&catalog, (ONE, WriteHistory::default()), 1, (1, 1));
         catalog.forget_write_histories([(ONE, over)]).expect("forgotten");
         drop(next);

@@ -1,4 +1,4 @@
-//! Two collections that transactions work on, and what is seen of them.
+//! Two collections that transactions work on, and checks of their content.
 
 use crate::opened::{namespace, open, spec};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 pub const SESSION: SessionName = SessionName { id: [1; 16], user: [0; 32] };
 
-/// A catalog with collections `a` and `b`, each with an index on `n` and a unique one on `u`, and two documents in `a`.
+/// A catalog with collections `a` and `b`, each with an index on `n` and a unique one on `u`. Collection `a` has two
+/// documents.
 pub struct World {
     pub catalog: Arc<Catalog>,
 }
@@ -52,7 +53,7 @@ impl World {
         }
     }
 
-    /// Whether there was a document to change.
+    /// Changes a document. Returns whether there was one.
     pub fn change(&self, unit: Unit<'_>, name: &str, id: i32, change: impl Fn(i32) -> Verdict) -> Result<bool> {
         let (collection, operation) = (self.collection(name), operation(unit));
         let id = ValueRef::Int32(id);
@@ -71,7 +72,8 @@ impl World {
         self.change(unit, name, id, |_| Verdict::Delete)
     }
 
-    /// `_id` and `n` of all documents as a scan finds them, which by every index and either way is the same.
+    /// `_id` and `n` of all documents as found by a scan, and checked to be equal by every index and in both
+    /// directions.
     pub fn seen(&self, unit: Unit<'_>, name: &str) -> Vec<(i32, i32)> {
         let (collection, operation) = (self.collection(name), operation(unit));
         let view = collection.snapshot_for(&*operation).expect("readable");
@@ -110,7 +112,7 @@ impl World {
         sorted
     }
 
-    /// Indexes and counts agree with the documents.
+    /// Checks that indexes and counts agree with the documents.
     pub fn assert_valid(&self) {
         for name in ["a", "b"] {
             let collection = self.collection(name);
@@ -121,7 +123,7 @@ impl World {
     }
 }
 
-/// Whose work a statement is.
+/// The transaction of a statement, if it belongs to one.
 pub type Unit<'t> = Option<&'t Arc<Transaction>>;
 
 pub fn operation(unit: Unit<'_>) -> Arc<OperationContext> {

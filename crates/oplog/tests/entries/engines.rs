@@ -1,4 +1,4 @@
-//! Entries of collections in engines of their choice, and of those that a server keeps for itself.
+//! Entries of collections in engines of their choice, and of internal collections.
 
 use crate::opened::{Opened, insert_in_transaction, operations};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
@@ -10,7 +10,7 @@ use bunko_store::SEGMENT_BYTES;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Makes a collection whose documents a restart takes away.
+/// Makes a collection whose documents are lost in a restart.
 fn create_in_memory(opened: &Opened, name: &str) {
     let engine = EngineChoice::checked(&opened.store, "memory", DocumentRef::EMPTY).expect("a choice");
     let create = CreateOptions { engine: Some(engine), ..CreateOptions::default() };
@@ -18,7 +18,7 @@ fn create_in_memory(opened: &Opened, name: &str) {
     opened.catalog.create(&namespace, create, &*OperationContext::unlimited()).expect("created");
 }
 
-/// Does what leaves entries, also entries of what changes no collection, and tells the operations of those that it left.
+/// Makes entries of all kinds, including those that change no collection, and returns their operations.
 fn operations_of_all_kinds(opened: &Opened) -> String {
     let before = opened.all().len();
     opened.insert(&[1, 2, 3], 0);
@@ -26,7 +26,7 @@ fn operations_of_all_kinds(opened: &Opened) -> String {
     opened.delete(2);
     opened.catalog.remark(DocumentBuf::new().with("msg", "said").as_ref()).expect("noted");
     insert_in_transaction(opened, 10..12, 10);
-    // Its operations take more records than its documents.
+    // Its operations take more records than its documents do.
     insert_in_transaction(opened, 20..32, 4 << 20);
     opened.catalog.drop_database("db", &*OperationContext::unlimited()).expect("dropped");
     operations(&opened.all()[before..])

@@ -1,4 +1,4 @@
-//! The oplog of catalogs over real stores: nothing is missing, nothing is twice, and times never change.
+//! The oplog of catalogs over real stores: no entry is missing or repeated, and times never change.
 
 mod engines;
 mod opened;
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// `n` by `_id`, as the entries say.
+/// `n` by `_id`, according to the entries.
 fn replayed(entries: &[DocumentBuf]) -> BTreeMap<i32, i32> {
     let mut state = BTreeMap::new();
     for entry in entries {
@@ -127,7 +127,7 @@ fn old_entries_go_in_whole_segments_and_a_slow_reader_is_told() {
         opened.insert(&ids, 1 << 20);
         opened.clock_ms.fetch_add(1000, Ordering::Relaxed);
     }
-    // Live records of the oldest segments are moved away; then only the oplog holds those segments.
+    // Live records of the oldest segments are moved; then only the oplog holds these segments.
     opened.store.compact().expect("compacts");
     let entries = opened.all();
     assert!(at(&entries[0]) > first, "the oldest are gone");
@@ -182,7 +182,7 @@ fn a_size_holds_whatever_later_starts_ask_for() {
     assert_eq!(size_after(SEGMENT_BYTES), Some(5 * SEGMENT_BYTES));
     assert_eq!(size_after(SEGMENT_BYTES), Some(5 * SEGMENT_BYTES));
     assert_eq!(size_after(2 * SEGMENT_BYTES), Some(5 * SEGMENT_BYTES));
-    // A run without one ends it.
+    // A run without an oplog ends it.
     Opened::new(directory.path(), None).store.close().expect("closes");
     assert_eq!(size_after(2 * SEGMENT_BYTES), Some(2 * SEGMENT_BYTES));
     assert_eq!(size_after(SEGMENT_BYTES), Some(2 * SEGMENT_BYTES));
@@ -204,7 +204,7 @@ fn an_oplog_begins_anew_after_a_run_without_one() {
     assert!(Entries::open(&opened.store, Direction::Forward, None).expect("readable").is_none());
     opened.delete(2);
     opened.insert(&[3], 0);
-    // Not closed: a kill comes between.
+    // Not closed, as in a kill.
     drop(opened);
     let opened = Opened::new(directory.path(), Some(4 * SEGMENT_BYTES));
     assert_eq!(operations(&opened.all()), "n");
@@ -293,7 +293,7 @@ fn a_large_transaction_is_a_chain_of_entries_and_of_one_time_for_those_who_follo
             .filter(|entry| entry.at == previous)
             .collect()
     };
-    // Also who begins at its end gets all of it.
+    // A feed that begins at the transaction's end gets all of it, too.
     for feed in [&mut feed, &mut Feed::from_time(&opened.store, previous).expect("readable").expect("an oplog")] {
         let events = followed(feed);
         assert_eq!(events.iter().map(|entry| entry.number).collect::<Vec<_>>(), (0..COUNT as u64).collect::<Vec<_>>());

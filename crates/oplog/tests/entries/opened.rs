@@ -1,4 +1,4 @@
-//! A store with an oplog, opened, and what the tests do to it.
+//! An open store with an oplog, and the operations of the tests on it.
 
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Catalog, Namespace, Order, SessionName, Target, Transaction, Verdict, WriteHistory};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub const NOW_MS: u64 = 1_767_225_600_500;
 
-/// A server's data directory, opened.
+/// An open data directory of a server.
 pub struct Opened {
     pub store: Arc<Store>,
     pub catalog: Arc<Catalog>,
@@ -78,7 +78,7 @@ impl Opened {
         entries.map(|entry| entry.expect("readable")).collect()
     }
 
-    /// All entries, which are the same in whatever way they are read, and as many as are counted.
+    /// All entries. Checks that each way of reading gives the same ones, and that the count agrees.
     pub fn all(&self) -> Vec<DocumentBuf> {
         let all = self.entries(Direction::Forward, None);
         self.store.sync_history().expect("on disk");
@@ -108,7 +108,7 @@ pub fn operations(entries: &[DocumentBuf]) -> String {
     entries.iter().map(|entry| entry.as_ref().get("op").and_then(ValueRef::as_str).expect("an operation")).collect()
 }
 
-/// Inserts that many documents of that size in one transaction.
+/// Inserts documents of this size in one transaction.
 pub fn insert_in_transaction(opened: &Opened, ids: std::ops::Range<i32>, bytes: usize) {
     let transaction = Transaction::begin(&opened.catalog, SessionName { id: [9; 16], user: [0; 32] }, ids.start.into());
     let operation = OperationContext::unlimited();

@@ -1,28 +1,28 @@
-//! The points of a percentile chart.
+//! Points of a percentile chart.
 
 use super::{LatencyHistogram, microseconds};
 use serde::{Deserialize, Serialize};
 
-/// One point of a percentile chart, whose horizontal axis is `1 / (1 - quantile)` on a log scale.
+/// A point of a percentile chart whose horizontal axis is `1 / (1 - quantile)` on a log scale.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
-    /// 0 is the fastest request, 1 the slowest, which has no place of its own on that axis: draw it at the samples' own
+    /// 0 is the fastest request, 1 the slowest. The slowest has no place on that axis: draw it at the samples'
     /// resolution, `1 - 1 / samples`.
     pub quantile: f64,
-    /// Latency.
+    /// The latency in microseconds.
     pub us: f64,
 }
 
-/// Where the points of a decade lie, as the part of the samples that is slower: 1 gives the quantile 0, then 0.2 ...
-/// 0.5 ... 0.75 ... 0.85, and in the next decade 0.9 and so on.
+/// Points of one decade, as fractions of slower samples: 1 is the quantile 0, then 0.2 ... 0.5 ... 0.75 ... 0.85; the
+/// next decade begins at 0.9.
 const SLOWER_PARTS: [f64; 9] = [1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15];
-/// With nine points each and the maximum this stays below a hundred points, and 10^-10 of a run's requests needs 10^11
-/// of them to be shown.
+/// Most decades. With nine points each and the maximum, a chart has fewer than a hundred points; a further decade would
+/// need 10^11 requests.
 const DECADES_MAX: i32 = 10;
 
 impl LatencyHistogram {
-    /// At most a hundred points, in ascending order: 0 and on to quantiles ever nearer to 1, as long as ten samples lie
-    /// beyond, then the maximum at 1. Empty without samples.
+    /// At most a hundred points in ascending order. They begin at 0 and approach 1 while ten samples are beyond; the
+    /// last one is the maximum, at 1. Empty without samples.
     pub fn curve(&self) -> Vec<CurvePoint> {
         if self.is_empty() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Histograms as text: HdrHistogram's V2 encoding, deflated, in base64, as every HdrHistogram library reads it.
+//! Histograms as text: HdrHistogram's V2 encoding, deflated, in base64, which every HdrHistogram library can read.
 
 use super::{DIGITS, HIGHEST_NS, LOWEST_NS, LatencyHistogram};
 use base64::Engine;
@@ -8,49 +8,51 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 use std::fmt;
 use std::io::Read;
 
-/// Why a text is not a histogram of ours.
+/// The reason why a text is not a valid histogram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HistogramError {
-    /// A character that base64 does not have, or an incomplete group.
+    /// A character outside base64, or an incomplete group.
     NotBase64,
-    /// Cookie, length, compression or counts are not those of HdrHistogram's V2 encoding.
+    /// Cookie, length, compression or counts do not follow HdrHistogram's V2 encoding.
     Corrupt,
-    /// Of other bounds, so that merging would not be exact.
+    /// The bounds differ, so merging would not be exact.
     OtherBounds {
-        /// Lowest value that it tells from 0; ours: 1,000.
+        /// Lowest value that is distinguished from 0; here 1,000.
         lowest: u64,
-        /// Highest value; ours: 3.6e12.
+        /// Highest value; here 3.6e12.
         highest: u64,
-        /// Significant decimal digits; ours: 3.
+        /// Significant decimal digits; here 3.
         digits: u32,
     },
 }
 
 /// First bytes of the deflated encoding.
 const DEFLATED_COOKIE: u32 = 0x1c84_9314;
-/// First bytes of what is deflated.
+/// First bytes of the inflated encoding.
 const COOKIE: u32 = 0x1c84_9313;
-/// Cookie, payload's length, normalising offset, digits (4 bytes each), lowest, highest, ratio (8 bytes each), all big-endian.
+/// Cookie, payload's length, normalising offset and digits (4 bytes each); lowest, highest and ratio (8 bytes each);
+/// all big-endian.
 const HEADER_BYTES: usize = 40;
-/// Our 24,576 buckets with nine bytes each and the header fit; a hostile text may claim, or inflate to, gigabytes.
+/// Enough for the 24,576 buckets with nine bytes each, and the header. A hostile text may claim, or inflate to,
+/// gigabytes.
 const INFLATED_BYTES_MAX: u64 = 256 * 1_024;
-/// The decoder computes with such a count, the lowest 64-bit integer, without a check. No run has 2^56 requests, so
-/// that nine such bytes in a row are no count of ours.
+/// The lowest 64-bit integer as a count: the decoder calculates with it unchecked. No run has 2^56 requests, so a valid
+/// count never has nine such bytes in a row.
 const OVERFLOWING_COUNT: [u8; 9] = [0xff; 9];
-/// Above it sums could overflow when histograms are merged.
+/// Most samples; with more, sums could overflow when histograms are merged.
 const SAMPLES_MAX: u64 = 1 << 53;
 
 impl LatencyHistogram {
-    /// HdrHistogram's V2 encoding, deflated, in base64.
+    /// The histogram in HdrHistogram's V2 encoding, deflated, in base64.
     pub fn encode(&self) -> String {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new().serialize(&self.0, &mut bytes).expect("a Vec takes it, counts stay below 2^63");
         STANDARD.encode(bytes)
     }
 
-    /// What [`Self::encode`] wrote, here or elsewhere.
+    /// Reads a text from [`Self::encode`], of this or another version or library.
     /// # Errors
-    /// Anything else, of whatever kind, is a [`HistogramError`].
+    /// [`HistogramError`] for any other text.
     pub fn decode(text: &str) -> Result<Self, HistogramError> {
         let frame = STANDARD.decode(text).map_err(|_| HistogramError::NotBase64)?;
         let inflated = inflate(&frame).ok_or(HistogramError::Corrupt)?;
@@ -67,7 +69,7 @@ impl LatencyHistogram {
     }
 }
 
-/// The V2 encoding within the frame.
+/// Inflates the V2 encoding within the frame.
 fn inflate(frame: &[u8]) -> Option<Vec<u8>> {
     let (cookie, rest) = frame.split_first_chunk()?;
     let (length, deflated) = rest.split_first_chunk()?;

@@ -1,16 +1,16 @@
-//! Seeded noise like that of machines that others use too.
+//! Seeded noise like that of machines with other users.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-/// How repetitions of the same thing differ, on the logarithms.
+/// The distribution of repetitions of the same thing, on logarithms.
 #[derive(Clone, Copy, Debug)]
 pub enum Noise {
-    /// With that deviation.
+    /// Normal with this deviation.
     Normal(f64),
-    /// Student's t with 3 degrees of freedom, scaled to that deviation: mostly calm, now and then far off.
+    /// Student's t with 3 degrees of freedom, scaled to this deviation: mostly calm, now and then far off.
     HeavyTailed(f64),
-    /// Normal with that deviation, and every tenth run slower by 10 to 40 %.
+    /// Normal with this deviation, and one run in ten is slower by 10 to 40 %.
     Stalling(f64),
 }
 
@@ -22,19 +22,19 @@ impl Source {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// Standard normal, by Box and Muller.
+    /// A standard normal value, by Box and Muller.
     pub fn normal(&mut self) -> f64 {
         let (radius, angle): (f64, f64) = (self.0.random(), self.0.random());
         (-2.0 * (1.0 - radius).ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
     }
 
-    /// A figure of the same `level`, disturbed.
+    /// A figure at `level`, with noise.
     pub fn disturb(&mut self, level: f64, noise: Noise) -> f64 {
         let logarithm = match noise {
             Noise::Normal(deviation) => deviation * self.normal(),
             Noise::HeavyTailed(deviation) => {
                 let squares: f64 = (0..3).map(|_| self.normal().powi(2)).sum();
-                // t has a variance of 3 with 3 degrees of freedom.
+                // With 3 degrees of freedom, t has a variance of 3.
                 deviation * self.normal() / (squares / 3.0).sqrt() / 3_f64.sqrt()
             }
             Noise::Stalling(deviation) => {
