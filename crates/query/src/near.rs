@@ -19,8 +19,8 @@ pub struct NearAsked {
 }
 
 impl NearAsked {
-    /// The operand of `$geoWithin` for a region that covers all places near enough. `None` if that region would be
-    /// everything or does not exist.
+    /// The operand of `$geoWithin` for a region that covers all places near enough. `None` if it would
+    /// cover everything.
     pub fn region(&self) -> Option<DocumentBuf> {
         // A slightly larger radius is safe: the exact distance of each document is checked afterwards.
         let radius = self.near.max * (1.0 + 1e-9) + 1e-9;

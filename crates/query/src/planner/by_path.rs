@@ -50,7 +50,7 @@ pub(super) fn derive(index: &Arc<Index>, before: usize, predicates: &[Expression
     }
     let places = predicates.iter().filter_map(|predicate| place_of_presence(predicate, keys));
     let Some(path) = places.take(PATHS_MAX).find(|path| index.kind.covers_below(path)) else { return full };
-    // The path's own values, and those of documents at the path.
+    // The path's own values, and the values inside documents at the path.
     let at_or_below = Intervals::union(vec![
         Interval::point(Value::String(path.clone())),
         Interval {
