@@ -1,4 +1,4 @@
-//! What a pipeline runs with.
+//! The environment of a pipeline's run.
 
 use crate::{NoSources, SourceName, Sources};
 use bunko_bson::{DocumentRef, StringOrder};
@@ -8,38 +8,38 @@ use bunko_operation::OperationContext;
 use bunko_query::QueryScope;
 use std::sync::Arc;
 
-/// How deep pipelines may stand inside each other.
+/// Maximum depth of pipelines inside pipelines.
 /// Source: MongoDB 8.2, parameter `internalMaxSubPipelineViewDepth`.
 pub const SUB_PIPELINE_DEPTH_MAX: usize = 20;
 
-/// The world of one run: what expressions see, and the limits.
+/// The environment of one run: the scope of expressions, and limits.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    /// The time and the command's variables, which the planner's part of the pipeline sees too.
+    /// The scope of expressions; the planner's part of the pipeline shares it.
     pub scope: Arc<QueryScope>,
-    /// The collections that stages may read.
+    /// Collections that stages may read.
     pub sources: Arc<dyn Sources>,
-    /// The collection or view that the pipeline is over, where there is one.
+    /// The collection or view of the pipeline, if there is one.
     pub over: Option<SourceName>,
-    /// How many pipelines stand around this one.
+    /// Number of pipelines around this one.
     pub depth: usize,
-    /// In which of MongoDB's engines a stage would run.
+    /// The MongoDB engine that would run the stage.
     pub engine: Engine,
-    /// Whether pipelines run as they were sent.
+    /// Whether the pipeline may be rewritten.
     pub rewrites: Rewrites,
 }
 
-/// Whether stages do each other's work and hand it to the planner. Results are the same either way, which tests show.
+/// Whether stages absorb each other's work or hand it to the planner. Results are equal either way, which tests check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewrites {
-    /// Whatever is quicker.
+    /// Rewrites that make the pipeline faster.
     Applied,
-    /// Every stage does its own work, on whole documents that it is handed one by one.
+    /// Every stage does its own work, on whole documents passed one by one.
     Off,
 }
 
 impl Environment {
-    /// A world in which no stage can read a collection.
+    /// An environment in which stages can read no collection.
     pub fn new(scope: Arc<QueryScope>) -> Self {
         Self {
             scope,
@@ -51,30 +51,30 @@ impl Environment {
         }
     }
 
-    /// The same, with collections.
+    /// A copy with readable collections.
     #[must_use]
     pub fn with_sources(self, sources: Arc<dyn Sources>) -> Self {
         Self { sources, ..self }
     }
 
-    /// The same, with pipelines rewritten or not.
+    /// A copy with rewrites on or off.
     #[must_use]
     pub fn with_rewrites(self, rewrites: Rewrites) -> Self {
         Self { rewrites, ..self }
     }
 
-    /// The same world, in which a stage that is parsed would run in that engine.
+    /// A copy for parsing a stage that would run in this engine.
     pub(crate) fn in_engine(&self, engine: Engine) -> Self {
         Self { engine, ..self.clone() }
     }
 
-    /// The same for a pipeline over a collection, a view or neither.
+    /// A copy for a pipeline over a collection, a view or neither.
     #[must_use]
     pub fn over(&self, source: Option<&SourceName>) -> Self {
         Self { over: source.cloned(), ..self.clone() }
     }
 
-    /// The world of a pipeline inside one of this world's stages.
+    /// The environment of a pipeline inside a stage of this one.
     /// # Errors
     /// `MaxSubPipelineDepthExceeded`.
     pub(crate) fn nested(&self) -> Result<Self> {
@@ -85,7 +85,7 @@ impl Environment {
         Ok(Self { depth: self.depth + 1, scope: Arc::new(self.scope.over_others()), ..self.clone() })
     }
 
-    /// The same world, in which expressions see these variables.
+    /// A copy in which expressions see these variables.
     #[must_use]
     pub(crate) fn with_variables(&self, variables: Variables) -> Self {
         let variables = variables.with_cluster_time(self.scope.variables.cluster_time());
@@ -93,17 +93,17 @@ impl Environment {
         Self { scope: Arc::new(scope), ..self.clone() }
     }
 
-    /// For whom the pipeline runs: whatever loops counts its work there.
+    /// The operation that the pipeline runs for; every loop counts its work there.
     pub(crate) fn operation(&self) -> &OperationContext {
         &self.scope.operation
     }
 
-    /// In which order strings are.
+    /// The string order.
     pub(crate) fn strings(&self) -> &StringOrder {
         &self.scope.strings
     }
 
-    /// What expressions over a document see.
+    /// The context for evaluating expressions over a document.
     #[inline]
     pub(crate) fn context<'a>(&'a self, document: DocumentRef<'a>) -> EvaluationContext<'a> {
         self.scope.context(document)

@@ -1,4 +1,4 @@
-//! Finding the documents of another collection whose path equals one of some values.
+//! Finds documents of another collection whose path equals one of several values.
 
 use crate::joined_path::matched_values;
 use crate::sub_pipeline::behind;
@@ -11,31 +11,31 @@ use bunko_operation::{Gatherer, OperationContext};
 use bunko_scratch::{Spilled, Spool, SpoolReader};
 use foldhash::HashMap;
 
-/// Where documents are found: by `_id`, by an index, or in a table that is made of the whole collection once.
+/// Finds documents by `_id`, by an index, or in a table built once from the whole collection.
 pub(crate) struct EqualityJoin {
     source: SourceName,
     path: FieldPath,
     table: Option<Table>,
-    /// How the collection is read, once it is known: the pipeline has one snapshot of it.
+    /// How the collection is read, once known: the pipeline has one snapshot of it.
     access: Option<Access>,
     one_value: OneValue,
-    /// Whose memory the table takes.
+    /// The kind of memory that the table counts against.
     gatherer: Gatherer,
 }
 
-/// How the documents of one value are found.
+/// How the documents of a single value are found.
 enum OneValue {
-    /// None were looked for yet.
+    /// No value was looked up yet.
     NotAsked,
     Lookups(Box<dyn Lookups>),
-    /// By a plan for each.
+    /// By one plan per value.
     Plans,
 }
 
-/// The other collection, by the values at the path.
+/// The other collection by the values at the path.
 enum Table {
     Built(Box<Built>),
-    /// The values alone take more memory than a stage may have: the collection is scanned each time.
+    /// The keys alone exceed a stage's memory, so the collection is scanned each time.
     TooLarge,
 }
 
@@ -43,17 +43,17 @@ struct Built {
     documents: SpoolReader,
     /// Positions by key string, ascending.
     positions: HashMap<Box<[u8]>, Vec<u32>>,
-    /// Positions of what a filter for null finds.
+    /// Positions of documents that a filter for null finds.
     nulls: Vec<u32>,
 }
 
 impl EqualityJoin {
-    /// A join for a stage, in whose memory the table is.
+    /// A join for a stage; the table counts as the stage's memory.
     pub fn new(source: SourceName, path: FieldPath, gatherer: Gatherer) -> Self {
         Self { source, path, table: None, access: None, one_value: OneValue::NotAsked, gatherer }
     }
 
-    /// What of the other collection went on disk.
+    /// Data of the other collection that was put on disk.
     pub fn spilled(&self) -> Spilled {
         match &self.table {
             Some(Table::Built(table)) => table.documents.spilled(),
@@ -61,7 +61,7 @@ impl EqualityJoin {
         }
     }
 
-    /// Opens a pipeline over what is found by any of the values, each document once.
+    /// Opens a pipeline over the documents with any of the values, each document once.
     /// # Errors
     /// As [`crate::Sources::open`].
     pub fn open(
@@ -95,7 +95,7 @@ impl EqualityJoin {
         environment.sources.open(&self.source, stages.as_ref(), environment)
     }
 
-    /// The same by `$in`, which takes regexes for patterns.
+    /// As [`Self::open`], with `$in`, which treats regexes as patterns.
     /// # Errors
     /// As [`crate::Sources::open`].
     pub fn open_with_patterns(
@@ -111,7 +111,7 @@ impl EqualityJoin {
         environment.sources.open(&self.source, stages.as_ref(), environment)
     }
 
-    /// The documents of one value, where they are found without a plan. A pipeline behind may give an index more to choose by.
+    /// The documents of one value, if no plan is needed. With a pipeline behind, a plan may choose a better index.
     fn look_up(
         &mut self,
         value: ValueRef<'_>,
@@ -129,7 +129,7 @@ impl EqualityJoin {
         Ok(is_told.then_some(found))
     }
 
-    /// Shows the documents of one value, where they are found without a plan; false, with none shown, where they are not.
+    /// Shows the documents of one value, if no plan is needed. Otherwise returns false and shows none.
     /// # Errors
     /// As [`Lookups::find`].
     pub fn visit(
@@ -182,7 +182,7 @@ impl EqualityJoin {
             }
             let held_bytes = keys_bytes + documents.held_bytes() + document.len_bytes();
             let is_too_large = held_bytes > operation.stage_bytes_max(self.gatherer);
-            // Documents can go on disk, keys cannot: they are looked up in no order.
+            // Documents can go on disk; keys cannot, since they are looked up in random order.
             if is_too_large && (operation.scratch().is_none() || keys_bytes > operation.stage_bytes_max(self.gatherer))
             {
                 return Ok(Table::TooLarge);
@@ -195,7 +195,7 @@ impl EqualityJoin {
 }
 
 impl Built {
-    /// In the order of the collection.
+    /// Positions of matching documents, in collection order.
     fn find(
         &mut self,
         values: &[ValueRef<'_>],
@@ -237,12 +237,12 @@ fn over(
     Ok(Pipeline::parse(pipeline, environment.clone())?.open(documents))
 }
 
-/// The stage that lets documents through whose path equals one of the values.
+/// A `$match` stage for documents whose path equals one of the values.
 pub(crate) fn match_any(path: &FieldPath, values: &[ValueRef<'_>]) -> DocumentBuf {
     DocumentBuf::new().with("$match", &filter(&path.dotted(), values))
 }
 
-/// Equality with one of the values. `$in` would take a regex for a pattern.
+/// A filter for equality with one of the values. `$in` would treat a regex as a pattern.
 fn filter(path: &str, values: &[ValueRef<'_>]) -> DocumentBuf {
     if values.iter().any(|value| matches!(value, ValueRef::Regex { .. })) {
         let alternatives: ArrayBuf = values

@@ -1,8 +1,8 @@
-//! Which collections a pipeline reads beside its own, told without parsing it.
+//! Lists the other collections that a pipeline reads, without parsing the pipeline.
 
 use bunko_bson::{ArrayRef, ValueRef};
 
-/// The names of the collections that a pipeline's stages read, with those of pipelines inside them; some perhaps twice.
+/// Names of the collections that a pipeline's stages read, with those of nested pipelines; may contain duplicates.
 pub fn involved_collections(pipeline: ArrayRef<'_>) -> Vec<&str> {
     let mut names = Vec::new();
     add(pipeline, &mut names);

@@ -1,8 +1,8 @@
-//! The values that a path leads to, as joins see them: through arrays, and by number into them.
+//! The values at a path as joins see them: arrays are traversed, and numbers index into them.
 
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 
-/// The values that a local field joins on: an array at the end of the path counts as its elements.
+/// The values that a local field joins on: an array at the end of the path stands for its elements.
 pub(crate) fn local_values<'d>(document: DocumentRef<'d>, path: &[Box<str>]) -> Vec<ValueRef<'d>> {
     let mut values = Vec::new();
     walk(document, path, &mut |value| match value {
@@ -12,8 +12,8 @@ pub(crate) fn local_values<'d>(document: DocumentRef<'d>, path: &[Box<str>]) -> 
     values
 }
 
-/// The values by which a filter for equality would find a document: an array at the end of the path counts as itself
-/// and as its elements.
+/// The values by which an equality filter would find a document: an array at the end of the path stands for itself and
+/// for its elements.
 pub(crate) fn matched_values<'d>(document: DocumentRef<'d>, path: &[Box<str>]) -> Vec<ValueRef<'d>> {
     let mut values = Vec::new();
     walk(document, path, &mut |value| {
@@ -48,7 +48,7 @@ fn walk_value<'d>(value: ValueRef<'d>, rest: &[Box<str>], visit: &mut dyn FnMut(
     }
 }
 
-/// The element that a path's component names, if it is a number without leading zeros.
+/// The element that a path component names, if it is a number without leading zeros.
 fn at_position<'d>(array: ArrayRef<'d>, component: &str) -> Option<ValueRef<'d>> {
     let is_number = component == "0" || (!component.starts_with('0') && component.bytes().all(|b| b.is_ascii_digit()));
     is_number.then(|| array.as_document().get(component)).flatten()

@@ -1,10 +1,10 @@
-//! Aggregation pipelines: a table of stages over a document stream.
+//! Aggregation pipelines: a table of stages, and streams of documents.
 //!
 //! A [`Pipeline`] is parsed once; [`Pipeline::split_for_planner`] hands its leading filters, sort, skip and limit to
 //! the query planner; [`Pipeline::open`] puts the rest on top of the plan's documents.
 //!
-//! **Invariant:** a stage holds no documents. What it gathers lives in the stream that [`Stage::open`] makes, which
-//! stays within the memory that the operation allows a stage, or goes on disk.
+//! **Invariant:** a stage holds no documents. The stream that [`Stage::open`] makes gathers them, within the memory
+//! that the operation allows a stage, or on disk.
 #![forbid(unsafe_code)]
 
 mod environment;

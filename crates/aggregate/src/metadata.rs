@@ -1,4 +1,4 @@
-//! What stages make of the metadata of documents, and how it goes with documents that a stage keeps back.
+//! How stages treat the metadata of documents, and how a stage that keeps documents back keeps it too.
 
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef};
@@ -6,23 +6,23 @@ use bunko_errors::Result;
 use bunko_expression::{AtHand, Offered, SortPattern};
 use std::sync::Arc;
 
-/// What becomes of metadata at a stage.
+/// The way metadata passes a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
-    /// What comes out is made of the document that is at hand.
+    /// The output is made from the current document, so its metadata stays at hand.
     Along,
-    /// Documents are kept back, and come out as they went in: they hold their metadata meanwhile.
+    /// Documents are kept back and returned unchanged, with their metadata inside meanwhile.
     Inside,
-    /// The same, and from then on it is known by what they were sorted.
+    /// As `Inside`, and the sort keys become metadata.
     Sorted,
-    /// Nothing is known of what comes out.
+    /// The output has no metadata.
     Lost,
-    /// The stage makes some, and loses what was there.
+    /// The stage produces metadata, and drops the input's.
     Made(Offered),
 }
 
 impl Carried {
-    /// The environment of the stages behind one.
+    /// The environment of later stages.
     pub(crate) fn behind(self, environment: Environment) -> Environment {
         let offered = match self {
             Self::Along | Self::Inside => return environment,
@@ -38,7 +38,7 @@ impl Carried {
     }
 }
 
-/// Documents of a sort; by what each was sorted is at hand with it.
+/// Sorted documents, each with its sort key at hand.
 pub(crate) struct TellingSortKeys {
     pub(crate) input: Box<dyn DocumentStream>,
     pub(crate) pattern: SortPattern,
@@ -75,7 +75,7 @@ impl DocumentStream for TellingSortKeys {
     }
 }
 
-/// Documents that hold the metadata at hand in a field.
+/// Stores the metadata at hand inside each document.
 pub(crate) struct Holding {
     pub(crate) input: Box<dyn DocumentStream>,
     pub(crate) at_hand: Arc<AtHand>,
@@ -93,7 +93,7 @@ impl DocumentStream for Holding {
     }
 }
 
-/// Documents that held their metadata, which is at hand now.
+/// Takes the metadata out of each document and puts it at hand.
 pub(crate) struct Releasing {
     pub(crate) input: Box<dyn DocumentStream>,
     pub(crate) at_hand: Arc<AtHand>,

@@ -1,4 +1,4 @@
-//! Pipelines: stages in their order.
+//! Pipelines: sequences of stages.
 
 use crate::metadata::{Carried, Holding, Releasing, TellingSortKeys};
 use crate::stage_run::Counted;
@@ -10,42 +10,42 @@ use bunko_expression::{Dependencies, Engine, Offered, SortPattern, check_documen
 use bunko_query::Distinct;
 use std::sync::Arc;
 
-/// Most stages of a pipeline. Source: MongoDB limits, "Number of Stages".
+/// Maximum number of stages in a pipeline. Source: MongoDB limits, "Number of Stages".
 const STAGES_MAX: usize = 1000;
 
-/// The stages that MongoDB hands to its slot-based engine, or to the planner before it, where they lead a pipeline.
+/// Stages that MongoDB's slot-based engine, or the planner before it, runs at the start of a pipeline.
 const SLOT_BASED: [&str; 6] = ["$group", "$limit", "$lookup", "$match", "$skip", "$sort"];
-/// The stages that become `$group`, and `$sort` behind it.
+/// Stages that expand to `$group`, with a `$sort` after it.
 const GROUPING: [&str; 2] = ["$bucket", "$sortByCount"];
 
 /// A parsed pipeline.
 pub struct Pipeline {
     stages: Vec<Arc<dyn Stage>>,
-    /// For each stage that was sent, how many there were when it had been parsed.
+    /// For each stage as sent, the number of parsed stages after it was parsed.
     ends: Vec<usize>,
-    /// Of the parsed stages.
+    /// Number of parsed stages that the planner took.
     taken_by_planner: usize,
     environment: Arc<Environment>,
 }
 
-/// What the query planner can do of a pipeline, in this order: filter by all, sort, skip, limit.
+/// The part of a pipeline that the query planner runs, in this order: filters, sort, skip, limit.
 #[derive(Clone, Default)]
 pub struct PlannerPart {
     /// Filters that all must match.
     pub filters: Vec<DocumentBuf>,
     /// The search by distance, if there is one.
     pub near: Option<Arc<dyn Stage>>,
-    /// The order, if one is asked for.
+    /// The sort order, if there is a sort.
     pub sort: Option<SortPattern>,
-    /// How many documents to leave out.
+    /// Number of documents to skip.
     pub skip: u64,
-    /// How many documents at most; never 0.
+    /// Maximum number of documents; never 0.
     pub limit: Option<u64>,
 }
 
-/// The one field of a stage: its name, and what it is told.
+/// The one field of a stage: its name and specification.
 /// # Errors
-/// `TypeMismatch` for a stage that is no document, 40323 for one without exactly one field.
+/// `TypeMismatch` for a stage that is not a document, 40323 for a stage without exactly one field.
 pub fn stage_field(stage: ValueRef<'_>) -> Result<Element<'_>> {
     let ValueRef::Document(specification) = stage else {
         return Err(Failure::type_mismatch("Each element of the 'pipeline' array must be an object"));
@@ -58,11 +58,11 @@ pub fn stage_field(stage: ValueRef<'_>) -> Result<Element<'_>> {
 }
 
 impl Pipeline {
-    /// Reads a pipeline. Expressions may name the environment's variables.
+    /// Parses a pipeline. Expressions may use the environment's variables.
     /// # Errors
-    /// `TypeMismatch` for a stage that is no document, 40323 for one without exactly one field, 40324 for an unknown
-    /// one, 40602 for one with documents of its own that is not the first, 7749501 for too many, 17313 for a search of texts
-    /// that is not the first; those of the stages.
+    /// `TypeMismatch` for a stage that is not a document, 40323 for a stage without exactly one field, 40324 for an
+    /// unknown stage, 40602 for a source stage that is not first, 7749501 for too many stages, 17313 for a text search
+    /// that is not first; errors of the stages.
     pub fn parse(pipeline: ArrayRef<'_>, mut environment: Environment) -> Result<Self> {
         let mut stages: Vec<Box<dyn Stage>> = Vec::new();
         let (mut names, mut ends) = (Vec::new(), Vec::new());
@@ -84,7 +84,7 @@ impl Pipeline {
                         let unpacking = stages.pop();
                         parsed = std::iter::once(near).chain(unpacking).collect();
                     }
-                    // What filters measurements cannot come behind the search.
+                    // Filters of measurements come in between, so the search cannot move before the unpacking.
                     OverMeasurements::Before(..) => {}
                 }
             }
@@ -132,38 +132,38 @@ impl Pipeline {
         Ok(Self { stages, ends, taken_by_planner: 0, environment: Arc::new(environment) })
     }
 
-    /// Whether no stage is left.
+    /// Whether the pipeline has no stages.
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
     }
 
-    /// Whether its first stage has documents of its own, so that nothing is read of what it is over.
+    /// Whether the first stage produces its own documents, so that the pipeline's collection is not read.
     pub fn brings_documents(&self) -> bool {
         self.stages.first().is_some_and(|stage| stage.brings_documents())
     }
 
-    /// What the last stage writes; whoever opens the pipeline has to.
+    /// The write of the last stage; the caller that opens the pipeline must perform it.
     pub fn write(&self) -> Option<WriteStage> {
         self.stages.last()?.write()
     }
 
-    /// The world that the pipeline was parsed in.
+    /// The environment that the pipeline was parsed in.
     pub fn environment(&self) -> &Environment {
         &self.environment
     }
 
-    /// Of how many stages that were sent [`Self::split_for_planner`] has left nothing: of one that is short for several it may
-    /// have taken the first alone.
+    /// Number of stages as sent that [`Self::split_for_planner`] took whole. If a stage expands to several, it may have
+    /// taken only the first of them.
     pub fn taken_by_planner(&self) -> usize {
         self.ends.iter().take_while(|end| **end <= self.taken_by_planner).count()
     }
 
-    /// The stages in their order, for `explain`.
+    /// The remaining stages, for `explain`.
     pub fn stages(&self) -> impl Iterator<Item = &dyn Stage> {
         self.stages.iter().map(|stage| &**stage)
     }
 
-    /// Takes off what the query planner can do: leading filters, then a sort, a skip and a limit in that order.
+    /// Splits off the part for the query planner: leading filters, then a sort, a skip and a limit in that order.
     #[must_use]
     pub fn split_for_planner(mut self) -> (PlannerPart, Self) {
         let mut part = PlannerPart::default();
@@ -183,7 +183,7 @@ impl Pipeline {
                 }
                 Plannable::Sort(pattern) if !sorted && part.skip == 0 => part.sort = Some(pattern.clone()),
                 Plannable::Skip(count) if part.skip == 0 => part.skip = count,
-                // A limit is the last that the planner does: what follows would have to come before it.
+                // The planner applies the limit last, so it cannot take later stages.
                 Plannable::Limit(count) => {
                     part.limit = Some(count);
                     taken += 1;
@@ -209,22 +209,22 @@ impl Pipeline {
         (part, self)
     }
 
-    /// Whether a stage of it sorts.
+    /// Whether it has a `$sort`.
     pub fn sorts(&self) -> bool {
         self.stages.iter().any(|stage| stage.name() == "$sort")
     }
 
-    /// Whether it begins with a search for words, which only the planner does.
+    /// Whether it begins with a text search, which only the planner runs.
     pub fn searches_text(&self) -> bool {
         self.stages.first().is_some_and(|stage| stage.searches_text())
     }
 
-    /// The distinct values of its input that its first stage needs, where that needs no more than one document of each.
+    /// The distinct values that the first stage needs, if one document per value is enough for it.
     pub fn distinct(&self) -> Option<Distinct> {
         self.stages.first()?.distinct()
     }
 
-    /// The fields of its input that the result depends on.
+    /// Input fields that the result depends on.
     pub fn dependencies(&self) -> Dependencies {
         if self.environment.rewrites == Rewrites::Off {
             return Dependencies::All;
@@ -235,16 +235,16 @@ impl Pipeline {
                 return dependencies;
             }
         }
-        // What no stage cuts off reaches the result.
+        // No stage cuts fields off, so all of them reach the result.
         Dependencies::All
     }
 
-    /// Puts the stages on top of a source. A document that comes out larger than can be answered is `BSONObjectTooLarge`.
+    /// Opens the stages on top of a source. A result too large for a reply fails with `BSONObjectTooLarge`.
     pub fn open(&self, source: Box<dyn DocumentStream>) -> Box<dyn DocumentStream> {
         Box::new(Answers(self.open_large(source)))
     }
 
-    /// The same where documents may be too large to be answered: whoever reads them makes them smaller.
+    /// As [`Self::open`], but results may be too large for a reply; the caller makes them smaller.
     pub fn open_large(&self, source: Box<dyn DocumentStream>) -> Box<dyn DocumentStream> {
         self.stages.iter().fold(source, |input, stage| {
             let stream = self.open_stage(stage, input);
@@ -255,7 +255,8 @@ impl Pipeline {
         })
     }
 
-    /// A stage on top of its input. One that keeps documents back gets them with their metadata, if anything reads it.
+    /// Opens a stage on its input. If metadata is read, a stage that keeps documents back gets them with their metadata
+    /// inside.
     fn open_stage(&self, stage: &Arc<dyn Stage>, input: Box<dyn DocumentStream>) -> Box<dyn DocumentStream> {
         let at_hand = &self.environment.scope.at_hand;
         if !matches!(stage.metadata(), Carried::Inside | Carried::Sorted) || !at_hand.is_wanted() {
@@ -274,7 +275,7 @@ impl Pipeline {
         }
     }
 
-    /// The same, with what each stage that was sent, and that the planner has left, does while it runs.
+    /// As [`Self::open_large`], and counts the runs of the remaining stages, one count for each stage as sent.
     pub fn open_counted(&self, source: Box<dyn DocumentStream>) -> (Box<dyn DocumentStream>, Vec<Arc<StageRun>>) {
         let mut runs = Vec::new();
         let top = self.stages.iter().fold(source, |input, stage| {
@@ -290,7 +291,7 @@ impl Pipeline {
         (Box::new(Answers(top)), left)
     }
 
-    /// The same for a source that is a stage of its own, which was counted first.
+    /// As [`Self::open_counted`], for a source that is a stage itself; its count comes first.
     pub fn open_counted_from(&self, source: Box<dyn DocumentStream>) -> (Box<dyn DocumentStream>, Vec<Arc<StageRun>>) {
         let run = Arc::<StageRun>::default();
         let (stream, mut runs) = self.open_counted(Box::new(Counted { input: source, run: Arc::clone(&run) }));
@@ -299,8 +300,8 @@ impl Pipeline {
     }
 }
 
-/// Tells the last stage that MongoDB's slot-based engine runs, where it is a `$group` with stages of the classic engine
-/// behind it.
+/// Tells the last stage in MongoDB's slot-based engine that it hands over, if it is a `$group` or `$lookup` followed by
+/// stages of the classic engine.
 fn note_handover(stages: &mut [Box<dyn Stage>]) {
     let leading = stages.iter().take_while(|stage| SLOT_BASED.contains(&stage.name())).count();
     let last = stages[..leading].iter().rposition(|stage| matches!(stage.name(), "$group" | "$lookup"));
@@ -309,7 +310,7 @@ fn note_handover(stages: &mut [Box<dyn Stage>]) {
     }
 }
 
-/// The documents that come out of a pipeline. Between its stages they may be larger.
+/// The results of a pipeline, with their size checked. Between stages documents may be larger.
 struct Answers(Box<dyn DocumentStream>);
 
 impl DocumentStream for Answers {
@@ -327,7 +328,7 @@ impl DocumentStream for Answers {
     }
 }
 
-/// A stage's documents, one by one and whole, whatever else it could do for the next.
+/// A stage's documents, one by one and whole: hides all other ways to read them.
 struct Apart(Box<dyn DocumentStream>);
 
 impl DocumentStream for Apart {
@@ -340,19 +341,19 @@ impl DocumentStream for Apart {
     }
 }
 
-/// Puts a stage behind those that are there, unless the last of them does its work too.
+/// Appends a stage, unless the last stage absorbs it.
 fn push(stages: &mut Vec<Box<dyn Stage>>, stage: Box<dyn Stage>) {
     if !stages.last_mut().is_some_and(|last| last.absorb(&*stage)) {
         stages.push(stage);
     }
 }
 
-/// The last stage that is no filter.
+/// Position of the last stage that is not a filter.
 fn last_but_filters(stages: &[Box<dyn Stage>]) -> Option<usize> {
     stages.iter().rposition(|stage| !matches!(stage.plannable(), Plannable::Filter(_)))
 }
 
-/// Refuses a search by distance behind anything but filters that let everything through.
+/// Refuses a search by distance after anything but empty filters.
 fn check_near(stages: &[Box<dyn Stage>]) -> Result<()> {
     let is_near = |stage: &dyn Stage| matches!(stage.plannable(), Plannable::Near(_));
     let is_nothing = |stage: &dyn Stage| match stage.plannable() {
@@ -368,14 +369,14 @@ fn check_near(stages: &[Box<dyn Stage>]) -> Result<()> {
     Err(Failure::new(ErrorCode(40603), message))
 }
 
-/// Tells each stage which fields are read behind it, where a stage cuts the others off.
+/// Tells each stage the fields that later stages read, if a later stage cuts the others off.
 fn tell_what_is_read(stages: &mut [Box<dyn Stage>]) {
     let mut read = Dependencies::All;
     for stage in stages.iter_mut().rev() {
         if let Dependencies::Fields(fields) = &read {
             stage.read_only(fields);
         }
-        // From the stage that cuts off down to the source, each one's fields are added to those behind.
+        // From the cutting stage down to the source, each stage's fields are added to those of later stages.
         let mut own = Dependencies::default();
         if stage.add_dependencies(&mut own) == stages::Reads::OnlyThese {
             read = own;

@@ -6,10 +6,10 @@ use bunko_errors::{Failure, Result};
 use bunko_search::SearchIndexDefinition;
 use std::fmt;
 
-/// A collection or view that a stage names; in the pipeline's own database where none is said.
+/// A collection or view that a stage names; in the pipeline's database if the stage names none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SourceName {
-    /// The database, where the stage says it.
+    /// The database, if the stage names it.
     pub database: Option<String>,
     /// The collection's name, unchecked.
     pub collection: String,
@@ -22,73 +22,74 @@ impl SourceName {
     }
 }
 
-/// The quickest way to the documents whose path equals a value.
+/// The fastest way to find documents by the value of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The path is `_id`: [`Sources::lookups`] finds them.
+    /// The path is `_id`: [`Sources::lookups`] finds the documents.
     Id,
-    /// An index begins with the path: [`Sources::lookups`], or a pipeline that filters by it.
+    /// An index begins with the path: [`Sources::lookups`] or a filtering pipeline finds the documents.
     Index,
-    /// All documents have to be looked at.
+    /// All documents have to be read.
     Scan,
 }
 
-/// Takes a document that was looked up.
+/// Receives each document that was looked up.
 pub type LookupVisitor<'v> = dyn FnMut(DocumentRef<'_>) -> Result<()> + 'v;
 
-/// Documents of one collection by one value each, found the same way every time.
+/// Repeated lookups in one collection, one value each.
 pub trait Lookups: Send {
-    /// Shows the documents whose path equals the value; false, with none shown, where this way does not find them.
+    /// Shows the documents whose path equals the value. Returns false, and shows none, if lookups cannot find this
+    /// value.
     /// # Errors
-    /// Those of the storage, and the visitor's own; what the operation says.
+    /// Errors of storage, of the visitor and of the operation.
     fn find(&mut self, value: ValueRef<'_>, visitor: &mut LookupVisitor<'_>) -> Result<bool>;
 }
 
-/// Documents that a search found, the best first.
+/// Documents of a search, best first.
 pub trait ScoredDocuments: Send {
-    /// The next one with its score; nothing after the last.
+    /// The next document with its score; `None` at the end.
     /// # Errors
-    /// Those of the storage; what the operation says.
+    /// Errors of storage and of the operation.
     fn next(&mut self) -> Result<Option<(DocumentBuf, f64)>>;
 }
 
-/// A stage that begins a pipeline with documents of the server's own.
+/// A stage that begins a pipeline with the server's own documents.
 pub struct SourceStage {
-    /// With its `$`.
+    /// Name with its `$`.
     pub name: &'static str,
-    /// Makes the documents, whenever the pipeline is opened.
+    /// Makes the documents, each time the pipeline is opened.
     pub documents: Box<dyn Fn() -> Result<Vec<DocumentBuf>> + Send + Sync>,
 }
 
-/// A collection whose search indexes are asked, at one moment.
+/// A collection for searches by its search indexes, on one snapshot.
 pub trait Searched: Send {
-    /// The search index with that name, which is asked from now on.
+    /// The search index with this name; later calls use it.
     fn index(&mut self, name: &str) -> Option<SearchIndexDefinition>;
 
-    /// Whether others would notice how long it takes to look at all documents.
+    /// Whether reading all documents takes so long that other work would be delayed.
     fn is_long(&self) -> bool;
 
-    /// Its documents.
+    /// The collection's documents.
     fn documents(&mut self) -> &mut dyn bunko_search::Documents;
 
     /// The document of a record.
     /// # Errors
-    /// Those of the storage.
+    /// Errors of storage.
     fn document(&mut self, record: i64) -> Result<Option<DocumentBuf>>;
 }
 
-/// The collections of the server as one pipeline sees them: **at one moment**, whenever which stage reads them.
+/// The collections that one pipeline reads, **in one snapshot**, whichever stage reads them and whenever.
 pub trait Sources: Send + Sync + fmt::Debug {
-    /// Learns, while the pipeline is parsed, of a collection that it reads with that order of strings; all are noted before
+    /// Announces a collection and its string order while the pipeline is parsed. All collections are announced before
     /// the first is opened.
     /// # Errors
-    /// `InvalidNamespace`; those of views that lead nowhere; `OptionNotSupportedOnView` for a view with another order.
+    /// `InvalidNamespace`; errors of views that lead nowhere; `OptionNotSupportedOnView` for a view with another string
+    /// order.
     fn note(&self, source: &SourceName, strings: &StringOrder) -> Result<()>;
 
-    /// Opens the documents of a collection or view under a pipeline; those of none where it does not exist. The
-    /// environment is that of the pipeline.
+    /// Opens a pipeline over a collection or view, in the pipeline's environment; a missing collection is empty.
     /// # Errors
-    /// Those of parsing the pipeline; what planning fails with.
+    /// Errors of parsing the pipeline and of planning.
     fn open(
         &self,
         source: &SourceName,
@@ -96,47 +97,47 @@ pub trait Sources: Send + Sync + fmt::Debug {
         environment: &Environment,
     ) -> Result<Box<dyn DocumentStream>>;
 
-    /// How the documents are found whose `path` equals a value, strings being in that order.
+    /// The way to find documents whose `path` equals a value, in this string order.
     fn access(&self, source: &SourceName, path: &str, strings: &StringOrder) -> Access;
 
-    /// A way to the documents whose `path` equals one value that needs no plan for each; `None` where there is none.
+    /// Lookups by values of `path`, without a plan per value; `None` if there is no such way.
     /// # Errors
-    /// Those of the operation's transaction.
+    /// Errors of the operation's transaction.
     fn lookups(&self, _source: &SourceName, _path: &str, _strings: &StringOrder) -> Result<Option<Box<dyn Lookups>>> {
         Ok(None)
     }
 
-    /// Finds the documents of a collection or view whose vectors are nearest to one, as the specification of a
-    /// `$vectorSearch` says; none where there is no collection, or no index of that name.
+    /// Finds the documents of a collection or view with the nearest vectors, by the specification of a `$vectorSearch`;
+    /// none if the collection or the index does not exist.
     /// # Errors
-    /// Those of the search node for the specification; those of the storage; what the operation says.
+    /// Errors of the search node in the specification, of storage and of the operation.
     fn nearest(&self, _over: &SourceName, _specification: DocumentRef<'_>) -> Result<Box<dyn ScoredDocuments>> {
         Err(Failure::not_supported_yet("$vectorSearch here"))
     }
 
-    /// A collection for a search; that below all views, and none where there is none.
+    /// A collection for a search, below all views; `None` if it does not exist.
     /// # Errors
-    /// `InvalidNamespace`; those of the operation's transaction.
+    /// `InvalidNamespace`; errors of the operation's transaction.
     fn searched(&self, _source: &SourceName) -> Result<Option<Box<dyn Searched>>> {
         Ok(None)
     }
 
-    /// Whether a source stage may begin a pipeline over that collection, or over none. Other names mean nothing here.
+    /// Checks whether a source stage may begin a pipeline over this collection, or over none. Ignores other names.
     /// # Errors
     /// `InvalidNamespace`.
     fn check_source_stage(&self, _name: &str, _over: Option<&SourceName>) -> Result<()> {
         Ok(())
     }
 
-    /// Reads a source stage, where the server has one of that name.
+    /// Parses a source stage, if the server has one with that name.
     /// # Errors
-    /// As [`Self::check_source_stage`]; those of the specification.
+    /// As [`Self::check_source_stage`]; errors of the specification.
     fn source_stage(&self, _stage: Element<'_>, _over: Option<&SourceName>) -> Result<Option<SourceStage>> {
         Ok(None)
     }
 }
 
-/// Where no collection can be read.
+/// Sources without any readable collection.
 #[derive(Debug)]
 pub struct NoSources;
 

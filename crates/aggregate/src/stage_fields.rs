@@ -1,9 +1,9 @@
-//! Reading the fields of a stage's specification, with MongoDB's words for those of the wrong type.
+//! Reads the fields of a stage's specification, with MongoDB's error messages for wrong types.
 
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The fields of a specification; null counts as missing.
+/// The fields of a specification; a null field counts as missing.
 #[derive(Clone, Copy)]
 pub(crate) struct StageFields<'a> {
     stage: &'static str,
@@ -11,7 +11,7 @@ pub(crate) struct StageFields<'a> {
 }
 
 impl<'a> StageFields<'a> {
-    /// The fields of `body`, which must be `known` ones, each once.
+    /// The fields of `body`; each must be in `known`, and none may occur twice.
     /// # Errors
     /// `IDLUnknownField`, `IDLDuplicateField`.
     pub fn new(stage: &'static str, body: DocumentRef<'a>, known: &[&str]) -> Result<Self> {
@@ -28,12 +28,12 @@ impl<'a> StageFields<'a> {
         Ok(Self { stage, body })
     }
 
-    /// A field, whatever it is.
+    /// A field of any type.
     pub fn field(&self, name: &str) -> Option<ValueRef<'a>> {
         self.body.get(name).filter(|value| !value.is_nullish())
     }
 
-    /// A field that must be there.
+    /// A field that must be present.
     /// # Errors
     /// `IDLFailedToParse`.
     pub fn required<T>(&self, name: &str, value: Option<T>) -> Result<T> {
@@ -71,7 +71,7 @@ impl<'a> StageFields<'a> {
         self.typed(name, "array", ValueRef::as_array)
     }
 
-    /// A field that is a pipeline: an array, and no null.
+    /// A field that is a pipeline: an array, and not null.
     /// # Errors
     /// `TypeMismatch`.
     pub fn pipeline(&self, name: &str) -> Result<Option<ArrayRef<'a>>> {
@@ -79,7 +79,7 @@ impl<'a> StageFields<'a> {
         self.array(name)
     }
 
-    /// Refuses a null where it does not stand for a missing field.
+    /// Refuses null for a field where it does not mean a missing field.
     /// # Errors
     /// `TypeMismatch`.
     pub fn refuse_null(&self, name: &str, expected: &str) -> Result<()> {
@@ -97,7 +97,7 @@ impl<'a> StageFields<'a> {
         }
     }
 
-    /// The failure that names a field of the wrong type.
+    /// The failure for a field of the wrong type.
     pub fn mismatch(&self, name: &str, value: ValueRef<'_>, expected: &str) -> Failure {
         let kind = value.kind().alias();
         let message =

@@ -1,4 +1,4 @@
-//! What a stage did while its pipeline ran, for `explain`.
+//! Statistics of a stage's run, for `explain`.
 
 use crate::DocumentStream;
 use bunko_bson::DocumentBuf;
@@ -17,18 +17,18 @@ pub struct StageRun {
 }
 
 impl StageRun {
-    /// What it did beside letting documents out, once it has ended.
+    /// Facts beyond the counts, once the stage has ended.
     pub fn facts(&self) -> DocumentBuf {
         self.facts.lock().clone()
     }
 
-    /// How many documents came out of it.
+    /// Number of documents returned.
     pub fn returned(&self) -> u64 {
         self.returned.load(Ordering::Relaxed)
     }
 
-    /// Adds to a stage as it was sent: what it did, once it has ended, how many documents came out of it, and how long it
-    /// and what is below it took.
+    /// Adds statistics to a stage's description: its facts once it has ended, the number of documents returned, and the
+    /// time for this stage and those below it.
     pub fn describe(&self, stage: &mut DocumentBuf) {
         let elapsed = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed));
         stage

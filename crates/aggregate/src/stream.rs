@@ -1,41 +1,41 @@
-//! Documents, one after the other.
+//! Streams of documents.
 
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
 use bunko_errors::Result;
 use bunko_expression::FieldPath;
 
-/// Whether a visitor wants more.
+/// Whether a visitor wants more documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// On to the next document.
+    /// Go on with the next document.
     More,
-    /// Enough.
+    /// Stop.
     Stop,
 }
 
-/// Values that stand one after the other at a path of a document, in the place of what it has there.
+/// Values that take the place of a document's value at a path, one after the other.
 #[derive(Clone, Copy)]
 pub struct StandIns<'d> {
-    /// Where.
+    /// The path.
     pub path: &'d FieldPath,
-    /// One after the other.
+    /// The values in order.
     pub values: ArrayRef<'d>,
 }
 
-/// Takes a document and what stands in for one of its values.
+/// Receives a document, and the values that replace one of its own.
 pub(crate) type StandInVisitor<'v> = dyn for<'d> FnMut(DocumentRef<'d>, Option<StandIns<'d>>) -> Result<Flow> + 'v;
 
 /// A source of documents, pulled one by one or visited in place.
 pub trait DocumentStream: Send {
-    /// The next document; nothing after the last.
+    /// The next document; `None` at the end.
     /// # Errors
-    /// What the source or an expression fails with; the stream is not used afterwards.
+    /// Errors of the source or of an expression; the stream is not used afterwards.
     fn next(&mut self) -> Result<Option<DocumentBuf>>;
 
-    /// Visits the documents that are left, without a copy of each where the source can lend them, until the visitor
-    /// has enough. `$match` below `$group` saves all its copies by it.
+    /// Visits the remaining documents until the visitor stops, without copying each if the source can lend them.
+    /// `$match` below `$group` avoids all of its copies this way.
     /// # Errors
-    /// As [`Self::next`], and the visitor's own.
+    /// As [`Self::next`], and errors of the visitor.
     fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
         while let Some(document) = self.next()? {
             if visitor(document.as_ref())? == Flow::Stop {
@@ -45,12 +45,13 @@ pub trait DocumentStream: Send {
         Ok(())
     }
 
-    /// Whether [`Self::visit_part`] lends documents without a copy of each.
+    /// Whether [`Self::visit_part`] lends documents without copying each.
     fn lends_parts(&self) -> bool {
         false
     }
 
-    /// The same as [`Self::visit`] for one who comes back: what is behind the document that it stopped at is still to come.
+    /// As [`Self::visit`], for a visitor that may come back: the stream then continues after the document where it
+    /// stopped.
     /// # Errors
     /// As [`Self::visit`].
     fn visit_part(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
@@ -62,33 +63,33 @@ pub trait DocumentStream: Send {
         Ok(())
     }
 
-    /// The path at which [`Self::visit_with_stand_ins`] lends values apart from their documents; nothing where it does not.
+    /// The path whose values [`Self::visit_with_stand_ins`] lends apart from their documents; `None` if it does not.
     fn stand_in_path(&self) -> Option<FieldPath> {
         None
     }
 
-    /// The same as [`Self::visit`] for one who reads nothing that holds the value at the path: documents that differ only
-    /// there are not written out.
+    /// As [`Self::visit`], for a visitor that reads the value at the path only through the stand-ins. Documents that
+    /// differ only there need not be built.
     /// # Errors
     /// As [`Self::visit`].
     fn visit_with_stand_ins(&mut self, visitor: &mut StandInVisitor<'_>) -> Result<()> {
         self.visit(&mut |document| visitor(document, None))
     }
 
-    /// Adds what the stage on top did, beyond what all stages are asked for, to what `explain` says of it.
+    /// Adds `explain` facts about the run of the top stage, beyond those of all stages.
     fn describe_run(&self, _facts: &mut DocumentBuf) {}
 }
 
-/// Documents that are in memory already.
+/// Documents in memory.
 pub struct Documents(std::vec::IntoIter<DocumentBuf>);
 
 impl Documents {
-    /// A stream of these.
+    /// A stream of these documents.
     pub fn new(documents: Vec<DocumentBuf>) -> Self {
         Self(documents.into_iter())
     }
 
-    /// A stream of no documents.
+    /// An empty stream.
     pub fn none() -> Self {
         Self::new(Vec::new())
     }

@@ -4,7 +4,7 @@ use crate::{DocumentStream, Documents, Environment, Pipeline, SourceName};
 use bunko_bson::{ArrayBuf, ArrayRef, ValueRef};
 use bunko_errors::Result;
 
-/// Stages before which nothing may stand: they find their documents by themselves.
+/// Stages that must come first: they find their documents themselves.
 const FINDING: [&str; 10] = [
     "$collStats",
     "$documents",
@@ -18,31 +18,31 @@ const FINDING: [&str; 10] = [
     "$vectorSearch",
 ];
 
-/// Whether a pipeline begins with one of them.
+/// Whether a pipeline begins with one of `FINDING`.
 fn begins_by_itself(stages: ArrayRef<'_>) -> bool {
     let first = stages.iter().next().and_then(|stage| stage.as_document()?.first());
     first.is_some_and(|first| FINDING.contains(&first.name))
 }
 
-/// A pipeline behind more stages, which filter.
+/// Puts filtering stages before a pipeline, but after a stage that must come first.
 pub(crate) fn behind(filters: &[ValueRef<'_>], stages: ArrayRef<'_>) -> ArrayBuf {
     let before = usize::from(begins_by_itself(stages));
     stages.iter().take(before).chain(filters.iter().copied()).chain(stages.iter().skip(before)).collect()
 }
 
-/// A pipeline over another collection, or one that begins with documents of its own.
+/// A pipeline over another collection, or one that begins with its own documents.
 pub(crate) struct SubPipeline {
-    /// What it reads; none where it begins with `$documents`.
+    /// The source that it reads; `None` if it begins with `$documents`.
     pub source: Option<SourceName>,
-    /// As it was sent.
+    /// The stages as sent.
     pub stages: ArrayBuf,
 }
 
 impl SubPipeline {
-    /// Checks a pipeline, in the world that it will run in, and notes its source. It is parsed again whenever it is
-    /// opened, because its variables' values are part of the plan then.
+    /// Checks a pipeline in the environment that it will run in, and announces its source. Each opening parses it
+    /// again, since the values of its variables are part of the plan.
     /// # Errors
-    /// Those of the stages and of the source's name.
+    /// Errors of the stages and of the source's name.
     pub fn parse(source: Option<SourceName>, stages: ArrayRef<'_>, environment: &Environment) -> Result<Self> {
         if let Some(source) = &source {
             environment.sources.note(source, &environment.scope.strings)?;
@@ -51,12 +51,12 @@ impl SubPipeline {
         Ok(Self { source, stages: stages.iter().collect() })
     }
 
-    /// The collection, where its documents are what the pipeline begins with.
+    /// The source collection, if the pipeline begins with its documents.
     pub fn reads_plainly(&self) -> Option<&SourceName> {
         self.source.as_ref().filter(|_| !begins_by_itself(self.stages.as_ref()))
     }
 
-    /// Opens it behind more stages, none or few.
+    /// Opens the pipeline with a few stages before it, or none.
     /// # Errors
     /// As [`crate::Sources::open`].
     pub fn open(&self, first: &[ValueRef<'_>], environment: &Environment) -> Result<Box<dyn DocumentStream>> {

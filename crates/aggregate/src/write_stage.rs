@@ -1,33 +1,33 @@
-//! What the last stage of a pipeline writes.
+//! The write of a pipeline's last stage.
 
 use crate::{Merge, SourceName};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_timeseries::TimeSeries;
 use std::sync::Arc;
 
-/// Databases of the server's own, which no pipeline writes to.
+/// Internal databases, which no pipeline writes to.
 const INTERNAL: &[&str] = &["admin", "config", "local"];
 
-/// Where `$out` writes.
+/// The target of `$out`.
 #[derive(Clone, Debug)]
 pub struct OutTarget {
     /// The collection.
     pub name: SourceName,
-    /// What the collection must be a time series with, where the stage says so.
+    /// The time series that the collection must be, if the stage demands one.
     pub series: Option<TimeSeries>,
 }
 
-/// A stage that writes; it stands last.
+/// A stage that writes; it comes last.
 #[derive(Clone)]
 pub enum WriteStage {
-    /// `$out`, into that collection.
+    /// `$out` to this target.
     Out(OutTarget),
     /// `$merge`.
     Merge(Arc<Merge>),
 }
 
 impl WriteStage {
-    /// Refuses the server's databases as the database that the stage writes to, whether the stage names it or the command.
+    /// Refuses an internal database as target, whether the stage or the command names it.
     /// # Errors
     /// 31321 for `$out`, 31320 for `$merge`.
     pub fn check_database(&self, database: &str) -> Result<()> {

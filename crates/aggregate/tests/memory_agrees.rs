@@ -1,4 +1,4 @@
-//! Pipelines give the same whatever memory their stages may take: in memory, and by files of little memory.
+//! Pipelines give equal results in memory, and with files when memory is small.
 
 use bunko_aggregate::{Access, DocumentStream, Documents, Environment, Flow, Pipeline, SourceName, Sources, StageRun};
 use bunko_bson::{ArrayRef, DocumentBuf, StringOrder, ValueRef};
@@ -22,7 +22,7 @@ impl Interruption for Uninterrupted {
     }
 }
 
-/// One collection, whatever its name.
+/// The documents of every other collection.
 #[derive(Debug)]
 struct Other(Vec<DocumentBuf>);
 
@@ -88,7 +88,7 @@ impl World {
 }
 
 impl World {
-    /// The same by stages that are counted, and that lend each other nothing.
+    /// As `run`, with counted stages, which lend each other nothing.
     fn run_counted(&self, source: &str, input: &[DocumentBuf]) -> Result<Vec<DocumentBuf>, ErrorCode> {
         let operation = self.operation(Arc::new(Uninterrupted));
         let pipeline = Self::pipeline(source, &operation, input.iter().take(150).cloned().collect());
@@ -101,7 +101,7 @@ impl World {
     }
 }
 
-/// So many documents that little memory does not hold them, by four numbers of each.
+/// More documents than the small memory holds, made from four numbers each.
 fn documents(numbers: &[(u8, i16, u8, u8)]) -> Vec<DocumentBuf> {
     let document = |(position, (key, number, length, kind)): (usize, &(u8, i16, u8, u8))| {
         let mut document = DocumentBuf::new().with("_id", position as i32).with("k", i32::from(*key));
@@ -162,7 +162,7 @@ proptest! {
         let input = documents(&numbers);
         let much = World::with_memory(100 << 20).run(&pipeline, &input);
         let little = World::with_memory(LITTLE_BYTES).run(&pipeline, &input);
-        // Counted stages hand each other whole documents.
+        // Counted stages pass each other whole documents.
         let apart = World::with_memory(100 << 20).run_counted(&pipeline, &input);
         prop_assert_eq!(&much, &apart, "{} apart", pipeline);
         prop_assert_eq!(much, little, "{}", pipeline);
@@ -218,7 +218,7 @@ fn without_leave_nothing_goes_on_disk() {
     }
 }
 
-/// The partition of `$setWindowFields` has a code of its own, and so has what its functions hold.
+/// A partition of `$setWindowFields` and the values that its functions hold have separate error codes.
 #[test]
 fn a_partition_without_leave_and_a_window_without_room_end() {
     let world = World::with_memory(LITTLE_BYTES);
@@ -242,7 +242,7 @@ fn a_partition_without_leave_and_a_window_without_room_end() {
     }
 }
 
-/// Interrupts after so many questions.
+/// Interrupts after this many checks.
 struct After(AtomicU64);
 
 impl Interruption for After {

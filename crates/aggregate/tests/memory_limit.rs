@@ -1,4 +1,4 @@
-//! Stages that gather documents and may not use the disk stop at their limit instead of taking the server's memory.
+//! Stages that keep documents and may not use the disk fail at their limit.
 
 use bunko_aggregate::{Documents, Environment, Pipeline};
 use bunko_bson::DocumentBuf;

@@ -1,4 +1,4 @@
-//! Runs the scripts: pipelines over documents in shell syntax, and what the planner takes of them.
+//! Runs the scripts: pipelines over documents in shell syntax, and the split for the planner.
 
 use bunko_aggregate::{Access, DocumentStream, Documents, Environment, Flow, Pipeline, SourceName, Sources};
 use bunko_bson::{ArrayRef, DocumentBuf, StringOrder, ValueRef};
@@ -9,7 +9,7 @@ use bunko_testkit::{script, shell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Other collections, by name.
+/// Other collections by name.
 #[derive(Debug, Default)]
 struct Collections(BTreeMap<String, Vec<DocumentBuf>>);
 
@@ -44,8 +44,8 @@ fn pipeline(line: &str, collections: Collections) -> Result<Pipeline, Failure> {
     Pipeline::parse(stages, environment.with_sources(Arc::new(collections)))
 }
 
-/// First line a pipeline, the others its documents, and those of other collections behind `@` and their name. Pulled and
-/// visited, which must agree.
+/// Runs a pipeline from the first line over the documents of the other lines; lines with `@` and a name start the
+/// documents of other collections. Results by pulling and by visiting must agree.
 fn run(input: &str) -> Result<String, Failure> {
     let mut lines = input.lines();
     let first = lines.next().expect("a pipeline");
@@ -69,11 +69,11 @@ fn run(input: &str) -> Result<String, Failure> {
         pulled.push(shell::print(ValueRef::from(&document)));
     }
     assert_eq!(pulled, visited, "{input}");
-    // An empty output would end a case before it began.
+    // An empty output would end the case too early.
     Ok(if pulled.is_empty() { "no documents".to_owned() } else { pulled.join("\n") })
 }
 
-/// What the planner takes, what is left, and the fields that the whole depends on.
+/// Prints the planner's part, the remaining stages, and the fields that the pipeline depends on.
 fn split(input: &str) -> Result<String, Failure> {
     let dependencies = pipeline(input, Collections::default())?.dependencies();
     let (part, rest) = pipeline(input, Collections::default())?.split_for_planner();

@@ -1,15 +1,15 @@
-//! Constant conditions, which are folded out of the filters of plans and stages before a plan is made: a branch of an `$or` that
-//! never matches would need an index of its own, and an `$and` with one never matches at all.
+//! Removes constant conditions from the filters of plans and stages before planning. A branch of an `$or` that never
+//! matches would need an index of its own, and an `$and` with such a condition never matches.
 //!
-//! MongoDB folds its filters at the same place, once all of the filter is parsed. So a branch that is dropped may hide what its
-//! evaluation would fail with, but nothing that its parsing refuses.
+//! MongoDB folds its filters at this point too, after the whole filter is parsed. So a dropped branch may hide an error
+//! of its evaluation, but no error of its parsing.
 
 use crate::expression::Expression;
 
-/// A filter without its constant conditions; a filter that is one as a whole becomes [`Expression::AlwaysTrue`],
+/// A filter without its constant conditions. A filter that is constant as a whole becomes [`Expression::AlwaysTrue`],
 /// [`Expression::AlwaysFalse`] or the empty filter.
 pub(crate) fn folded(root: Expression) -> Expression {
-    // Most filters have none, and are not taken apart.
+    // Most filters have no constants and stay as they are.
     if holds_constant(&root) { fold(root) } else { root }
 }
 
@@ -52,7 +52,7 @@ fn fold(expression: Expression) -> Expression {
     }
 }
 
-/// The folded children that are no constants; `None` where one of them has the truth that decides the whole list.
+/// The folded children without constants; `None` if a child has the truth that decides the whole list.
 fn undecided(children: Vec<Expression>, decisive: bool) -> Option<Vec<Expression>> {
     let mut kept = Vec::with_capacity(children.len());
     for child in children {
@@ -70,7 +70,7 @@ fn constant(is_true: bool) -> Expression {
     if is_true { Expression::AlwaysTrue } else { Expression::AlwaysFalse }
 }
 
-/// As [`truth`], of an expression that has been folded: constants are not inside of it any more.
+/// As [`truth`], for a folded expression: it has no constants inside.
 fn truth_of_folded(expression: &Expression) -> Option<bool> {
     match expression {
         Expression::AlwaysTrue => Some(true),
@@ -79,7 +79,7 @@ fn truth_of_folded(expression: &Expression) -> Option<bool> {
     }
 }
 
-/// What an expression says of every document; `None` if that depends on the document.
+/// The truth of an expression for every document; `None` if it depends on the document.
 fn truth(expression: &Expression) -> Option<bool> {
     match expression {
         Expression::AlwaysTrue => Some(true),
@@ -90,7 +90,7 @@ fn truth(expression: &Expression) -> Option<bool> {
         Expression::Or(children) => truth_of_list(children, true),
         Expression::Nor(children) => truth_of_list(children, true).map(|is_true| !is_true),
         Expression::Not(child) => truth(child).map(|is_true| !is_true),
-        // An element still has to be there where the condition is always true.
+        // If the condition is always true, an element still has to exist.
         Expression::ElemMatchObject { filter: inner, .. } | Expression::ElemMatchValue { condition: inner, .. } => {
             truth(inner).filter(|is_true| !is_true)
         }
@@ -98,7 +98,7 @@ fn truth(expression: &Expression) -> Option<bool> {
     }
 }
 
-/// What a list says of every document, which one child of the `decisive` truth decides.
+/// The truth of a list for every document; one child with truth `decisive` decides the list.
 fn truth_of_list(children: &[Expression], decisive: bool) -> Option<bool> {
     let mut whole = Some(!decisive);
     for child in children {
@@ -143,7 +143,7 @@ mod tests {
         Filter::parse_for_plan(filter.as_ref(), &compiler).expect("a filter")
     }
 
-    /// Lists of each of `firsts` and each of the leaves.
+    /// Lists of each of `firsts` with each of the leaves.
     fn lists(firsts: &[String]) -> Vec<String> {
         let of = |name: &str, first: &String| {
             LEAVES.iter().map(|second| format!("{{{name}: [{first}, {second}]}}")).collect::<Vec<_>>()

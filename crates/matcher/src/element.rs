@@ -18,17 +18,17 @@ pub struct ElementFilter {
 
 #[derive(Clone, Debug)]
 enum Condition {
-    /// `{a: 1}`: elements that are documents and match as such.
+    /// `{a: 1}`: matches elements that are matching documents.
     Document(Expression),
-    /// `{$gt: 1}` or `/re/`: elements themselves.
+    /// `{$gt: 1}` or `/re/`: matches elements themselves.
     Element(Expression),
-    /// Anything else: equal elements.
+    /// Any other value: matches equal elements.
     Equal(Value),
 }
 
 impl ElementFilter {
-    /// Parses a `$pull` condition: a document of operators applies to the element itself, any other document to the
-    /// fields of elements that are documents, a regex to strings, and another value is compared.
+    /// Parses a `$pull` condition. A document of operators applies to the element itself, any other document to the
+    /// fields of elements that are documents, and a regex to strings; another value is compared.
     /// # Errors
     /// As [`crate::Filter::parse`].
     pub fn parse(condition: ValueRef<'_>, strings: &StringOrder, operation: Option<&OperationContext>) -> Result<Self> {
@@ -45,9 +45,9 @@ impl ElementFilter {
         Ok(Self { condition, strings: strings.clone() })
     }
 
-    /// Whether an element satisfies the condition.
+    /// Whether `element` satisfies the condition.
     /// # Errors
-    /// What the operation says.
+    /// Errors of the operation.
     pub fn matches(&self, element: ValueRef<'_>, operation: &OperationContext) -> Result<bool> {
         let mut evaluation = Evaluation::new(Some(operation), &self.strings);
         let matched = match &self.condition {
@@ -80,7 +80,7 @@ impl ElemMatch {
         Ok(Self { condition, strings: strings.clone() })
     }
 
-    /// Whether an array's element satisfies the condition.
+    /// Whether an array element satisfies the condition.
     pub fn matches(&self, element: ValueRef<'_>) -> bool {
         let mut evaluation = Evaluation::new(None, &self.strings);
         match &self.condition {
@@ -91,7 +91,7 @@ impl ElemMatch {
     }
 }
 
-/// Refuses filters with a schema, for contexts that take none.
+/// Refuses filters with a schema, for contexts that do not allow one.
 /// # Errors
 /// `QueryFeatureNotAllowed`.
 pub fn refuse_schema(filter: DocumentRef<'_>) -> Result<()> {
@@ -102,7 +102,7 @@ pub fn refuse_schema(filter: DocumentRef<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether a filter asks for a schema, at its top or in parts that are put together there.
+/// Whether a filter has a schema at its top level or in a logical operator there.
 fn has_schema(filter: DocumentRef<'_>) -> bool {
     filter.iter().any(|field| match (field.name, field.value) {
         ("$jsonSchema", _) => true,
@@ -113,12 +113,12 @@ fn has_schema(filter: DocumentRef<'_>) -> bool {
     })
 }
 
-/// Whether a condition's operators apply to elements themselves; `{$or: [{a: 1}]}` is a filter on documents.
+/// Whether a condition's operators apply to the element itself; `{$or: [{a: 1}]}` is a filter on documents.
 fn takes_element(condition: DocumentRef<'_>) -> bool {
     condition.first().is_some_and(|first| operators::on_field(first.name).is_some())
 }
 
-/// One entry of `arrayFilters`: which elements `$[identifier]` stands for.
+/// One entry of `arrayFilters`: selects the elements of `$[identifier]`.
 #[derive(Clone, Debug)]
 pub struct ArrayFilter {
     identifier: String,
@@ -127,11 +127,11 @@ pub struct ArrayFilter {
 }
 
 impl ArrayFilter {
-    /// Parses an entry, all of whose paths start with one identifier. That each identifier is used, and filtered
-    /// once only, is the caller's to check.
+    /// Parses an entry, whose paths must all start with one identifier. The caller checks that each identifier is used,
+    /// and has only one filter.
     /// # Errors
-    /// `FailedToParse` for no or several identifiers, `BadValue` for a malformed one; else as
-    /// [`crate::Filter::parse`]. The message says that an array filter was being parsed.
+    /// `FailedToParse` for no or several identifiers, `BadValue` for a malformed one; otherwise as
+    /// [`crate::Filter::parse`]. The message names the array filter as context.
     pub fn parse(filter: DocumentRef<'_>, strings: &StringOrder, operation: Option<&OperationContext>) -> Result<Self> {
         Self::parse_entry(filter, &NoExpr { strings, operation }).map_err(|failure| match failure.message() {
             WITHOUT_IDENTIFIER => failure,
@@ -168,9 +168,9 @@ impl ArrayFilter {
         &self.identifier
     }
 
-    /// Whether an element is one of those that the identifier stands for.
+    /// Whether `$[identifier]` selects the element.
     /// # Errors
-    /// What the operation says.
+    /// Errors of the operation.
     pub fn matches(&self, element: ValueRef<'_>, operation: &OperationContext) -> Result<bool> {
         let mut evaluation = Evaluation::new(Some(operation), &self.strings);
         let matched = self.condition.evaluate(AsField(element), &mut evaluation);

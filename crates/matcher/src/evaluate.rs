@@ -10,16 +10,16 @@ use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 
-/// Predicates of one list that are tested without counting them.
+/// Number of predicates in one list that are tested without counting them as work.
 const FEW_PREDICATES: usize = 32;
-/// What a regular expression is counted for, in steps: one that backtracks takes long for few characters.
+/// Counted steps for a regular expression: backtracking can take long for few characters.
 const REGEX_STEPS: usize = 64;
 
-/// What matching leaves behind beside its answer.
+/// State of one evaluation, beside its answer.
 pub(crate) struct Evaluation<'o> {
     /// Index of the outermost array's element that satisfied the latest array predicate.
     pub position: Option<usize>,
-    /// The first error of an `$expr` or of the operation; the answer means nothing then.
+    /// The first error of an `$expr` or of the operation; the answer has no meaning then.
     failure: Option<Failure>,
     operation: Option<&'o OperationContext>,
     /// In which order strings are compared.
@@ -31,14 +31,14 @@ impl<'o> Evaluation<'o> {
         Self { position: None, failure: None, operation, strings }
     }
 
-    /// The answer.
+    /// Returns the answer.
     /// # Errors
-    /// The first of an `$expr` or of the operation.
+    /// The first error of an `$expr` or of the operation.
     pub fn outcome(self, matched: bool) -> Result<bool> {
         self.failure.map_or(Ok(matched), Err)
     }
 
-    /// Counts work; false where the operation has to stop, and any answer will do.
+    /// Counts work. Returns false if the operation has to stop; then any answer will do.
     #[inline]
     pub fn goes_on(&mut self, steps: usize) -> bool {
         match self.operation.map(|operation| operation.work(steps)) {
@@ -50,7 +50,7 @@ impl<'o> Evaluation<'o> {
         }
     }
 
-    /// Whether a value is a string that matches, or this regex itself.
+    /// Whether a value is a string that matches the regex, or is an equal regex.
     pub fn regex(&mut self, regex: &Regex, value: Option<ValueRef<'_>>) -> bool {
         match value {
             Some(ValueRef::String(text) | ValueRef::Symbol(text)) => {
@@ -68,7 +68,7 @@ impl<'o> Evaluation<'o> {
         }
     }
 
-    /// Runs a part whose positions count only if it matches.
+    /// Runs a part, and drops its position unless it matches.
     fn scoped(&mut self, part: impl FnOnce(&mut Self) -> bool) -> bool {
         let before = self.position;
         let matched = part(self);
@@ -78,7 +78,7 @@ impl<'o> Evaluation<'o> {
         matched
     }
 
-    /// Runs a part under a negation: what it matched is no position.
+    /// Negates a part, and drops its position.
     fn negated(&mut self, part: impl FnOnce(&mut Self) -> bool) -> bool {
         let before = self.position;
         let matched = part(self);
@@ -97,7 +97,7 @@ impl<'o> Evaluation<'o> {
         }
     }
 
-    /// What an `$expr` comes to; `None` for a missing value.
+    /// The result of an `$expr`; `None` for a missing value.
     pub fn result(&mut self, expr: &Expr, document: DocumentRef<'_>) -> Option<Value> {
         match expr.predicate.result(document, self.operation) {
             Ok(result) => result,
@@ -131,7 +131,7 @@ impl Expression {
                 children.iter().all(|child| child.evaluate(subject, evaluation))
             }),
             Self::Or(children) if are_at_one_path(children) => any(children, subject, evaluation),
-            // What matched within a disjunction is no position, but for what is a list of values at heart.
+            // Positions within an `$or` do not count, unless it consists of equalities at one path, as a `$in` would.
             Self::Or(children) => !evaluation.negated(|evaluation| any(children, subject, evaluation)),
             Self::Nor(children) => evaluation.negated(|evaluation| any(children, subject, evaluation)),
             Self::Not(child) => evaluation.negated(|evaluation| child.evaluate(subject, evaluation)),
@@ -170,7 +170,7 @@ impl Expression {
         }
     }
 
-    /// Whether it is a condition on the values at its path, one by one.
+    /// Whether this is a condition on each single value at its path.
     pub(crate) fn is_on_values(&self) -> bool {
         matches!(
             self,
@@ -185,7 +185,8 @@ impl Expression {
         )
     }
 
-    /// Whether one value at its path fulfils the condition, or a missing one does, where it [`Self::is_on_values`].
+    /// Whether one value satisfies the condition, or whether a missing value does. Only for conditions with
+    /// [`Self::is_on_values`].
     pub(crate) fn matches_value(&self, value: Option<ValueRef<'_>>, evaluation: &mut Evaluation<'_>) -> bool {
         match self {
             Self::Compare { op, value: operand, .. } => {
@@ -205,7 +206,7 @@ impl Expression {
     }
 }
 
-/// Whether all match, where equalities at one path, which stand side by side, may be tested together.
+/// Whether all match; adjacent equalities at one path may be tested together.
 fn all_of_many<S: Subject>(children: &[Expression], subject: S, evaluation: &mut Evaluation<'_>) -> bool {
     let same_path = |one: &Expression, other: &Expression| {
         let path = many_equalities::path(one);
@@ -225,7 +226,7 @@ fn any<S: Subject>(children: &[Expression], subject: S, evaluation: &mut Evaluat
     children.iter().any(|child| !one_of(children, subject, evaluation) || child.evaluate(subject, evaluation))
 }
 
-/// Whether all are equalities at one path, which `$in` could say too.
+/// Whether all are equalities at one path, so that a `$in` could express them.
 fn are_at_one_path(children: &[Expression]) -> bool {
     let mut paths = children.iter().map(|child| match child {
         Expression::Compare { path, op: Comparison::Eq, .. } | Expression::In { path, .. } => Some(path),
@@ -235,7 +236,7 @@ fn are_at_one_path(children: &[Expression]) -> bool {
     first.is_some() && paths.all(|path| path == first)
 }
 
-/// Counts one predicate of a list, which may look at all of the document; false where the operation has to stop.
+/// Counts one predicate of a list, which may read all of the document. Returns false if the operation has to stop.
 #[inline]
 fn one_of<S: Subject>(children: &[Expression], subject: S, evaluation: &mut Evaluation<'_>) -> bool {
     const KIBIBYTE: usize = 1024;
@@ -246,7 +247,7 @@ fn one_of<S: Subject>(children: &[Expression], subject: S, evaluation: &mut Eval
     evaluation.failure.is_none() && evaluation.goes_on(steps)
 }
 
-/// Tests the values at a path, arrays expanded, and notes the position of the one that matched.
+/// Tests the values at a path, with arrays expanded, and notes the position of the match.
 #[inline]
 fn leaf<'o, S: Subject>(
     subject: S,
@@ -275,7 +276,7 @@ pub(crate) fn any_value<'o, S: Subject>(
     subject.any(path, leaves, &mut Counted { evaluation, test })
 }
 
-/// Tests values, and counts the elements among which they are found.
+/// Tests values, and counts the elements searched.
 struct Counted<'e, 'o, F> {
     evaluation: &'e mut Evaluation<'o>,
     test: F,

@@ -4,12 +4,13 @@ use crate::expression::Expression;
 use crate::operators::bucket_geo;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 
-/// Bytes that a position of a bit takes in an array, at least: a type, a name of a digit, and an int.
+/// Minimum bytes of a bit position in an array: a type, a one-digit name, and an int.
 const POSITION_BYTES: usize = 7;
-/// Bytes that an element of an array takes beside its document: a type and a name.
+/// Bytes of an array element beside its document: a type and a name.
 const ELEMENT_BYTES: usize = 8;
 
-/// Bytes that a document may still take. Parts ask before they are made, or once they are no larger than what they are made of.
+/// Remaining bytes of the document. Each part is checked before it is made, or afterwards if it is no larger than its
+/// source.
 struct Left(usize);
 
 impl Left {
@@ -24,8 +25,8 @@ impl Left {
     }
 }
 
-/// A filter that parses to the same tree, of the predicates of its outermost conjunction that `is_taken` takes by their
-/// positions; `None` where it takes more than so many bytes.
+/// A filter that parses to the tree, made from the predicates of the top-level conjunction whose positions `is_taken`
+/// accepts. `None` if it needs more than `bytes_max`.
 pub(crate) fn document_within(
     expression: &Expression,
     is_taken: &dyn Fn(usize) -> bool,
@@ -58,7 +59,7 @@ fn document(expression: &Expression, left: &mut Left) -> Option<DocumentBuf> {
             (Some(path), Ok(operator)) => {
                 left.taken(DocumentBuf::new().with(path.as_str(), &DocumentBuf::new().with("$not", &operator)))
             }
-            // Negations of more than one operator have no `$not` of their own.
+            // Negations of several operators have no `$not`.
             _ => list("$nor", [&**child], left),
         },
         Expression::JsonSchema(schema) => left.taken(DocumentBuf::new().with("$jsonSchema", schema.source())),
@@ -83,14 +84,14 @@ fn list<'e>(name: &str, children: impl IntoIterator<Item = &'e Expression>, left
     Some(DocumentBuf::new().with(name, &list))
 }
 
-/// Why there is no document of an operator.
+/// The reason that there is no document of an operator.
 enum Lack {
     Room,
-    /// The node is none of one path.
+    /// The node does not belong to one path.
     Operator,
 }
 
-/// The operator behind the path of a node that has one: `{$gt: 5}`.
+/// The operator of a node with a path: `{$gt: 5}`.
 fn operator(expression: &Expression, left: &mut Left) -> Result<DocumentBuf, Lack> {
     let empty = DocumentBuf::new();
     Ok(match expression {
@@ -151,7 +152,7 @@ fn operator(expression: &Expression, left: &mut Left) -> Result<DocumentBuf, Lac
     })
 }
 
-/// The operators of a condition on a value itself: `{$gt: 1, $lt: 5}`.
+/// The operators of a condition on the value itself: `{$gt: 1, $lt: 5}`.
 fn operators(condition: &Expression, left: &mut Left) -> Option<DocumentBuf> {
     Some(match condition {
         Expression::And(children) => {

@@ -1,4 +1,4 @@
-//! The tree that a filter is parsed into: what the planner reads and documents are matched against.
+//! The tree of a parsed filter: the planner reads it, and documents are matched against it.
 
 use crate::json_schema::Schema;
 use crate::operators::bits::{BitMask, BitTest};
@@ -56,16 +56,15 @@ impl Comparison {
 
 /// A parsed filter, or a part of one.
 ///
-/// **Invariant:** trees are in normal form: `And` holds no `And`, `Or` no `Or`, neither holds exactly one child, no
-/// `Not` holds a `Not`; children stand in `rank`'s order, as explain shows them. The empty `And` is
-/// the empty filter. `$ne` is `Not(Compare Eq)`, `$nin` is `Not(In)`, `{$exists: false}` is `Not(Exists)`, `$all` is
-/// an `And`.
+/// **Invariant:** trees are in normal form: `And` contains no `And`, `Or` no `Or`, neither has exactly one child, and
+/// no `Not` contains a `Not`; children are in the order of `rank`, as explain shows them. The empty `And` is the empty
+/// filter. `$ne` is `Not(Compare Eq)`, `$nin` is `Not(In)`, `{$exists: false}` is `Not(Exists)`, `$all` is an `And`.
 ///
 /// The paths of an [`Expression::ElemMatchObject`]'s `filter` are relative to the element; those in an
 /// [`Expression::ElemMatchValue`]'s `condition` all are [`Path::is_itself`].
 #[derive(Clone, Debug)]
 pub enum Expression {
-    /// All children match. Empty: everything does.
+    /// All children match. An empty list matches every document.
     And(Vec<Expression>),
     /// At least one child matches.
     Or(Vec<Expression>),
@@ -73,113 +72,114 @@ pub enum Expression {
     Nor(Vec<Expression>),
     /// The child does not match.
     Not(Box<Expression>),
-    /// Some value at the path compares so, within the operand's type bracket.
+    /// Some value at the path compares this way, within the operand's type bracket.
     Compare {
-        /// Where.
+        /// The path.
         path: Path,
-        /// How.
+        /// The comparison.
         op: Comparison,
         /// The operand; never undefined, a regex only under `$eq`.
         value: Value,
     },
-    /// Some value at the path is one of `values` or matches one of `regexes`. Nothing matches when both are empty
-    /// (`{$in: []}`, `{$all: []}`).
+    /// Some value at the path is one of `values` or matches one of `regexes`. If both are empty (`{$in: []}`, `{$all:
+    /// []}`), nothing matches.
     In {
-        /// Where.
+        /// The path.
         path: Path,
-        /// Sorted in the filter's order, each once.
+        /// Sorted in the filter's order, without duplicates.
         values: Arc<Vec<Value>>,
         /// In the order given.
         regexes: Vec<Regex>,
     },
-    /// Some string at the path matches, or some value is that very regex.
+    /// Some string at the path matches, or some value is an equal regex.
     Regex {
-        /// Where.
+        /// The path.
         path: Path,
-        /// Compiled.
+        /// The compiled regex.
         regex: Regex,
     },
     /// The path leads to some value.
     Exists {
-        /// Where.
+        /// The path.
         path: Path,
     },
     /// Some value at the path has one of the types.
     Type {
-        /// Where.
+        /// The path.
         path: Path,
-        /// Which.
+        /// The types.
         types: TypeSet,
     },
     /// Some number at the path, truncated, leaves `remainder` when divided by `divisor` (never 0).
     Mod {
-        /// Where.
+        /// The path.
         path: Path,
-        /// Not 0.
+        /// The divisor; not 0.
         divisor: i64,
-        /// Signed as in C: that of the dividend.
+        /// The sign is that of the dividend, as in C.
         remainder: i64,
     },
-    /// The array at the path has that many elements.
+    /// The array at the path has this many elements.
     Size {
-        /// Where.
+        /// The path.
         path: Path,
         /// Number of elements.
         size: u64,
     },
     /// Some document (or array) in the array at the path matches the filter.
     ElemMatchObject {
-        /// Where.
+        /// The path.
         path: Path,
         /// Matched against each element as a document.
         filter: Box<Expression>,
     },
     /// Some element of the array at the path satisfies the condition.
     ElemMatchValue {
-        /// Where.
+        /// The path.
         path: Path,
         /// Matched against each element itself.
         condition: Box<Expression>,
     },
-    /// Some integer or binary value at the path has those bits so.
+    /// Some integer or binary value at the path satisfies the bit test.
     Bits {
-        /// Where.
+        /// The path.
         path: Path,
-        /// All or any, set or clear.
+        /// The test: all or any, set or clear.
         test: BitTest,
-        /// Which bits.
+        /// The bits.
         mask: BitMask,
     },
     /// The whole document satisfies a schema.
     JsonSchema(Arc<Schema>),
-    /// Some geometry at the path answers the question with yes.
+    /// Some geometry at the path satisfies the geo condition.
     Geo {
-        /// Where.
+        /// The path.
         path: Path,
-        /// What is asked.
+        /// The condition.
         geo: Geo,
     },
-    /// Some measurement of a bucket of a time series has a place in a region.
+    /// Some measurement of a time series bucket has a location in a region.
     BucketGeo {
-        /// Where, in a measurement.
+        /// The path in a measurement.
         field: Path,
-        /// Which region.
+        /// The region.
         geo: Geo,
     },
-    /// Documents by the distance of a geometry at the path, nearest first: for the planner. Everything matches.
+    /// Documents by distance of a geometry at the path, nearest first. Only the planner uses it; as a condition every
+    /// document matches.
     Near {
-        /// Where.
+        /// The path.
         path: Path,
-        /// Which point.
+        /// The point.
         point: NearPoint,
     },
-    /// Documents by the words of their texts.
+    /// Documents by a text search.
     Text(Arc<TextSearch>),
     /// An aggregation expression over the whole document, or a script, is true.
     Expr(Expr),
-    /// Everything matches: `{$alwaysTrue: 1}`.
+    /// Every document matches: `{$alwaysTrue: 1}`.
     AlwaysTrue,
-    /// Nothing matches: `{$alwaysFalse: 1}`.
+    /// No document matches: `{$alwaysFalse: 1}`.
     AlwaysFalse,
 }
 
@@ -224,7 +224,7 @@ impl Expression {
         Self::Compare { path, op: Comparison::Eq, value }
     }
 
-    /// The only child, or all of them in order.
+    /// The only child, or all children in rank order.
     fn only_or(mut children: Vec<Self>, all: fn(Vec<Self>) -> Self) -> Self {
         sort(&mut children);
         match (children.pop(), children.is_empty()) {
@@ -236,7 +236,7 @@ impl Expression {
         }
     }
 
-    /// Whether `$expr` or `$where` stands somewhere, which it may wherever a whole document is asked.
+    /// Whether the tree contains `$expr` or `$where`; it may occur wherever a whole document is tested.
     pub(crate) fn holds_expr(&self) -> bool {
         match self {
             Self::Expr(_) => true,
@@ -246,7 +246,7 @@ impl Expression {
         }
     }
 
-    /// Whether no part of it is an expression, a script, a schema or a search.
+    /// Whether the tree contains no expression, script or search.
     pub(crate) fn looks_at_values_only(&self) -> bool {
         match self {
             Self::And(children) | Self::Or(children) | Self::Nor(children) => {
@@ -268,7 +268,7 @@ impl Expression {
             | Self::BucketGeo { .. }
             | Self::AlwaysTrue
             | Self::AlwaysFalse => true,
-            // Expressions have variables and an operation of their own; searches know more than the document.
+            // Expressions have their own variables and operation; searches depend on more than the document.
             Self::Near { .. } | Self::Text(_) | Self::Expr(_) => false,
         }
     }
@@ -301,7 +301,7 @@ impl Expression {
         }
     }
 
-    /// Calls `visit` with each path that is relative to the whole subject: all but those inside `$elemMatch`.
+    /// Calls `visit` with each path that is relative to the whole subject: not with those inside `$elemMatch`.
     pub(crate) fn for_each_path_mut(&mut self, visit: &mut impl FnMut(&mut Path)) {
         match self {
             Self::And(children) | Self::Or(children) | Self::Nor(children) => {
@@ -331,7 +331,7 @@ impl Expression {
         }
     }
 
-    /// Where this kind of node stands among its siblings: cheap and selective first.
+    /// The rank of this kind of node among its siblings: cheap and selective nodes first.
     /// Source: the order in which MongoDB's explain prints `parsedQuery`.
     fn rank(&self) -> u8 {
         match self {
@@ -370,46 +370,46 @@ fn sort(children: &mut [Expression]) {
     });
 }
 
-/// What a filter's parser is brought by its caller: how the operand of `$expr` becomes a predicate, which is another crate's
-/// affair, the order of strings, and for whom the filter is parsed.
+/// The caller's context for parsing a filter: it compiles the operand of `$expr` in another crate, and has the string
+/// order and the operation.
 pub trait ExprCompiler {
     /// Compiles one operand.
     /// # Errors
-    /// What the expression's parser reports.
+    /// Errors of the expression's parser.
     fn compile(&self, expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>>;
 
     /// Compiles the text of a `$where`.
     /// # Errors
-    /// `BadValue` where none may stand; what the script's compiler reports.
+    /// `BadValue` if `$where` is not allowed here; errors of the script's compiler.
     fn compile_where(&self, text: &str) -> Result<Arc<dyn ExprPredicate>> {
         let _ = text;
         Err(Failure::bad_value("$where is not allowed in this context"))
     }
 
-    /// In which order the filter compares strings.
+    /// The order in which the filter compares strings.
     fn strings(&self) -> &StringOrder {
         StringOrder::BYTES
     }
 
-    /// The operation that the filter is parsed for, which is asked whether it has to stop and before memory is taken. Every
-    /// caller says which: a filter may have a million values.
+    /// The operation of the parsing, which can interrupt it and limit its memory. Every caller provides one if it can:
+    /// a filter may have a million values.
     fn operation(&self) -> Option<&OperationContext>;
 }
 
 /// A compiled `$expr` or `$where`.
 pub trait ExprPredicate: Send + Sync {
-    /// Whether the expression is true for the document. It is work of `operation`, if one asks and the expression is not
-    /// another's already.
+    /// Whether the expression is true for the document. The work counts for `operation`, if given, unless the
+    /// expression has an operation of its own.
     /// # Errors
-    /// What the expression's evaluation reports, such as a division by zero.
+    /// Errors of the evaluation, such as a division by zero.
     fn matches(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<bool>;
 
-    /// Whether the expression is true, if that is the same for every document.
+    /// The truth of the expression, if it is equal for every document.
     fn constant(&self) -> Option<bool> {
         None
     }
 
-    /// What the expression comes to, as the details of a failed validation tell it; `None` for a missing value.
+    /// The result of the expression, for the details of a failed validation; `None` for a missing value.
     /// # Errors
     /// As [`ExprPredicate::matches`].
     fn result(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<Option<Value>> {
@@ -426,7 +426,7 @@ pub struct Expr {
 }
 
 impl Expr {
-    /// The operand as it was written.
+    /// The operand as written.
     pub fn source(&self) -> ValueRef<'_> {
         self.source.as_ref()
     }

@@ -22,11 +22,11 @@ pub struct Filter {
     walk: Later,
     operation: Option<Arc<OperationContext>>,
     strings: StringOrder,
-    /// A validator as it was written.
+    /// The clauses of a validator as written, for failure details.
     written: Option<Arc<Clause>>,
 }
 
-/// What a filter was written with, also where constants beside it keep it out of the tree.
+/// Conditions that the filter was written with, even if constant folding removed them from the tree.
 #[derive(Clone, Copy, Debug)]
 struct Holds {
     expr: bool,
@@ -34,11 +34,11 @@ struct Holds {
     near: bool,
 }
 
-/// Where a matching document matched.
+/// The place of a match in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatchedPosition {
-    /// What the positional operator `$` stands for: the index, in the outermost array on the path, of the first
-    /// element that satisfied an array predicate. Of several such predicates the last one tested counts, in the
+    /// The value of the positional operator `$`: the index, in the outermost array on the path, of the first element
+    /// that satisfied an array predicate. If there are several such predicates, the last one tested counts, in the
     /// order of [`Expression`]'s normal form. `None` if no array was searched, or only under a negation.
     pub index: Option<usize>,
 }
@@ -46,29 +46,29 @@ pub struct MatchedPosition {
 impl Filter {
     /// Parses a filter in a context without `$expr`.
     /// # Errors
-    /// As [`Filter::parse_with`]; `QueryFeatureNotAllowed` where `$expr` is used.
+    /// As [`Filter::parse_with`]; `QueryFeatureNotAllowed` for `$expr`.
     pub fn parse(filter: DocumentRef<'_>) -> Result<Self> {
         Self::parse_collated(filter, StringOrder::BYTES)
     }
 
-    /// The same where strings are in that order.
+    /// As [`Filter::parse`], with a string order.
     /// # Errors
     /// As [`Filter::parse`].
     pub fn parse_collated(filter: DocumentRef<'_>, strings: &StringOrder) -> Result<Self> {
         Self::parse_with(filter, &NoExpr { strings, operation: None })
     }
 
-    /// Parses a filter; `compiler` takes the operands of `$expr` and has the order of strings.
+    /// Parses a filter; `compiler` compiles the operands of `$expr` and has the string order.
     /// # Errors
-    /// `BadValue`, `TypeMismatch` or `FailedToParse` as MongoDB for a malformed or unsupported operator; 51091 and
-    /// 51108 for a bad regular expression; what `compiler` reports.
+    /// `BadValue`, `TypeMismatch` or `FailedToParse` as in MongoDB for a malformed or unsupported operator; 51091 and
+    /// 51108 for a bad regular expression; errors of `compiler`.
     pub fn parse_with(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
         Ok(Self::of(Parser::new(compiler).filter(filter)?, compiler))
     }
 
-    /// Parses the filter of a plan, which may hold `$near` and `$text`.
+    /// Parses the filter of a plan, which may contain `$near` and `$text`.
     /// # Errors
-    /// As [`Filter::parse_with`]; `BadValue` for more than one `$near` or `$text`, and one that is no condition on every
+    /// As [`Filter::parse_with`]; `BadValue` for more than one `$near` or `$text`, or if it is not a condition on every
     /// document.
     pub fn parse_for_plan(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
         let root = Parser::new(compiler).for_plan().filter(filter)?;
@@ -77,7 +77,7 @@ impl Filter {
         Ok(Self::of(root, compiler).folded())
     }
 
-    /// Parses the filter of a pipeline's stage, which may hold `$text`: only a plan finds documents by it.
+    /// Parses the filter of a pipeline stage, which may contain `$text`: only a plan can evaluate it.
     /// # Errors
     /// As [`Filter::parse_with`]; `BadValue` as [`Filter::parse_for_plan`].
     pub fn parse_for_stage(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
@@ -93,17 +93,17 @@ impl Filter {
         Self { root, holds, walk: Later::default(), operation: None, strings, written: None }
     }
 
-    /// Takes the filter's constant conditions out of its tree.
+    /// Removes constant conditions from the tree.
     fn folded(self) -> Self {
         Self { root: constants::folded(self.root), ..self }
     }
 
-    /// What it looks for in texts, if it does.
+    /// The filter's text search, if it has one.
     pub fn text(&self) -> Option<&Arc<TextSearch>> {
         text::search(&self.root)
     }
 
-    /// Parses a collection's validator, which takes no operators that need an index.
+    /// Parses a collection's validator, which may not contain operators that need an index.
     /// # Errors
     /// As [`Filter::parse_with`].
     pub fn parse_validator(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
@@ -113,20 +113,20 @@ impl Filter {
         Ok(Self { written, ..Self::of(root, compiler) })
     }
 
-    /// The filter of an operation, which is asked whether it has to stop where a document has many elements to look at.
+    /// Attaches an operation: it counts the work of matching, and may interrupt it.
     #[must_use]
     pub fn for_operation(self, operation: Arc<OperationContext>) -> Self {
         Self { operation: Some(operation), ..self }
     }
 
-    /// Whether the document matches.
+    /// Whether `document` matches.
     /// # Errors
-    /// The first failure of an `$expr`; what the operation says, if it is an operation's.
+    /// The first failure of an `$expr`; errors of the operation, if one is attached.
     pub fn try_matches(&self, document: DocumentRef<'_>) -> Result<bool> {
         Ok(self.matches_with_position(document)?.is_some())
     }
 
-    /// Whether the document matches, and where: for the positional operator `$`.
+    /// Whether `document` matches, and at which position: for the positional operator `$`.
     /// # Errors
     /// As [`Filter::try_matches`].
     pub fn matches_with_position(&self, document: DocumentRef<'_>) -> Result<Option<MatchedPosition>> {
@@ -142,7 +142,7 @@ impl Filter {
         decision.unwrap_or_else(|| self.root.evaluate(document, evaluation))
     }
 
-    /// Whether the document matches, as work of the operation given.
+    /// Whether `document` matches; counts the work for `operation`.
     /// # Errors
     /// As [`Filter::try_matches`].
     pub fn matches_within(&self, document: DocumentRef<'_>, operation: &OperationContext) -> Result<bool> {
@@ -151,8 +151,8 @@ impl Filter {
         evaluation.outcome(matched)
     }
 
-    /// Why the document does not match a validator, operator by operator: the `details` of a failed validation. Empty for
-    /// what [`Filter::parse_validator`] has not parsed.
+    /// Explains, operator by operator, why a document does not match a validator: the `details` of a failed validation.
+    /// Empty unless [`Filter::parse_validator`] parsed the filter.
     /// # Errors
     /// As [`Filter::try_matches`].
     pub fn failure_details(&self, document: DocumentRef<'_>, operation: &OperationContext) -> Result<DocumentBuf> {
@@ -162,28 +162,27 @@ impl Filter {
         evaluation.outcome(true).map(|_| details)
     }
 
-    /// Whether it looks at nothing but the values at paths, so that what it says of a document depends on nothing else,
-    /// and any thread may ask it.
+    /// Whether the filter depends only on values at paths of the document, so that any thread may evaluate it.
     pub fn looks_at_values_only(&self) -> bool {
         self.root.looks_at_values_only()
     }
 
-    /// Whether it was written with an `$expr`.
+    /// Whether the filter was written with an `$expr` or `$where`.
     pub fn holds_expr(&self) -> bool {
         self.holds.expr
     }
 
-    /// Whether it was written with a `$text`.
+    /// Whether the filter was written with a `$text`.
     pub fn holds_text(&self) -> bool {
         self.holds.text
     }
 
-    /// Whether it was written with a search by distance.
+    /// Whether the filter was written with a search by distance.
     pub fn holds_near(&self) -> bool {
         self.holds.near
     }
 
-    /// In which order it compares strings.
+    /// The order in which the filter compares strings.
     pub fn strings(&self) -> &StringOrder {
         &self.strings
     }
@@ -193,13 +192,13 @@ impl Filter {
         &self.root
     }
 
-    /// The normal form as a filter: explain's `parsedQuery`. It may take many times the bytes of what was sent.
+    /// The normal form as a filter: explain's `parsedQuery`. It may be many times larger than the filter that was sent.
     pub fn to_document(&self) -> DocumentBuf {
         self.part_within(&|_| true, usize::MAX).unwrap_or_default()
     }
 
-    /// The same of those predicates of the outermost conjunction that `is_taken` takes by their positions; `None` where that
-    /// takes more than `bytes_max`. No more is made than that.
+    /// The normal form of some predicates of the top-level conjunction: those whose positions `is_taken` accepts.
+    /// `None` if that needs more than `bytes_max`; building stops there.
     pub fn part_within(&self, is_taken: &dyn Fn(usize) -> bool, bytes_max: usize) -> Option<DocumentBuf> {
         explain::document_within(&self.root, is_taken, bytes_max)
     }
@@ -212,7 +211,7 @@ mod tests {
     use bunko_bson::ValueRef;
     use bunko_errors::Failure;
 
-    /// Compiles the name of a boolean field; a field that is no boolean fails.
+    /// Compiles the name of a boolean field; a field that is not a boolean fails.
     struct FieldIsTrue;
 
     struct NamedField(String);

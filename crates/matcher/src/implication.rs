@@ -1,25 +1,26 @@
-//! Whether documents that match one filter are known to match another: what a partial index is asked.
+//! Decides whether documents that match one filter are known to match another, for partial indexes.
 //!
-//! **Invariant:** what is said to follow does follow; not all that follows is found.
+//! **Invariant:** every implication reported is true; some true implications are not found.
 
 use crate::{Comparison, Expression, Filter, Geo, Path, Regex};
 use bunko_bson::{StringOrder, Value, ValueRef, order};
 
-/// Pairs of nodes that are looked at before the answer is no: filters of many nested alternatives have very many.
+/// Maximum number of node pairs examined; beyond it the answer is no, since filters with many nested alternatives have
+/// very many pairs.
 const PAIRS_MAX: u32 = 10_000;
 
-/// Whether each document that matches all of `premises`, which compare strings in the order given, also matches `conclusion`.
+/// Whether each document that matches all of `premises`, with string order `strings`, also matches `conclusion`.
 ///
-/// A condition on a path holds where some value there satisfies it. So one follows from another on the same path where each
-/// value that satisfies the one satisfies the other. In different orders of strings conditions on strings tell nothing of
-/// each other.
+/// A condition on a path holds if some value there satisfies it. So it implies another on the same path if each value
+/// that satisfies the first satisfies the second. With different string orders, conditions on strings imply nothing
+/// about each other.
 pub fn implies(premises: &[Expression], strings: &StringOrder, conclusion: &Filter) -> bool {
     let strings = if strings == conclusion.strings() { Some(strings) } else { None };
     Implication { strings, pairs: 0 }.of_all(premises, conclusion.root())
 }
 
 struct Implication<'s> {
-    /// The order of strings that both have.
+    /// The common string order of both filters, if they have one.
     strings: Option<&'s StringOrder>,
     pairs: u32,
 }
@@ -52,7 +53,7 @@ impl Implication<'_> {
         }
     }
 
-    /// The same for two conditions on paths.
+    /// As `of_one`, for two conditions on paths.
     fn follows(&self, premise: &Expression, conclusion: &Expression) -> bool {
         match (premise, conclusion) {
             (_, Expression::Exists { path }) => implies_existence(premise, path),
@@ -90,7 +91,7 @@ impl Implication<'_> {
         values.iter().any(|other| self.is_within((Comparison::Eq, value), (Comparison::Eq, other)))
     }
 
-    /// Whether all values that satisfy the one comparison satisfy the other.
+    /// Whether all values that satisfy one comparison satisfy the other.
     fn is_within(&self, (op, value): (Comparison, &Value), (other_op, other): (Comparison, &Value)) -> bool {
         let (value, other) = (value.as_ref(), other.as_ref());
         let strings = match self.strings {
@@ -102,7 +103,7 @@ impl Implication<'_> {
         if op == other_op && ordering.is_eq() {
             return true;
         }
-        // Comparisons stay within the type of their operand, but for those with the ends of the order.
+        // Comparisons only match values of their operand's type, except those with `MinKey` and `MaxKey`.
         let is_comparable = |value: ValueRef<'_>| match value {
             ValueRef::Null | ValueRef::MinKey | ValueRef::MaxKey | ValueRef::Array(_) => false,
             ValueRef::Double(number) => !number.is_nan(),
@@ -125,7 +126,7 @@ impl Implication<'_> {
     }
 }
 
-/// Whether a condition holds for whatever a regex matches, because it names the very same.
+/// Whether a condition contains an equal regex, so that it holds for every value that the regex matches.
 fn asks_for_regex(condition: &Expression, regex: &Regex) -> bool {
     let is_same = |other: &Regex| other.pattern() == regex.pattern() && other.options() == regex.options();
     match condition {
@@ -135,14 +136,14 @@ fn asks_for_regex(condition: &Expression, regex: &Regex) -> bool {
     }
 }
 
-/// Whether what matches has a value at the path.
+/// Whether every document that matches `premise` has a value at the path.
 fn implies_existence(premise: &Expression, existing: &Path) -> bool {
-    // A missing value counts as null, and stands within both ends of the order.
+    // A missing value counts as null, and is within MinKey and MaxKey.
     let is_present = |value: &Value| !matches!(value, Value::Null | Value::MinKey | Value::MaxKey);
     match premise {
         Expression::Compare { path, value, .. } => path == existing && is_present(value),
         Expression::In { path, values, .. } => path == existing && values.iter().all(is_present),
-        // An empty array on the way has no value, and no null either.
+        // An empty array on the way has no value, but is not null either.
         Expression::Not(child) => match child.as_ref() {
             Expression::Compare { path, op: Comparison::Eq, value: Value::Null } => {
                 path == existing && !path.as_str().contains('.')

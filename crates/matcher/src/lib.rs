@@ -7,7 +7,7 @@
 //! **Invariant:** matching never fails on a document's contents and allocates nothing; all errors are found by
 //! `parse`. The exceptions: `$expr`, whose run-time errors [`Filter::try_matches`] returns, and `enum` and `uniqueItems` of
 //! `$jsonSchema`, which copy the documents and arrays that they compare.
-//! **Invariant:** whoever looks at elements of arrays or of lists counts them as the operation's work.
+//! **Invariant:** every loop over elements of arrays or lists counts them as work of the operation.
 #![forbid(unsafe_code)]
 
 mod constants;

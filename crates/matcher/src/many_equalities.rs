@@ -1,6 +1,6 @@
-//! Many equalities at one path, all of which must hold: `{$all: [...]}` of many values.
+//! Tests many equalities at one path that must all hold: `{$all: [...]}` with many values.
 //!
-//! One by one, each of them would be compared with each element of the array.
+//! Tested separately, each of them would be compared with each array element.
 
 use crate::evaluate::{Evaluation, any_value};
 use crate::expression::{Comparison, Expression};
@@ -9,26 +9,26 @@ use crate::path::{Leaves, Path, Subject};
 use bunko_bson::{Value, ValueRef};
 use std::cell::{Cell, RefCell};
 
-/// The equalities of a list, at one path, in the order of their operands.
+/// The equalities of a list at one path, sorted by operand.
 struct Equalities<'e> {
     path: &'e Path,
-    /// Each once.
+    /// The distinct operands.
     operands: Vec<ValueRef<'e>>,
-    /// That of the last of the list, whose match is the position.
+    /// The operand of the last equality in the list; its match is the position.
     last: ValueRef<'e>,
 }
 
-/// Where an expression is an equality that may be tested together with others at its path.
+/// The path of an equality that may be tested together with others at that path.
 pub(crate) fn path(expression: &Expression) -> Option<&Path> {
     match expression {
-        // It may be a pattern.
+        // A regex may be a pattern.
         Expression::Compare { value: Value::Regex { .. }, .. } => None,
         Expression::Compare { path, op: Comparison::Eq, .. } => Some(path),
         _ => None,
     }
 }
 
-/// Whether all of these match, which are equalities at one [`path`]; nothing where the operation has to stop.
+/// Whether all of `children` match, which are equalities at one [`path`]; `None` if the operation has to stop.
 pub(crate) fn all_match<S: Subject>(
     children: &[Expression],
     subject: S,
@@ -45,7 +45,7 @@ pub(crate) fn all_match<S: Subject>(
             let at = equalities.operands.binary_search_by(|operand| strings.compare(*operand, sought));
             let Ok(at) = at else { return false };
             let operand = equalities.operands[at];
-            // A missing value is not equal to all that it sorts with.
+            // A missing value sorts with null, but does not equal all operands that sort there.
             if !evaluation.goes_on(1) || !compare::matches(Comparison::Eq, value, operand, strings) {
                 return false;
             }

@@ -1,11 +1,10 @@
-//! Conditions that all must hold, tested in one walk over the document.
+//! Tests conditions that must all hold in one walk over the document.
 //!
-//! The tree looks for the path of each condition anew. Most filters of scans are a few comparisons at a few paths that lead
-//! through no array: these are tested here when the walk comes to their fields, and numbers without a look at what else
-//! values may be.
+//! The tree searches the path of each condition separately. Most filters of scans are a few comparisons at a few paths
+//! without arrays. These are tested here as the walk reaches their fields, and numbers take a shortcut.
 //!
-//! **Invariant:** what is decided here, the tree decides alike, and there is no position. Where a path meets an array, and
-//! where something fails, nothing is decided.
+//! **Invariant:** each decision here equals that of the tree, with no position. If a path meets an array, the walk
+//! decides nothing. If a test fails, the decision has no meaning, and the evaluation holds the error.
 
 use crate::evaluate::Evaluation;
 use crate::expression::{Comparison, Expression};
@@ -14,14 +13,14 @@ use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// More conditions are left to the tree, which counts them as work.
+/// Filters with more conditions use the tree, which counts them as work.
 const CONDITIONS_MAX: usize = 32;
-/// Documents that the tree decides before the walk is made: fewer are not worth it.
+/// Documents that the tree decides before the walk is built: for fewer it would not pay off.
 const DOCUMENTS_BEFORE: u32 = 16;
-/// From there on not every integer is a double.
+/// From this number on, some integers are not exact as doubles.
 const EXACT_DOUBLES: u64 = 1 << 53;
 
-/// The walk of a filter, made once it has been asked for often enough.
+/// The walk of a filter, built after enough documents were tested.
 #[derive(Debug, Default)]
 pub(crate) struct Later {
     asked: AtomicU32,
@@ -35,7 +34,7 @@ impl Clone for Later {
 }
 
 impl Later {
-    /// The walk for a filter; nothing where it has none, or not yet.
+    /// The walk for a filter; `None` if it cannot have one, or not yet.
     #[inline]
     pub fn of(&self, filter: &Expression) -> Option<&OneWalk> {
         match self.walk.get() {
@@ -46,7 +45,7 @@ impl Later {
 
     #[cold]
     fn make(&self, filter: &Expression) -> Option<&OneWalk> {
-        // Two threads that count at once count too little, which does no harm.
+        // Two threads that count at once may lose a count, which is harmless.
         let asked = self.asked.load(Ordering::Relaxed);
         if asked < DOCUMENTS_BEFORE {
             self.asked.store(asked + 1, Ordering::Relaxed);
@@ -56,20 +55,20 @@ impl Later {
     }
 }
 
-/// Conditions by the first names of their paths.
+/// Conditions by the first name of their paths.
 #[derive(Debug)]
 pub(crate) struct OneWalk {
     names: FieldNames,
-    /// Those of each name.
+    /// The conditions for each name.
     conditions: Box<[Vec<Condition>]>,
 }
 
 /// One condition at a path.
 #[derive(Debug)]
 struct Condition {
-    /// The path behind its first name.
+    /// The path without its first name.
     below: Box<[Box<str>]>,
-    /// Which of the filter's conditions it is.
+    /// Position of the condition in the filter.
     position: usize,
     number: Option<NumberTest>,
 }
@@ -88,7 +87,7 @@ enum Operand {
     Double(f64),
 }
 
-/// All that must hold for a filter.
+/// The conjuncts of a filter.
 fn conditions(filter: &Expression) -> &[Expression] {
     match filter {
         Expression::And(children) => children,
@@ -96,7 +95,7 @@ fn conditions(filter: &Expression) -> &[Expression] {
     }
 }
 
-/// The condition that a negation negates, and whether there is one.
+/// The condition without its negation, and whether it was negated.
 fn without_negation(condition: &Expression) -> (&Expression, bool) {
     match condition {
         Expression::Not(child) => (child, true),
@@ -105,7 +104,7 @@ fn without_negation(condition: &Expression) -> (&Expression, bool) {
 }
 
 impl OneWalk {
-    /// The walk of a filter, if all of it are conditions on single values at paths.
+    /// The walk of a filter, if the filter has only conditions on single values at paths.
     fn of(filter: &Expression) -> Option<Self> {
         let all = conditions(filter);
         if all.is_empty() || all.len() > CONDITIONS_MAX {
@@ -131,7 +130,7 @@ impl OneWalk {
         Some(Self { names: FieldNames::new(names)?, conditions: by_name.into() })
     }
 
-    /// Whether the filter that it was made of matches the document, if it decides that.
+    /// Whether the document matches `filter`, which the walk was built from; `None` if the walk does not decide that.
     #[inline]
     pub fn decide(
         &self,
@@ -166,7 +165,7 @@ impl Condition {
             value = match value.and_then(EncodedValue::value) {
                 Some(ValueRef::Document(document)) => document.get_encoded(name),
                 Some(ValueRef::Array(_)) => return None,
-                // A path that runs into a scalar is missing.
+                // A path that meets a scalar has no value.
                 _ => None,
             };
         }
@@ -196,7 +195,7 @@ impl NumberTest {
         Some(Self { op: *op, operand })
     }
 
-    /// Whether a number compares so; nothing for what needs a closer look.
+    /// Whether a number satisfies the comparison; `None` if that needs the general test.
     #[inline]
     fn holds(&self, value: EncodedValue<'_>) -> Option<bool> {
         let ordering = match (value.kind(), self.operand) {
@@ -209,7 +208,7 @@ impl NumberTest {
             }
             _ => return None,
         };
-        // NaN compares with no number.
+        // NaN is not comparable with any number.
         Some(ordering.is_some_and(|ordering| self.op.holds(ordering)))
     }
 }

@@ -1,4 +1,4 @@
-//! From a filter document to the tree. Operators parse their own operands; see [`crate::operators`].
+//! Parses a filter document into the tree. Operators parse their own operands; see [`crate::operators`].
 
 use crate::expression::{ExprCompiler, ExprPredicate, Expression};
 use crate::operators::{self, compare, near, regex};
@@ -8,10 +8,10 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use std::sync::Arc;
 
-/// What the parsing of one condition is counted for, in steps.
+/// Counted steps for parsing one condition.
 const CONDITION_STEPS: usize = 16;
 
-/// What one filter's operators are parsed with.
+/// The context for parsing one filter's operators.
 #[derive(Clone, Copy)]
 pub(crate) struct Parser<'p> {
     pub compiler: &'p dyn ExprCompiler,
@@ -19,33 +19,33 @@ pub(crate) struct Parser<'p> {
     pub place: Place,
 }
 
-/// Who asks the filter, and so what may be asked of indexes.
+/// The user of the filter, which decides whether the filter may need an index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// A plan, which can find documents by their distance and by the words of their texts.
+    /// A plan, which can search by distance and by text.
     Plan,
-    /// A stage of a pipeline, which a plan may take over: it may hold `$text`.
+    /// A pipeline stage, which a plan may take over: the filter may contain `$text`.
     Stage,
     Elsewhere,
 }
 
-/// What the filter being parsed applies to.
+/// The subject of the filter being parsed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
     /// A whole document.
     Document,
-    /// A document that is written, where no index is asked.
+    /// A document that is being written, without any index.
     Validator,
-    /// An element under `$elemMatch`, where nothing may refer to the whole document.
+    /// An element under `$elemMatch`, where no condition may refer to the whole document.
     Element,
 }
 
-/// An operator's operand and what stands around it.
+/// An operator's operand and its context.
 pub(crate) struct Operand<'a> {
     pub name: &'static str,
     pub path: &'a Path,
     pub value: ValueRef<'a>,
-    /// The document that the operator stands in: `$regex` and `$options` look for each other.
+    /// The document around the operator: `$regex` and `$options` read each other.
     pub siblings: DocumentRef<'a>,
 }
 
@@ -59,7 +59,7 @@ impl<'p> Parser<'p> {
         Self { compiler, level: Level::Validator, place: Place::Elsewhere }
     }
 
-    /// The parser for what stands inside `$elemMatch`.
+    /// The parser for conditions inside `$elemMatch`.
     pub fn inside_element(&self) -> Self {
         Self { level: Level::Element, ..*self }
     }
@@ -74,7 +74,7 @@ impl<'p> Parser<'p> {
         Self { place: Place::Stage, ..self }
     }
 
-    /// A filter: all of its fields and top-level operators.
+    /// Parses a filter: all of its fields and top-level operators.
     pub fn filter(&self, filter: DocumentRef<'_>) -> Result<Expression> {
         let children = self.gathered(filter.iter().map(|element| self.entry(element)))?;
         Ok(Expression::and(children))
@@ -87,24 +87,24 @@ impl<'p> Parser<'p> {
         self.count(CONDITION_STEPS)
     }
 
-    /// Counts so many steps.
+    /// Counts `steps` of work.
     /// # Errors
     /// As `OperationContext::work`, which includes `Interrupted` if the operation is killed.
     pub fn count(&self, steps: usize) -> Result<()> {
         self.compiler.operation().map_or(Ok(()), |operation| operation.work(steps))
     }
 
-    /// Asks before so many bytes are allocated.
+    /// Checks before `bytes` are allocated.
     /// # Errors
     /// As `OperationContext::will_take`, which includes `Interrupted` if the operation is killed.
     pub fn will_take(&self, bytes: usize) -> Result<()> {
         self.compiler.operation().map_or(Ok(()), |operation| operation.will_take(bytes))
     }
 
-    /// Parses the parts of a list, one after the other. Asks before the list grows, which takes its old memory and its new one
-    /// for a moment.
+    /// Parses the parts of a list in order. Checks memory before the list grows, since a growing list needs its old and
+    /// its new memory at once.
     /// # Errors
-    /// The first part's that fails; what the operation says.
+    /// The error of the first part that fails; errors of the operation.
     pub fn gathered<T>(&self, parts: impl Iterator<Item = Result<T>>) -> Result<Vec<T>> {
         let mut gathered = Vec::new();
         for part in parts {
@@ -118,7 +118,7 @@ impl<'p> Parser<'p> {
 
     fn entry(&self, entry: Element<'_>) -> Result<Expression> {
         self.count_condition()?;
-        // Operands are kept as they are written, besides what becomes of them.
+        // The filter keeps a copy of each operand beside its parsed form.
         self.will_take(entry.value.content_bytes())?;
         if is_operator(entry.name) {
             return match operators::top_level(entry.name) {
@@ -133,7 +133,7 @@ impl<'p> Parser<'p> {
         }
     }
 
-    /// All operators of `{$gt: 1, $lt: 5}`, applied to one path.
+    /// Parses all operators of `{$gt: 1, $lt: 5}`, applied to one path.
     pub fn operators(&self, path: &Path, condition: DocumentRef<'_>) -> Result<Expression> {
         if near::is_near(condition) {
             return near::parse(self, path, condition);
@@ -159,7 +159,7 @@ fn unknown_top_level(name: &str) -> Failure {
     Failure::bad_value(format!("unknown top level operator: {name}. {advice}"))
 }
 
-/// A value in place of operators: a regex is matched, anything else is compared.
+/// A plain value in place of operators: a regex matches, any other value is compared.
 pub(crate) fn literal(path: &Path, value: ValueRef<'_>) -> Result<Expression> {
     match value {
         ValueRef::Regex { pattern, options } => regex::expression(path, pattern, options),
@@ -167,7 +167,7 @@ pub(crate) fn literal(path: &Path, value: ValueRef<'_>) -> Result<Expression> {
     }
 }
 
-/// Whether a document is a list of operators rather than a value: its first field tells, unless it is a DBRef.
+/// Whether a document holds operators and is not a value: its first field decides, unless it is a DBRef.
 pub(crate) fn holds_operators(document: DocumentRef<'_>) -> bool {
     let is_reference = || document.get("$ref").is_some() && document.get("$id").is_some();
     document.first().is_some_and(|first| first.name.starts_with('$')) && !is_reference()
@@ -175,11 +175,11 @@ pub(crate) fn holds_operators(document: DocumentRef<'_>) -> bool {
 
 /// Whether a filter's field is an operator.
 pub(crate) fn is_operator(name: &str) -> bool {
-    // The fields of a DBRef start with a dollar and are fields none the less.
+    // DBRef fields start with a dollar but are ordinary fields.
     name.starts_with('$') && !matches!(name, "$ref" | "$id" | "$db")
 }
 
-/// Refuses `$expr`: for contexts that have no whole document, and for callers that bring no compiler.
+/// Refuses `$expr`: for contexts without a whole document, and for callers without a compiler.
 pub(crate) struct NoExpr<'s> {
     pub strings: &'s StringOrder,
     pub operation: Option<&'s OperationContext>,

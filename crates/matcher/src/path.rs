@@ -1,14 +1,14 @@
-//! Dotted paths and the values that a document holds at them.
+//! Dotted paths, and the values of a document at a path.
 
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::fmt;
 
-/// Longest path, in components: no stored document is deeper.
+/// Maximum number of path components: no stored document is nested deeper.
 /// Source: MongoDB limits, "Nested Depth for BSON Documents", less the 20 levels that a server keeps for itself.
 const COMPONENTS_MAX: usize = 180;
 
-/// One step of a path: a field's name that may be an array index as well.
+/// One component of a path: a field name that may be an array index too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Component {
     name: Box<str>,
@@ -17,7 +17,7 @@ pub struct Component {
 
 impl Component {
     fn parse(name: &str) -> Self {
-        // "01" is a field's name only: an array's own names have no leading zeros.
+        // "01" is only a field name: array indexes have no leading zeros.
         let canonical = name == "0" || !name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit());
         Self { name: name.into(), index: if canonical { name.parse().ok() } else { None } }
     }
@@ -33,8 +33,8 @@ impl Component {
     }
 }
 
-/// A dotted path, split once. Without components it stands for the tested value itself, as inside
-/// `{$elemMatch: {$gt: 1}}`.
+/// A dotted path, already split. Without components it stands for the tested value itself, as inside `{$elemMatch:
+/// {$gt: 1}}`.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Path {
     text: Box<str>,
@@ -42,7 +42,7 @@ pub struct Path {
 }
 
 impl Path {
-    /// Splits at the dots; `""` and `"a."` name the empty field, as in MongoDB.
+    /// Splits at dots; `""` and `"a."` name the empty field, as in MongoDB.
     /// # Errors
     /// 5729100 for more than 180 components.
     pub fn parse(text: &str) -> Result<Self> {
@@ -63,7 +63,7 @@ impl Path {
         &self.text
     }
 
-    /// The steps, outermost first.
+    /// The components, outermost first.
     pub fn components(&self) -> &[Component] {
         &self.components
     }
@@ -94,31 +94,31 @@ impl fmt::Debug for Path {
     }
 }
 
-/// Which values an array at the end of a path stands for.
+/// The values that an array at the end of a path stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leaves {
-    /// Each element, then the array itself: what most operators test.
+    /// Each element, then the array itself: for most operators.
     ElementsAndWhole,
-    /// The array itself only: `$size` and `$elemMatch`.
+    /// Only the array itself: for `$size` and `$elemMatch`.
     Whole,
 }
 
-/// Looks at the values at a path.
+/// Visits the values at a path.
 pub(crate) trait Visitor {
-    /// Whether one value matches: `None` for a missing one, and the index in the outermost array on the way that the path
-    /// goes through without naming an index.
+    /// Whether a value matches; `None` is a missing value. `index` is the position in the outermost array that the path
+    /// traverses without naming an index.
     fn test(&mut self, value: Option<ValueRef<'_>>, index: Option<usize>) -> bool;
 
-    /// Counts an element of an array; false where the operation has to stop, and any answer will do.
+    /// Counts an array element. Returns false if the operation has to stop; then any answer will do.
     fn goes_on(&mut self) -> bool;
 }
 
-/// What a filter is matched against.
+/// A subject that filters are matched against.
 pub(crate) trait Subject: Copy {
     /// Tests the values at `path` in order until one matches.
     fn any(self, path: &Path, leaves: Leaves, visitor: &mut impl Visitor) -> bool;
 
-    /// The whole document, if the subject is one: what `$expr` reads.
+    /// The whole document for `$expr`, if the subject is one.
     fn document(&self) -> Option<DocumentRef<'_>>;
 }
 
@@ -133,7 +133,7 @@ impl Subject for DocumentRef<'_> {
     }
 }
 
-/// A value that stands for a field: arrays inside it are traversed as a document's are.
+/// A value treated as a field: arrays inside it are traversed as in a document.
 #[derive(Clone, Copy)]
 pub(crate) struct AsField<'a>(pub ValueRef<'a>);
 
@@ -147,7 +147,7 @@ impl Subject for AsField<'_> {
     }
 }
 
-/// One element of an array under `{$elemMatch: {$op: ...}}`, which looks into no further array.
+/// One array element under `{$elemMatch: {$op: ...}}`; arrays inside it are not traversed.
 #[derive(Clone, Copy)]
 pub(crate) struct AsElement<'a>(pub ValueRef<'a>);
 
@@ -187,7 +187,7 @@ fn visit_value(
         Some(ValueRef::Array(array)) => visit_array(rest, array, outer, leaves, visitor),
         value if rest.is_empty() => visitor.test(value, outer),
         Some(ValueRef::Document(document)) => visit_document(rest, document, outer, leaves, visitor),
-        // A path that runs into a scalar is missing.
+        // A path that meets a scalar has no value.
         _ => visitor.test(None, outer),
     }
 }
@@ -203,8 +203,8 @@ fn visit_leaf_array(array: ArrayRef<'_>, outer: Option<usize>, leaves: Leaves, v
     visitor.test(Some(ValueRef::Array(array)), outer)
 }
 
-/// An array in the middle of a path: its documents are entered by name, and a numeric component also picks one
-/// element. Elements that are neither yield nothing, not even "missing": `{"a.b": null}` does not match `{a: [1]}`.
+/// Visits an array in the middle of a path: enters its documents by name, and a numeric component also picks one
+/// element. Other elements yield nothing, not even a missing value: `{"a.b": null}` does not match `{a: [1]}`.
 fn visit_array(
     rest: &[Component],
     array: ArrayRef<'_>,
@@ -229,8 +229,8 @@ fn visit_array(
     false
 }
 
-/// The element that a numeric component picked, which is no position: the path named it. At the end of the path it is
-/// tested whole: `{"a.0": 1}` does not match `{a: [[1]]}`.
+/// Visits the element that a numeric component picked. Its index is no position, since the path names it. At the end of
+/// the path it is tested whole: `{"a.0": 1}` does not match `{a: [[1]]}`.
 fn visit_indexed(
     below: &[Component],
     element: ValueRef<'_>,

@@ -1,6 +1,6 @@
-//! What a filter decides in one walk over a document is what its tree decides.
+//! The decision of a filter in one walk over a document equals that of its tree.
 //!
-//! A filter that has been asked often walks; a copy of it has not, and asks the tree.
+//! A filter uses the walk after many tests; a fresh copy of it still uses the tree.
 
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{Failure, Result};
@@ -9,7 +9,7 @@ use bunko_testkit::collators::WithoutCase;
 use bunko_testkit::shell;
 use std::sync::Arc;
 
-/// One value of each kind, and numbers where types, widths and signs meet.
+/// One value of each type, and numbers at the borders of types, widths and signs.
 const VALUES: &[&str] = &[
     "null",
     "undefined",
@@ -61,7 +61,7 @@ const VALUES: &[&str] = &[
 const CONDITIONS: &[&str] =
     &["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$exists", "$type", "$mod", "$in", "$nin", "$regex", "$not", "$bits"];
 
-/// Strings without regard to case, or by their bytes.
+/// A string order: without regard to case, or by bytes.
 struct Order(StringOrder);
 
 impl ExprCompiler for Order {
@@ -82,7 +82,7 @@ fn orders() -> [Order; 2] {
     [Order(StringOrder::BYTES.clone()), Order(StringOrder::collated(Arc::new(WithoutCase)))]
 }
 
-/// The condition of that name with an operand, as text; some operators take no value of any kind.
+/// The condition `name` with an operand, as text; some operators do not accept every value.
 fn condition(name: &str, operand: &str) -> String {
     match name {
         "$exists" => format!("{{$exists: {}}}", operand.len().is_multiple_of(2)),
@@ -96,13 +96,13 @@ fn condition(name: &str, operand: &str) -> String {
     }
 }
 
-/// The filter, if there is such a one.
+/// The parsed filter, if it is valid.
 fn filter(text: &str, order: &Order) -> Option<Filter> {
     let source = shell::parse_document(text).unwrap_or_else(|error| panic!("{text}: {error:?}"));
     Filter::parse_with(source.as_ref(), order).ok()
 }
 
-/// Asks a filter about documents until it walks.
+/// Tests documents until the filter uses its walk.
 fn asked_often(filter: &Filter) {
     for _ in 0..100 {
         filter.try_matches(DocumentRef::EMPTY).expect("nothing fails");
@@ -152,7 +152,7 @@ fn conditions_together() {
     for order in orders() {
         let mut number = 12_345_usize;
         let mut next = |count: usize| {
-            // A linear congruential generator: any sequence will do.
+            // A linear congruential generator; any sequence will do.
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (number >> 33) % count
         };

@@ -1,13 +1,13 @@
-//! Runs `tests/scripts`: what filters mean and how they fail, in files to be read.
+//! Runs `tests/scripts`: the meaning of filters and their errors, in readable files.
 //!
-//! - `match`: a filter, then documents; says of each whether it matches.
-//! - `details`: a filter, then documents; says why each does not match.
-//! - `position`: the same, with the index that the positional operator `$` stands for.
+//! - `match`: a filter, then documents; prints whether each document matches.
+//! - `details`: a filter, then documents; prints why each document does not match.
+//! - `position`: as `match`, with the index for the positional operator `$`.
 //! - `parse`: filters; prints each in normal form, or its error.
-//! - `parse-plan`: the same for filters of a plan, which may hold `$near`.
+//! - `parse-plan`: as `parse`, for filters of a plan, which may contain `$near`.
 //! - `pull`: a condition of `$pull`, then array elements.
 //! - `array-filter`: an entry of `arrayFilters`, then array elements.
-//! - `prefix`: regular expressions; prints what the planner may assume of matching strings.
+//! - `prefix`: regular expressions; prints what the planner may assume about matching strings.
 
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::Failure;
@@ -79,7 +79,7 @@ fn matcher(directive: &str, source: &str) -> Result<Matcher, Failure> {
     })
 }
 
-/// A filter's normal form, which has to parse to itself.
+/// A filter's normal form, which must parse to itself.
 fn parse(line: &str, parse: fn(DocumentRef<'_>) -> Result<Filter, Failure>) -> String {
     let normal = |source: &DocumentBuf| parse(source.as_ref()).map(|filter| filter.to_document());
     match normal(&document(line)) {

@@ -1,8 +1,8 @@
-//! Which of several indexes serves a query best: by trial, and by what earlier trials found.
+//! Chooses the best of several indexes for a query: by trial, and by the results of earlier trials.
 //!
-//! Where no rule proves a winner, each candidate runs for a number of works; who yields the most for them wins, and the end of
-//! the results counts more than any number of them. Winners are kept by shape of query. A kept plan that does many times the
-//! work of its trial before it yields anything is given up for another trial.
+//! If no rule proves a winner, each candidate runs for a number of works. The candidate with the most results wins; a
+//! candidate that reached the end of its results beats all that did not. Winners are cached by query shape. A cached
+//! plan that does many times the works of its trial without a result is replaced after another trial.
 
 use crate::execution::{Execution, ExecutionStatistics, StageStatistics};
 use crate::explain::{self, Facts, Room};
@@ -16,12 +16,12 @@ use bunko_errors::Result;
 use bunko_store::{KeyspaceId, Snapshot};
 use std::sync::Arc;
 
-/// How much each candidate does, round by round, until one has enough. Rounds begin anew, which costs less than a candidate
-/// that is left running.
+/// Works of each candidate per round; rounds go on until a candidate has enough results. Each round starts the plans
+/// again, which costs less than keeping a candidate open.
 const WORKS_BY_ROUND: [u64; 3] = [256, 2_048, 10_000];
-/// Results that are enough.
+/// Results that end a trial.
 const RESULTS_MAX: u64 = 101;
-/// A kept plan may do so many times the works of its trial. Source: MongoDB manual, "Query Plans".
+/// A cached plan may do this many times the works of its trial. Source: MongoDB manual, "Query Plans".
 const WORKS_FACTOR: u64 = 10;
 
 /// One candidate's run.
@@ -34,17 +34,17 @@ pub(crate) struct Trial {
     is_enough: bool,
 }
 
-/// Candidates that ran against each other, the winner first.
+/// Candidates that ran against each other, winner first.
 pub(crate) struct Contest {
     pub trials: Vec<Trial>,
-    /// Whether the winner is the plan that queries of the shape use.
+    /// Whether the winner is the plan that the cache uses for this shape.
     pub is_cached: bool,
 }
 
-/// Memory that the shape of a filter takes while it is made, as a multiple of the size of the filter's document.
+/// Memory for building the shape of a filter, as a multiple of the filter document's size.
 const SHAPE_PARTS: usize = 6;
 
-/// By which plans of queries are kept.
+/// The key of a cached plan.
 struct Key {
     shape: Arc<[u8]>,
     whole: Vec<u8>,
@@ -62,7 +62,7 @@ impl Key {
     }
 }
 
-/// A query's shape, and the order of its strings.
+/// A query's shape together with its collation.
 fn with_collation(shape: &[u8], query: &FindQuery) -> Vec<u8> {
     let mut whole = shape.to_vec();
     if let Some(collator) = query.scope.strings.collator() {
@@ -71,9 +71,9 @@ fn with_collation(shape: &[u8], query: &FindQuery) -> Vec<u8> {
     whole
 }
 
-/// The plan that is to run in the place of one that has rivals, and how much it may do before it yields anything.
+/// The plan to run instead of one with rivals, and the works that it may do before its first result.
 /// # Errors
-/// What the operation says.
+/// Errors of the operation.
 pub(crate) fn settle(plan: Plan, snapshot: &Arc<Snapshot>) -> Result<(Plan, u64, PlanChoice)> {
     if plan.parts().rivals.is_empty() || plan.contest().is_some() {
         return Ok((plan, u64::MAX, PlanChoice::Rules));
@@ -91,22 +91,22 @@ pub(crate) fn settle(plan: Plan, snapshot: &Arc<Snapshot>) -> Result<(Plan, u64,
     Ok((winner, u64::MAX, PlanChoice::Trial))
 }
 
-/// Another choice after the kept plan has done too much.
+/// Chooses again after the cached plan did too much.
 /// # Errors
 /// As [`settle`].
 pub(crate) fn settle_anew(plan: &Plan, snapshot: &Arc<Snapshot>) -> Result<Plan> {
     let key = Key::of(plan.query())?;
     let cache = plan.collection().plan_cache();
     cache.remove(&key.whole);
-    // Not planned anew: an index that was finished since knows nothing of what the snapshot shows.
+    // The rivals come from the original plan. An index finished since may lack keys that the snapshot shows.
     let trials = run(plan.origin(), snapshot)?;
-    // What was found twice needs no third trial.
+    // This trial counts as the second, so the new winner is cached for use at once.
     let before = CachedPlan { works: u64::MAX, ..entry(&key, &trials) };
     keep(cache, &key, &trials, Some(&before));
     Ok(trials[0].plan.clone())
 }
 
-/// Lets the candidates run for explain, which neither uses nor changes what is kept.
+/// Runs the candidates for explain, without using or changing the cache.
 /// # Errors
 /// As [`settle`].
 pub(crate) fn explained(plan: &Plan) -> Result<Plan> {
@@ -121,7 +121,7 @@ pub(crate) fn explained(plan: &Plan) -> Result<Plan> {
     Ok(winner.after(Contest { trials, is_cached }))
 }
 
-/// The candidate that uses that index.
+/// The candidate that uses this index.
 fn by_index(plan: &Plan, index: KeyspaceId) -> Result<Option<Plan>> {
     if plan.index() == Some(index) {
         return Ok(Some(plan.clone()));
@@ -132,7 +132,7 @@ fn by_index(plan: &Plan, index: KeyspaceId) -> Result<Option<Plan>> {
     planner::plan_by(plan.collection(), plan.query(), index)
 }
 
-/// Runs all candidates; the winner first, of equals the one that the rules prefer.
+/// Runs all candidates; winner first. On a tie the candidate that the rules prefer wins.
 fn run(plan: &Plan, snapshot: &Arc<Snapshot>) -> Result<Vec<Trial>> {
     let mut candidates = vec![plan.clone()];
     for rival in &plan.parts().rivals {
@@ -151,7 +151,7 @@ fn run(plan: &Plan, snapshot: &Arc<Snapshot>) -> Result<Vec<Trial>> {
     Ok(trials)
 }
 
-/// Runs one candidate. One that fails has lost; if all do, the plan that runs says why.
+/// Runs one candidate. A candidate that fails loses; if all fail, running the plan returns the error.
 fn trial(plan: &Plan, snapshot: &Arc<Snapshot>, works_max: u64, enough: u64) -> Result<Trial> {
     let mut execution = Execution::new(plan.clone(), Arc::clone(snapshot));
     let (mut found, mut is_at_end, mut has_failed) = (0, false, false);
@@ -173,7 +173,7 @@ fn trial(plan: &Plan, snapshot: &Arc<Snapshot>, works_max: u64, enough: u64) -> 
     Ok(Trial { plan: plan.clone(), stages, totals: execution.statistics(), works, score, is_enough })
 }
 
-/// What a run is worth; a plan that needs no sort wins over an equal one that does.
+/// Score of a run; on a tie a plan without a sort beats a plan with one.
 fn score(plan: &Plan, found: u64, works: u64, is_at_end: bool) -> f64 {
     let works = works.max(1) as f64;
     let productivity = found as f64 / works;
@@ -181,7 +181,7 @@ fn score(plan: &Plan, found: u64, works: u64, is_at_end: bool) -> f64 {
     1.0 + productivity + needs_no_sort + if is_at_end { 1.0 } else { 0.0 }
 }
 
-/// Keeps the winner: the first time on trial, from the second on for use where it did not do more.
+/// Caches the winner: inactive at first, and active from the second time on unless it did more works.
 fn keep(cache: &PlanCache, key: &Key, trials: &[Trial], known: Option<&CachedPlan>) {
     if trials.len() < 2 || trials[0].score == 0.0 {
         return;
@@ -195,7 +195,7 @@ fn keep(cache: &PlanCache, key: &Key, trials: &[Trial], known: Option<&CachedPla
     cache.put(&key.whole, new);
 }
 
-/// Most bytes of what is kept of a plan for `$planCacheStats`: its stages and those of its trial.
+/// Maximum size of the facts that `$planCacheStats` shows of a cached plan: its stages and those of its trial.
 const FACTS_BYTES_MAX: usize = 64 * 1024;
 
 fn entry(key: &Key, trials: &[Trial]) -> CachedPlan {
@@ -229,12 +229,12 @@ fn entry(key: &Key, trials: &[Trial]) -> CachedPlan {
     }
 }
 
-/// Adds the hashes of the query's shape, and of the shape and the indexes that there are.
+/// Adds the hash of the query's shape, and the hash of the shape with the present indexes.
 pub(crate) fn append_hashes(facts: &mut DocumentBuf, plan: &Plan) {
     append_hashes_of(facts, plan.query(), &plan.collection().indexes());
 }
 
-/// The same without a plan.
+/// As [`append_hashes`], without a plan.
 pub(crate) fn append_hashes_of(facts: &mut DocumentBuf, query: &FindQuery, indexes: &[Arc<Index>]) {
     let shape = hash(HASH_START, &with_collation(query.shape().as_bytes(), query));
     let with_indexes = indexes.iter().fold(shape, |before, index| hash(before, index.document.as_ref().as_bytes()));
@@ -247,7 +247,7 @@ pub(crate) fn append_hashes_of(facts: &mut DocumentBuf, query: &FindQuery, index
 
 const HASH_START: u32 = 0x811c_9dc5;
 
-/// FNV-1a: short, and the same in every process.
+/// FNV-1a: short, and equal in every process.
 fn hash(start: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(start, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }

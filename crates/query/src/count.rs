@@ -1,4 +1,4 @@
-//! Counting: without a filter from the collection's own figure, with one that keys decide from the index alone.
+//! Counting. Without a filter the collection knows its count; if keys decide the filter, only the index is read.
 
 use crate::execution::Execution;
 use crate::find_query::FindQuery;
@@ -8,7 +8,7 @@ use bunko_catalog::{Collection, Reading};
 use bunko_errors::Result;
 use std::sync::Arc;
 
-/// How to count what a query matches.
+/// The way to count a query's matches.
 pub struct CountPlan {
     method: Method,
     skip: u64,
@@ -16,18 +16,18 @@ pub struct CountPlan {
 }
 
 enum Method {
-    /// The collection's number of documents, which the store keeps.
+    /// The number of documents that the store keeps for the collection.
     RecordStore(Arc<Collection>),
     Scan(Plan),
 }
 
 impl CountPlan {
-    /// Plans counting; the query's sort and projection make no difference.
+    /// Plans a count; ignores the query's sort and projection.
     /// # Errors
     /// As [`crate::plan`].
     pub fn new(collection: &Arc<Collection>, query: FindQuery) -> Result<Self> {
         let (skip, limit) = (query.skip, query.limit);
-        // The collection's figure is that of the present.
+        // The stored count is that of the present state.
         let is_present = Reading::of(&*query.scope.operation).is_present();
         let method = if is_present && query.has_no_filter() && query.hint.is_none() {
             Method::RecordStore(Arc::clone(collection))
@@ -40,7 +40,7 @@ impl CountPlan {
 
     /// As [`Plan::contested`].
     /// # Errors
-    /// What the operation says.
+    /// Errors of the operation.
     pub fn contested(self) -> Result<Self> {
         let method = match self.method {
             Method::Scan(plan) => Method::Scan(plan.contested()?),
@@ -49,7 +49,7 @@ impl CountPlan {
         Ok(Self { method, ..self })
     }
 
-    /// The plan that finds what is counted; `None` where the collection knows the number.
+    /// The plan that finds the documents to count; `None` if the stored count is used.
     pub fn plan(&self) -> Option<&Plan> {
         match &self.method {
             Method::RecordStore(_) => None,
@@ -57,7 +57,7 @@ impl CountPlan {
         }
     }
 
-    /// Counts, and gives the execution, if there was one, for explain.
+    /// Counts. Returns the execution too, if there was one, for explain.
     /// # Errors
     /// As [`Execution::next`].
     pub fn run(&self) -> Result<(u64, Option<Execution>)> {
@@ -78,7 +78,7 @@ impl CountPlan {
     }
 }
 
-/// Counts what a query matches, as of now.
+/// Counts a query's matches in the present state.
 /// # Errors
 /// As [`crate::plan`] and [`Execution::next`].
 pub fn count(collection: &Arc<Collection>, query: FindQuery) -> Result<u64> {

@@ -12,7 +12,7 @@ use bunko_operation::OperationContext;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A query for the distinct values at `path` in the documents that it matches.
+/// A query for the distinct values at `path` in its matches.
 pub fn distinct_query(query: FindQuery, path: &str) -> FindQuery {
     let distinct = Distinct { path: path.into(), of: DistinctOf::Elements };
     FindQuery { sort: None, projection: None, distinct: Some(distinct), ..query }
@@ -27,7 +27,7 @@ pub fn distinct(collection: &Arc<Collection>, path: &str, query: FindQuery) -> R
     Ok(distinct_of_plan(&plan, path)?.0)
 }
 
-/// As [`distinct`], by a plan for a [`distinct_query`] with that path; and the execution that found the values.
+/// As [`distinct`], for the plan of a [`distinct_query`] with this path. Returns the execution too.
 /// # Errors
 /// As [`distinct`].
 pub fn distinct_of_plan(plan: &Plan, path: &str) -> Result<(ArrayBuf, Execution)> {
@@ -42,7 +42,7 @@ pub fn distinct_of_plan(plan: &Plan, path: &str) -> Result<(ArrayBuf, Execution)
 
 /// Shows the values at `path` in a document, as [`distinct`] counts them.
 /// # Errors
-/// The visitor's own, and what the operation says.
+/// Errors of the visitor and of the operation.
 pub(crate) fn visit_values(
     operation: &OperationContext,
     document: DocumentRef<'_>,
@@ -55,7 +55,7 @@ pub(crate) fn visit_values(
         (Some(ValueRef::Array(array)), None) => array.iter().try_for_each(visit),
         (Some(value), None) => visit(value),
         (Some(ValueRef::Document(document)), Some(rest)) => visit_values(operation, document, rest, visit),
-        // A number names the position: an array is a document whose names are its indexes.
+        // A numeric component is an array position: an array is a document with its indexes as names.
         (Some(ValueRef::Array(array)), Some(rest)) if split(rest).0.bytes().all(|byte| byte.is_ascii_digit()) => {
             visit_values(operation, array.as_document(), rest, visit)
         }
@@ -67,29 +67,29 @@ pub(crate) fn visit_values(
     }
 }
 
-/// The distinct values at one path, while they are gathered.
+/// Collects the distinct values at one path.
 pub struct DistinctValues {
     operation: Arc<OperationContext>,
     strings: StringOrder,
     found: ArrayBuf,
-    /// By key strings, so in order, which of those found.
+    /// Positions in `found` by key string, so in value order.
     seen: BTreeMap<Vec<u8>, usize>,
     key: Vec<u8>,
 }
 
 impl DistinctValues {
-    /// None yet, strings being in that order; the work is counted for `operation`.
+    /// An empty collection of values. Values are compared with this string order; work counts for `operation`.
     pub fn new(operation: Arc<OperationContext>, strings: StringOrder) -> Self {
         Self { operation, strings, found: ArrayBuf::new(), seen: BTreeMap::new(), key: Vec::new() }
     }
 
-    /// What was found, in order.
+    /// The values in ascending order.
     pub fn into_found(self) -> ArrayBuf {
         let found: Vec<_> = self.found.as_ref().iter().collect();
         self.seen.values().filter_map(|position| found.get(*position).copied()).collect()
     }
 
-    /// Adds those at `path` in a document.
+    /// Adds the values at `path` in a document.
     /// # Errors
     /// 17217 for more than 16 MiB of values.
     pub fn add(&mut self, document: DocumentRef<'_>, path: &str) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Documents by one value of a path, again and again on one snapshot: what a join asks for, with no plan for each value.
+//! Repeated lookups by one value of a path on one snapshot, for a join that needs no plan per value.
 
 use crate::QueryShape;
 use crate::planner::names_array_index;
@@ -11,7 +11,7 @@ use bunko_store::{Direction, KeyRange, RecordId, Snapshot, View};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// What an operator said of the indexes for queries by one value of a path.
+/// The index filter for queries by one value of a path, if an administrator set one.
 fn index_filter(collection: &Collection, path: &str) -> Option<Arc<IndexFilter>> {
     let filters = collection.index_filters();
     if filters.is_empty() {
@@ -22,21 +22,21 @@ fn index_filter(collection: &Collection, path: &str) -> Option<Arc<IndexFilter>>
     filters.get(QueryShape::of(by_value.as_ref(), none, none, none).as_bytes()).cloned()
 }
 
-/// An index whose first field is the path, and what its keys are looked up in.
+/// An index whose first field is the path, with the snapshot for lookups.
 pub struct EqualityLookup {
     collection: Arc<Collection>,
     index: Arc<Index>,
     snapshot: Arc<Snapshot>,
     operation: Arc<OperationContext>,
     key: Vec<u8>,
-    /// Records of the value that is looked up: several keys may lead to one.
+    /// Records of the current value; several keys may lead to one record.
     records: Vec<RecordId>,
     document: Vec<u8>,
 }
 
 impl EqualityLookup {
-    /// A lookup by the shortest of the indexes that serve it, of equals the oldest, among those that an index filter allows; `None` where none does. All of them must have been ready
-    /// when the snapshot was taken.
+    /// A lookup by the shortest index that serves it; on a tie the oldest wins. Only indexes that an index filter
+    /// allows are used; `None` if none serves. All of `indexes` must have been ready when the snapshot was taken.
     pub fn new(
         collection: &Arc<Collection>,
         indexes: &[Arc<Index>],
@@ -72,15 +72,15 @@ impl EqualityLookup {
         })
     }
 
-    /// Shows the documents whose path equals `value`, in the order of the index; whether its keys tell which they are.
+    /// Shows the documents whose path equals `value`, in index order. Returns whether the keys identify them.
     /// # Errors
-    /// Those of the storage, and the visitor's own; what the operation says.
+    /// Errors of storage, of the visitor and of the operation.
     pub fn find(
         &mut self,
         value: ValueRef<'_>,
         visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<()>,
     ) -> Result<bool> {
-        // A missing field has the key of null, an array those of its elements.
+        // A missing field has the key of null, and an array has the keys of its elements.
         let is_told =
             !matches!(value, ValueRef::Null | ValueRef::Undefined | ValueRef::Array(_) | ValueRef::Regex { .. });
         if !is_told || !self.collection.has_index(self.index.keyspace) {
@@ -90,7 +90,7 @@ impl EqualityLookup {
         self.key.clear();
         self.index.strings.append_key(&mut self.key, value, self.index.fields[0].direction);
         if self.index.fields.len() > 1 && self.key.len() >= KEY_PREFIX_BYTES {
-            // A key that was shortened may not begin with it.
+            // A shortened key need not start with these bytes.
             return Ok(false);
         }
         shorten_key(&mut self.key);
@@ -120,7 +120,7 @@ impl EqualityLookup {
         let mut seen = std::collections::HashSet::new();
         while let Some((key, record)) = keys.next().map_err(from_storage)? {
             self.operation.work(1)?;
-            // A shortened key may begin with any other.
+            // A shortened key may be the prefix of another key.
             if self.index.fields.len() == 1 && key.len() != self.key.len() + size_of::<RecordId>() {
                 continue;
             }

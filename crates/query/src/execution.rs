@@ -15,52 +15,52 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Entries examined between two questions whether the operation has to stop: before the first, and most.
+/// Entries examined between two checks for interruption: at first, and at most.
 const ENTRIES_PER_POLL: u32 = 16;
 const ENTRIES_PER_POLL_MAX: u32 = 128;
-/// Where they took longer than that, fewer are examined before the next.
+/// A longer time between two checks halves the number of entries up to the next check.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// A run that has taken so long ends when its collection is dropped. MongoDB's plans yield for the first time after as long.
+/// A run longer than this fails if its collection is dropped. MongoDB's plans yield for the first time after as long.
 /// Source: MongoDB manual 8.2, `internalQueryExecYieldPeriodMS`.
 const LONG_RUN: Duration = Duration::from_millis(10);
 
-/// What a running plan has done.
+/// Work done by a running plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExecutionStatistics {
     /// Index keys looked at.
     pub keys_examined: u64,
     /// Documents read.
     pub docs_examined: u64,
-    /// Documents handed out.
+    /// Documents returned.
     pub returned: u64,
 }
 
-/// What one stage has done; explain prints it.
+/// Work done by one stage, for explain.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StageStatistics {
     pub keys_examined: u64,
     pub docs_examined: u64,
     pub advanced: u64,
-    /// Entries taken in that led to no result.
+    /// Entries examined without a result.
     pub rejected: u64,
     pub seeks: u64,
     pub duplicates_tested: u64,
     pub duplicates_dropped: u64,
-    /// What a sort has sorted, in bytes.
+    /// Documents sorted, in bytes.
     pub sorted_bytes: u64,
-    /// What it put on disk.
+    /// Data that the stage put on disk.
     pub spilled: Spilled,
     pub is_at_end: bool,
 }
 
-/// What the documents that come out look like.
+/// The form of the documents that come out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output {
     Projected,
     Stored,
 }
 
-/// What all stages of a running plan share.
+/// State shared by all stages of a running plan.
 pub(crate) struct Run {
     pub snapshot: Arc<Snapshot>,
     pub collection: Arc<Collection>,
@@ -68,17 +68,17 @@ pub(crate) struct Run {
     pub output: Output,
     /// Whether documents hold their metadata until they are projected.
     pub holds_metadata: bool,
-    /// The record that a scan found last as it is stored, and where that stands.
+    /// The last record that a scan found as it is stored, and the location of its document.
     pub place: Option<(RecordId, Location)>,
-    /// Keys that were examined for documents that nobody has asked for yet.
+    /// Keys examined ahead of documents that are not requested yet.
     pub keys_ahead: u64,
     statistics: Vec<StageStatistics>,
     entries_per_poll: u32,
     until_poll: u32,
     polled: Instant,
-    /// When it began; `None` where the collection had been dropped by then.
+    /// Start of the run; `None` if the collection was already dropped.
     began: Option<Instant>,
-    /// Entries examined up to the last poll, and after how many the run is given up.
+    /// Entries examined up to the last poll, and the number of entries that ends the run.
     works: u64,
     works_max: u64,
     is_exhausted: bool,
@@ -98,7 +98,7 @@ impl Run {
         if self.until_poll == 0 { self.poll() } else { Ok(()) }
     }
 
-    /// Whether it may examine as many entries as it likes.
+    /// Whether the run has no limit on its works.
     pub fn is_unlimited(&self) -> bool {
         self.works_max == u64::MAX
     }
@@ -115,7 +115,7 @@ impl Run {
         let entries = if is_slow { self.entries_per_poll / 2 } else { self.entries_per_poll * 2 };
         self.entries_per_poll = entries.clamp(1, ENTRIES_PER_POLL_MAX);
         (self.until_poll, self.polled) = (self.entries_per_poll, now);
-        // Its snapshot could be read further. So a plan that is soon done is not ended.
+        // The snapshot stays readable after the drop, so a short run may finish.
         let is_long = self.began.is_none_or(|began| now.duration_since(began) > LONG_RUN);
         if is_long && self.collection.is_dropped() {
             return Err(dropped(&self.collection));
@@ -124,25 +124,25 @@ impl Run {
     }
 }
 
-/// Told to nobody: whoever limits a run's works looks whether it is exhausted.
+/// Never reaches a client: each caller that limits a run's works checks `is_exhausted`.
 fn exhausted() -> Failure {
     Failure::new(ErrorCode::QUERY_PLAN_KILLED, "the plan did more than it was given")
 }
 
-/// A plan running over one snapshot. It owns all that it needs and can wait in a cursor between batches.
+/// A plan running over one snapshot. It owns all its data and can wait in a cursor between batches.
 pub struct Execution {
     footing: Footing,
     root: Box<dyn Documents>,
     run: Run,
     returned: u64,
     is_at_end: bool,
-    /// A document without the metadata that it held.
+    /// The document that was returned last, without its metadata.
     released: DocumentBuf,
-    /// Whether the plan is a kept one that has found nothing yet.
+    /// Whether the plan came from the plan cache and has not found a document yet.
     is_watched: bool,
-    /// Found while it was watched, and not yet lent.
+    /// The document found during the watch, until it is returned.
     first: Option<(RecordId, DocumentBuf)>,
-    /// How its plan was chosen.
+    /// The reason for the choice of the plan.
     choice: PlanChoice,
 }
 
@@ -181,15 +181,15 @@ impl Execution {
         }
     }
 
-    /// Notes how its plan was chosen.
+    /// Sets how the plan was chosen.
     pub(crate) fn note_choice(&mut self, choice: PlanChoice) {
         self.choice = choice;
     }
 
     /// The next document, projected as the query asks; lent until the next call.
     /// # Errors
-    /// Storage errors, those of expressions, what the operation says, 292 for a sort beyond its memory. A failed
-    /// execution yields nothing more.
+    /// Errors of storage and of expressions, errors of the operation (interruption, deadline), and 292 for a sort
+    /// beyond its memory. A failed execution yields nothing more.
     #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]
     pub fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
         self.run.output = Output::Projected;
@@ -204,17 +204,18 @@ impl Execution {
         self.advance()
     }
 
-    /// Where the document stands that [`Self::next_record`] gave for a record last; `None` where that is not known.
+    /// The location of the document that [`Self::next_record`] returned last, if it is `record`; `None` if the location
+    /// is not known.
     pub(crate) fn place_of(&self, record: RecordId) -> Option<Location> {
         self.run.place.filter(|(found, _)| *found == record && !self.run.holds_metadata).map(|(_, location)| location)
     }
 
-    /// Ends the run with a failure once it has examined that many entries.
+    /// Fails the run once it has examined this many entries.
     pub(crate) fn limit_works(&mut self, works_max: u64) {
         self.run.works_max = works_max;
     }
 
-    /// Gives the plan up for another once it has examined that many entries and found nothing.
+    /// Replaces the plan if it examines this many entries without finding a document.
     pub(crate) fn watch(&mut self, works_max: u64) {
         self.run.works_max = works_max;
         self.is_watched = works_max != u64::MAX;
@@ -225,7 +226,7 @@ impl Execution {
         self.is_watched = false;
     }
 
-    /// Whether it was ended for its works.
+    /// Whether the run reached its limit of works.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.run.is_exhausted
     }
@@ -235,12 +236,12 @@ impl Execution {
         self.run.works + u64::from(self.run.entries_per_poll - self.run.until_poll)
     }
 
-    /// Finds the first document of a plan that is watched, or the end; by another plan where it does too much for it.
+    /// Finds the first document of a watched plan, or its end. Chooses another plan if this one exceeds its works.
     fn look_first(&mut self) -> Result<()> {
         if !self.is_watched || self.is_at_end {
             return Ok(());
         }
-        // Until the outcome says otherwise.
+        // Stays set if the stage fails.
         self.is_at_end = true;
         let first = self.root.next(&mut self.run);
         let first = first.map(|row| row.map(|row| (row.record, row.document.to_owned())));
@@ -259,7 +260,7 @@ impl Execution {
         Ok(())
     }
 
-    /// Whether documents come out of the stages with the metadata that they hold.
+    /// Whether documents still carry metadata when they leave the stages.
     fn releases(&self) -> bool {
         let is_projected = self.run.output == Output::Projected && !self.run.query.gives_whole_documents();
         self.run.holds_metadata && !is_projected
@@ -275,7 +276,7 @@ impl Execution {
             self.released = if self.releases() { self.run.query.release(record, document.as_ref())? } else { document };
             return Ok(Some((record, self.released.as_ref())));
         }
-        // Until the outcome says otherwise.
+        // Stays set if the stage fails or ends.
         self.is_at_end = true;
         let releases = self.releases();
         let row = self.root.next(&mut self.run)?;
@@ -291,7 +292,7 @@ impl Execution {
         Ok(Some((row.record, row.document)))
     }
 
-    /// Counts what is left, at most `most`; without reading documents where the keys decide the filter.
+    /// Counts the remaining documents, at most `most`. Reads no documents if the keys decide the filter.
     /// # Errors
     /// As [`Self::next`].
     pub fn count(&mut self, most: u64) -> Result<u64> {
@@ -305,9 +306,9 @@ impl Execution {
         Ok(self.returned)
     }
 
-    /// Shows the documents that are left, as [`Self::next`] lends them, until the visitor has enough.
+    /// Shows the remaining documents to the visitor, as [`Self::next`] lends them, until the visitor breaks.
     /// # Errors
-    /// As [`Self::next`], and the visitor's own.
+    /// As [`Self::next`], and errors of the visitor.
     pub fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<ControlFlow<()>>) -> Result<()> {
         if self.run.holds_metadata {
             while let Some(document) = self.next()? {
@@ -332,7 +333,7 @@ impl Execution {
                 return Ok(());
             }
         }
-        // Until the outcome says otherwise.
+        // Stays set if a stage or the visitor fails.
         self.is_at_end = true;
         let (mut flow, returned) = (ControlFlow::Continue(()), &mut self.returned);
         self.root.visit(&mut self.run, &mut |_, row| {
@@ -356,22 +357,22 @@ impl Execution {
         Ok(self.returned)
     }
 
-    /// The plan that runs; it may be newer than the one that was opened.
+    /// The running plan; it may be newer than the plan that was opened.
     pub fn plan(&self) -> &Plan {
         &self.footing.plan
     }
 
-    /// The state that it reads.
+    /// The snapshot that the plan reads.
     pub fn snapshot(&self) -> &Arc<Snapshot> {
         &self.run.snapshot
     }
 
-    /// What must still be there for it to go on after a pause.
+    /// Conditions for going on after a pause.
     pub fn footing(&self) -> &Footing {
         &self.footing
     }
 
-    /// Whether it is known, without looking for one, that there is no other document.
+    /// Whether the plan has ended for certain; does not search for another document.
     pub fn is_over(&self) -> bool {
         self.is_at_end || self.first.is_none() && self.root.is_over()
     }
@@ -386,23 +387,23 @@ impl Execution {
         }
     }
 
-    /// The report of the plan until now, for the profiler.
+    /// The plan's report up to now, for the profiler.
     pub fn report(&self) -> PlanReport {
         PlanReport::of(self.plan(), Some(&self.run.statistics), self.choice)
     }
 
-    /// Takes the figures out of the execution, for a report that may be wanted later. The caller asks it for no more documents.
+    /// Takes the statistics, for a report that may be wanted later. The caller requests no more documents afterwards.
     pub fn finish(&mut self) -> FinishedRun {
         let statistics = std::mem::take(&mut self.run.statistics);
         FinishedRun::new(self.plan().clone(), statistics, self.choice)
     }
 
-    /// How its plan was chosen.
+    /// The reason for the choice of the plan.
     pub fn choice(&self) -> PlanChoice {
         self.choice
     }
 
-    /// Of all stages, by their numbers.
+    /// The statistics of all stages, indexed by stage number.
     pub(crate) fn all_statistics(&self) -> &[StageStatistics] {
         &self.run.statistics
     }

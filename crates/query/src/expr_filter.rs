@@ -11,31 +11,30 @@ use bunko_matcher::{ExprCompiler, ExprPredicate, Filter};
 use bunko_operation::OperationContext;
 use std::sync::Arc;
 
-/// What one command's filters and expressions see beside the document: the variables of `let`, the time, and the order of
-/// strings.
+/// Input of one command's filters and expressions beside the document: `let` variables, the time, and the string order.
 #[derive(Clone, Debug)]
 pub struct QueryScope {
     /// Defined by the command's `let`.
     pub variables: Variables,
     /// `$$NOW`, in milliseconds since 1970.
     pub now_ms: i64,
-    /// For whom all that is evaluated.
+    /// The operation that evaluates the expressions.
     pub operation: Arc<OperationContext>,
-    /// In which order strings are: the command's collation, or the collection's.
+    /// String order: the command's collation, or the collection's.
     pub strings: StringOrder,
-    /// What constants among the expressions fail with, found out while these are parsed.
+    /// The failure of a constant expression, found during parsing.
     pub constant_failure: Arc<ConstantFailure>,
-    /// Whether expressions may read what the server tells.
+    /// Whether expressions may read facts about the server.
     pub builtins: Builtins,
-    /// What is known of documents beside their fields.
+    /// Kinds of metadata that documents have.
     pub offered: Offered,
-    /// That of the document which is looked at.
+    /// The metadata of the current document.
     pub at_hand: Arc<AtHand>,
-    /// Those of the operation.
+    /// State shared by the JavaScript functions of the operation.
     pub scripts: Arc<Scripts>,
-    /// What an operator set for commands like this one.
+    /// Query settings that an administrator set for commands of this shape.
     pub settings: Option<Arc<QuerySettings>>,
-    /// Whether conditions may be looked for in all documents.
+    /// Whether a query with conditions may scan the collection.
     pub scans: CollectionScans,
 }
 
@@ -45,12 +44,12 @@ pub struct QueryScope {
 pub enum CollectionScans {
     #[default]
     Allowed,
-    /// As parameter `notablescan` asks.
+    /// Refused because parameter `notablescan` is set.
     Refused,
 }
 
 impl QueryScope {
-    /// A scope without variables of the user's.
+    /// A scope without user variables.
     pub fn new(now_ms: i64, operation: Arc<OperationContext>) -> Self {
         Self {
             variables: Variables::default(),
@@ -67,31 +66,31 @@ impl QueryScope {
         }
     }
 
-    /// The same with strings in another order.
+    /// A copy with another string order.
     #[must_use]
     pub fn with_strings(&self, strings: &StringOrder) -> Self {
         Self { strings: strings.clone(), ..self.clone() }
     }
 
-    /// The same where that is known of documents beside their fields.
+    /// A copy that offers these kinds of metadata.
     #[must_use]
     pub fn offering(&self, offered: Offered) -> Self {
         Self { offered, ..self.clone() }
     }
 
-    /// The scope of what runs over other documents at the same time.
+    /// The scope of expressions that run over other documents at the same time.
     #[must_use]
     pub fn over_others(&self) -> Self {
         Self { offered: Offered::NONE, at_hand: Arc::default(), ..self.clone() }
     }
 
-    /// The same, in which expressions may read nothing that the server tells.
+    /// A copy in which expressions may not read facts about the server.
     #[must_use]
     pub fn without_builtins(&self) -> Self {
         Self { builtins: Builtins::Unavailable, ..self.clone() }
     }
 
-    /// The scope that expressions are parsed in.
+    /// The scope for parsing expressions.
     pub fn parse_scope(&self) -> ParseScope {
         ParseScope::new(&self.variables)
             .counted_for(&self.operation)
@@ -111,39 +110,39 @@ impl QueryScope {
     }
 }
 
-/// Parses a filter that may hold `$expr`.
+/// Parses a filter that may contain `$expr`.
 /// # Errors
-/// As [`Filter::parse_with`], and those of the expressions.
+/// As [`Filter::parse_with`], and errors of the expressions.
 pub fn parse_filter(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> Result<Filter> {
     let filter = Filter::parse_with(filter, &ExprInFilter { scope: Arc::clone(scope) })?;
     Ok(filter.for_operation(Arc::clone(&scope.operation)))
 }
 
-/// Parses the filter of a pipeline's stage, which may hold `$text` besides.
+/// Parses the filter of a pipeline stage, which may contain `$text` too.
 /// # Errors
-/// As [`Filter::parse_for_stage`], and those of the expressions.
+/// As [`Filter::parse_for_stage`], and errors of the expressions.
 pub fn parse_stage_filter(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> Result<Filter> {
     let filter = Filter::parse_for_stage(filter, &ExprInFilter { scope: over_found(filter, scope) })?;
     Ok(filter.for_operation(Arc::clone(&scope.operation)))
 }
 
-/// Parses the filter of a plan, which may hold `$near` and `$text` besides.
+/// Parses the filter of a plan, which may contain `$near` and `$text` too.
 /// # Errors
-/// As [`Filter::parse_for_plan`], and those of the expressions.
+/// As [`Filter::parse_for_plan`], and errors of the expressions.
 pub fn parse_plan_filter(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> Result<Filter> {
     let filter = Filter::parse_for_plan(filter, &ExprInPlan(ExprInFilter { scope: over_found(filter, scope) }))?;
     scope.constant_failure.check("Failed to optimize expression")?;
     Ok(filter.for_operation(Arc::clone(&scope.operation)))
 }
 
-/// The scope of the expressions in a filter: they are evaluated on what its search of texts has found, if it has one.
+/// The scope of a filter's expressions. They may read text metadata if the filter has a `$text`.
 fn over_found(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> Arc<QueryScope> {
     if planner::names_text(filter) { Arc::new(scope.offering(Offered::TEXT)) } else { Arc::clone(scope) }
 }
 
 /// Compiles the operands of `$expr`.
 pub struct ExprInFilter {
-    /// What the expressions see.
+    /// The scope of the expressions.
     pub scope: Arc<QueryScope>,
 }
 
@@ -167,7 +166,7 @@ impl ExprCompiler for ExprInFilter {
     }
 }
 
-/// The same for the filter of a plan, where `$where` may stand.
+/// Compiles `$expr` and `$where` for the filter of a plan.
 struct ExprInPlan(ExprInFilter);
 
 /// A compiled `$where`.
@@ -210,7 +209,7 @@ impl ExprPredicate for Predicate {
         if !self.expression.is_constant() {
             return None;
         }
-        // An expression that fails goes on failing where it is evaluated.
+        // A constant expression that fails is not folded, so it fails again at each evaluation.
         self.matches(DocumentRef::EMPTY, None).ok()
     }
 }

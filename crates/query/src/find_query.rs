@@ -1,4 +1,4 @@
-//! What a find asks for, parsed: the planner's input.
+//! The parsed form of a find: the planner's input.
 
 use crate::QueryShape;
 use crate::expr_filter::{QueryScope, parse_plan_filter};
@@ -18,28 +18,28 @@ use std::sync::Arc;
 /// Where `showRecordId` puts the record id. Source: MongoDB manual, "cursor.showRecordId()".
 const RECORD_ID_FIELD: &str = "$recordId";
 
-/// Under which name a record's id is known beside its document.
+/// Name of a record's id in the metadata of its document.
 const RECORD_ID: &str = "recordId";
 
-/// The same of the values that it was sorted by.
+/// Name of a document's sort key in its metadata.
 const SORT_KEY: &str = "sortKey";
 
-/// Under which name the key that led to a document is kept with it.
+/// Name of the index key that led to a document in the document's metadata.
 pub(crate) const INDEX_KEY: &str = "indexKey";
 
-/// The index, or the order, that a query is told to use.
+/// The index, or the order of the collection, that a query has to use.
 #[derive(Clone, Debug)]
 pub enum Hint {
-    /// The index of that name.
+    /// The index with this name.
     Name(String),
     /// The index with exactly that key pattern.
     KeyPattern(DocumentBuf),
-    /// No index: a scan of the collection in that direction.
+    /// No index: a scan of the collection in this direction.
     Natural(Direction),
 }
 
 impl Hint {
-    /// Reads `hint`; an empty document is none.
+    /// Reads `hint`; an empty document means no hint.
     /// # Errors
     /// `FailedToParse` for another type than string or document, `BadValue` for a bad `$natural`.
     pub fn parse(value: ValueRef<'_>) -> Result<Option<Self>> {
@@ -66,82 +66,82 @@ fn natural_direction(value: ValueRef<'_>) -> Result<Direction> {
     }
 }
 
-/// Which part of the hinted index to read.
+/// The part of the hinted index to read.
 #[derive(Clone, Debug, Default)]
 pub struct KeyBounds {
-    /// Keys from this one on; empty for all.
+    /// The first key to read, itself included; empty for no lower bound.
     pub min: DocumentBuf,
-    /// Keys before this one; empty for all.
+    /// The first key that is not read; empty for no upper bound.
     pub max: DocumentBuf,
 }
 
-/// Distinct values that are asked for.
+/// A request for distinct values.
 #[derive(Clone, Debug)]
 pub struct Distinct {
-    /// Where they are.
+    /// The path of the values.
     pub path: Box<str>,
-    /// What they are.
+    /// The definition of a document's values.
     pub of: DistinctOf,
 }
 
-/// What counts as a value of a document, and what is needed of the documents that have it.
+/// Defines the values of a document, and says which of the documents with a value are needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DistinctOf {
-    /// The elements of an array one by one, and nothing of a missing field; no more than the values.
+    /// Each element of an array is a value, and a missing field has none. Only the values are needed.
     Elements,
-    /// The value as a whole, a missing field as a null; no more than the values.
+    /// The whole field is one value, and a missing field counts as null. Only the values are needed.
     Groups,
-    /// The same, and of each the first document in the order that the query asks for.
+    /// As `Groups`, and for each value the first document in the query's sort order is needed too.
     FirstOfGroups,
 }
 
-/// A find, parsed. Whoever parses the command fills it in; the planner only reads it.
+/// A parsed find. The command's parser fills it in; the planner only reads it.
 pub struct FindQuery {
-    /// Which documents.
+    /// The condition that documents match.
     pub filter: Filter,
     /// The filter as it was sent.
     pub filter_document: DocumentBuf,
-    /// In which order; none for whatever order the plan yields.
+    /// The order of the results; `None` if any order will do.
     pub sort: Option<SortPattern>,
-    /// What of each document; none for all.
+    /// The part of each document to return; `None` for the whole document.
     pub projection: Option<Projection>,
     /// The projection as it was sent, for explain.
     pub projection_document: DocumentBuf,
-    /// Whether documents are given with their record ids: set by [`Self::show_record_ids`].
+    /// Whether results include record ids: set by [`Self::show_record_ids`].
     pub shows_record_ids: bool,
-    /// Whether the keys that led to documents are given instead of these: `returnKey`.
+    /// Whether results are index keys in place of documents: `returnKey`.
     pub returns_keys: bool,
-    /// How many of the first documents to leave out.
+    /// Number of documents to skip at the start.
     pub skip: u64,
-    /// How many documents at most; none for all.
+    /// Maximum number of documents to return; `None` for no limit.
     pub limit: Option<u64>,
-    /// What to use.
+    /// The index or order that the client asks for.
     pub hint: Option<Hint>,
-    /// The indexes that may be used, where they must not be all that are ready: a snapshot that was taken earlier knows
-    /// only those that were ready then.
+    /// The only indexes that the plan may use, if these are not all ready ones: a snapshot that was taken earlier knows
+    /// only the indexes that were ready then.
     pub among: Option<Arc<[Arc<Index>]>>,
-    /// `min` and `max`; none where neither is given.
+    /// `min` and `max`; `None` if neither is given.
     pub key_bounds: Option<KeyBounds>,
-    /// By which distance; none where the filter says it, or none is asked for.
+    /// The distance to search by; `None` if the filter holds it, or if the query does not search by distance.
     pub near: Option<NearAsked>,
-    /// Where a scan begins that tells how far it has come; none where that is not asked for.
+    /// The start of a scan that reports its position; `None` if the query does not ask for that.
     pub resumed: Option<ScanStart>,
-    /// The distinct values that are asked for: each has to be in some of the documents that the plan yields, which need not
-    /// be all that match.
+    /// The distinct values asked for. Each value has to be in at least one document that the plan yields; the plan need
+    /// not yield all documents that match.
     pub distinct: Option<Distinct>,
-    /// The dotted paths that whoever reads the documents looks at; none where it is more than these. Documents may lack all
-    /// others.
+    /// The dotted paths that the query's caller reads; documents may lack all other fields. `None` if the caller reads
+    /// more.
     pub needed: Option<Arc<[Box<str>]>>,
-    /// What expressions in filter and projection see.
+    /// The variables and settings for expressions in filter and projection.
     pub scope: Arc<QueryScope>,
 }
 
 impl FindQuery {
-    /// A query for the documents that match `filter`, all of them and whole.
+    /// A query for all documents that match `filter`, each of them whole.
     /// # Errors
     /// As [`parse_plan_filter`].
     pub fn new(filter: DocumentRef<'_>, scope: Arc<QueryScope>) -> Result<Self> {
-        // It is kept as it was written, besides what it is parsed into.
+        // The query keeps the filter's document beside the parsed filter.
         scope.operation.will_take(filter.len_bytes())?;
         Ok(Self {
             filter_document: filter.to_owned(),
@@ -164,7 +164,7 @@ impl FindQuery {
         })
     }
 
-    /// What of its documents is known beside their fields that the filter makes.
+    /// Metadata that the filter produces for its documents.
     fn made(&self) -> Offered {
         if self.filter.holds_text() {
             Offered::TEXT
@@ -175,7 +175,7 @@ impl FindQuery {
         }
     }
 
-    /// The scope of what is evaluated on documents that were found.
+    /// The scope of expressions that are evaluated on matching documents.
     fn parse_scope(&self) -> ParseScope {
         let offered = self.made().and(Offered::PLAN).and(Offered::SORT_KEY);
         self.scope.parse_scope().offering(offered, &self.scope.at_hand)
@@ -187,24 +187,25 @@ impl FindQuery {
             || self.scope.at_hand.is_wanted() && (self.made() != Offered::NONE || self.reads_what_plans_know())
     }
 
-    /// Whether something reads record ids, keys of indexes or what documents were sorted by.
+    /// Whether an expression reads record ids, index keys or sort keys.
     pub fn reads_what_plans_know(&self) -> bool {
         self.scope.at_hand.wants(Offered::PLAN.and(Offered::SORT_KEY))
     }
 
-    /// Whether something reads record ids.
+    /// Whether record ids are read.
     pub(crate) fn reads_record_ids(&self) -> bool {
         self.shows_record_ids || self.scope.at_hand.wants(Offered::RECORD_ID)
     }
 
-    /// Whether something reads the keys that lead to documents.
+    /// Whether index keys are read.
     pub(crate) fn reads_keys(&self) -> bool {
         self.returns_keys || self.scope.at_hand.wants(Offered::INDEX_KEY)
     }
 
-    /// Takes the metadata out of a document that holds it, and has at hand what is known of its record besides.
+    /// Takes the metadata out of `document`, and adds the record's id, index key and sort key where expressions read
+    /// them.
     /// # Errors
-    /// Those of sort keys.
+    /// As [`SortPattern::key_values`].
     pub(crate) fn release(&self, record: RecordId, document: DocumentRef<'_>) -> Result<DocumentBuf> {
         let at_hand = &self.scope.at_hand;
         let document = at_hand.release(document);
@@ -224,7 +225,7 @@ impl FindQuery {
         Ok(document)
     }
 
-    /// What of it decides about its plan.
+    /// The parts of the query that decide its plan.
     pub fn shape(&self) -> QueryShape {
         let sort = self.sort.as_ref().map(crate::explain::sort_document).unwrap_or_default();
         QueryShape::of(
@@ -235,7 +236,7 @@ impl FindQuery {
         )
     }
 
-    /// Takes `sort`; an empty one is none, and `{$natural: 1}` is a hint.
+    /// Sets the sort from `sort`; an empty one means none, and `{$natural: 1}` is a hint.
     /// # Errors
     /// As [`SortPattern::parse`]; `BadValue` for `$natural` with another field or a contrary hint.
     pub fn set_sort(&mut self, sort: DocumentRef<'_>) -> Result<()> {
@@ -261,20 +262,21 @@ impl FindQuery {
         Ok(())
     }
 
-    /// Takes `min` and `max`; empty ones are none.
+    /// Sets `min` and `max`; empty documents mean none.
     pub fn set_key_bounds(&mut self, min: DocumentRef<'_>, max: DocumentRef<'_>) {
         let is_given = !min.is_empty() || !max.is_empty();
         self.key_bounds = is_given.then(|| KeyBounds { min: min.to_owned(), max: max.to_owned() });
     }
 
-    /// Has each document end with its record id, as `showRecordId` asks. The projection must be known.
+    /// Adds the record id to the end of each result, as `showRecordId` asks. Call this after the projection is set.
     pub fn show_record_ids(&mut self) {
         self.shows_record_ids = true;
-        // As explain shows it: MongoDB makes it a part of the projection.
+        // Explain shows it as MongoDB does: as a part of the projection.
         self.projection_document.append(RECORD_ID_FIELD, &DocumentBuf::new().with("$meta", "recordId"));
     }
 
-    /// Has plans leave out what the projection drops, where it only names fields. Not for readers of whole documents.
+    /// Lets plans drop the fields that the projection drops, if the projection only names fields. Not for readers of
+    /// whole documents.
     pub fn needs_only_projected(&mut self) {
         let Some(projection) = self.projection.as_ref().filter(|projection| projection.is_inclusion()) else { return };
         if !names_fields_alone(self.projection_document.as_ref()) {
@@ -289,19 +291,19 @@ impl FindQuery {
         }
     }
 
-    /// The paths that are all it needs of the documents that are found, where it needs them as they are stored.
+    /// The only paths that the query needs, if it needs them as they are stored.
     pub(crate) fn needed_alone(&self) -> Option<&[Box<str>]> {
         let is_of_elements = self.distinct.as_ref().is_some_and(|distinct| distinct.of == DistinctOf::Elements);
         let is_more = self.shows_record_ids || self.returns_keys || self.holds_metadata() || is_of_elements;
         self.needed.as_deref().filter(|_| !is_more)
     }
 
-    /// Whether it needs of the documents that are found no more than the keys that led to them.
+    /// Whether the query needs only the index keys, and no documents.
     pub(crate) fn needs_keys_alone(&self) -> bool {
         self.returns_keys && !self.shows_record_ids && !self.scope.at_hand.wants(Offered::RECORD_ID)
     }
 
-    /// Whether only the number of documents matters, and nothing that is in them.
+    /// Whether only the number of documents matters, and not their fields.
     pub(crate) fn needs_no_field(&self) -> bool {
         self.needed.as_ref().is_some_and(|needed| needed.is_empty())
             && self.sort.is_none()
@@ -309,14 +311,14 @@ impl FindQuery {
             && !self.holds_metadata()
     }
 
-    /// Whether documents are given as they were found.
+    /// Whether results are the documents as they were found.
     pub(crate) fn gives_whole_documents(&self) -> bool {
         self.projection.is_none() && !self.shows_record_ids && !self.returns_keys
     }
 
-    /// What the query gives of a record that matches, in `buffer`; the document itself where that is all of it.
+    /// The result for a matching record, built in `buffer`; the document itself if nothing changes.
     /// # Errors
-    /// Those of the projection's expressions.
+    /// As [`Self::projected`].
     pub(crate) fn given<'d>(
         &self,
         record: RecordId,
@@ -328,7 +330,7 @@ impl FindQuery {
             let known = known.as_ref().map_or(DocumentRef::EMPTY, |known| known.as_ref().as_ref());
             let key = known.get(INDEX_KEY).and_then(ValueRef::as_document);
             let mut given = exact_key(key.unwrap_or(DocumentRef::EMPTY), document);
-            // The rest of the projection does not count.
+            // MongoDB ignores the rest of the projection here.
             for path in self.projection.iter().flat_map(Projection::sort_key_paths) {
                 let path: Vec<Box<str>> = path.split('.').map(Box::from).collect();
                 given = with_path(given.as_ref(), &path, known.get(SORT_KEY));
@@ -346,9 +348,10 @@ impl FindQuery {
         Ok(DocumentRef::trusted(buffer))
     }
 
-    /// What the projection makes of a document that matches, in `buffer`; the document itself where there is none.
+    /// Applies the projection to a matching document, in `buffer`; returns the document itself if there is no
+    /// projection.
     /// # Errors
-    /// Those of the projection's expressions.
+    /// Errors of the projection's expressions.
     pub fn projected<'d>(&self, document: DocumentRef<'d>, buffer: &'d mut Vec<u8>) -> Result<DocumentRef<'d>> {
         let Some(projection) = &self.projection else { return Ok(document) };
         let matched = match projection.positional_path() {
@@ -361,7 +364,7 @@ impl FindQuery {
         Ok(DocumentRef::trusted(buffer))
     }
 
-    /// Takes `projection`; an empty one is none.
+    /// Sets the projection from `projection`; an empty one means none.
     /// # Errors
     /// As [`Projection::parse`].
     pub fn set_projection(&mut self, projection: DocumentRef<'_>) -> Result<()> {
@@ -389,7 +392,7 @@ impl FindQuery {
     }
 
     /// # Errors
-    /// `BadValue` where there is no sort; `CommandNotSupported` for one by metadata.
+    /// `BadValue` without a sort; `CommandNotSupported` for a sort by metadata.
     fn check_sort_key(&self) -> Result<()> {
         match &self.sort {
             None => Err(Failure::bad_value("cannot use sortKey $meta projection without a sort")),
@@ -406,7 +409,7 @@ impl FindQuery {
         matches!(self.filter.root(), bunko_matcher::Expression::And(children) if children.is_empty())
     }
 
-    /// How many documents have to be found to satisfy skip and limit.
+    /// Number of documents that satisfies skip and limit together.
     pub(crate) fn wanted(&self) -> Option<u64> {
         self.limit.map(|limit| limit.saturating_add(self.skip))
     }
@@ -420,9 +423,9 @@ impl ElementPredicate for Element {
     }
 }
 
-/// Reads a field such as `skip` or `limit`; fractions are cut off.
+/// Reads a field such as `skip` or `limit`; fractions are truncated.
 /// # Errors
-/// `TypeMismatch` where it is no number, `BadValue` where it is negative.
+/// `TypeMismatch` if it is not a number, `BadValue` if it is negative.
 pub fn parse_count(field: &str, value: ValueRef<'_>) -> Result<u64> {
     let Some(count) = number::clamp_to_i64(value) else {
         return Err(Failure::type_mismatch(format!(

@@ -1,4 +1,4 @@
-//! What a running plan stands on from one batch to the next.
+//! The conditions for a running plan to go on with its next batch.
 
 use crate::plan::Plan;
 use bunko_catalog::{Collection, Index, Namespace, dropped};
@@ -18,15 +18,15 @@ impl Footing {
         Self { plan, namespace }
     }
 
-    /// Says whether the plan may go on after a pause. Its snapshot could be read further, but MongoDB's clients do not
-    /// expect documents of a collection that is gone.
+    /// Checks whether the plan may go on after a pause. Its snapshot stays readable, but MongoDB's clients do not
+    /// expect documents of a dropped collection.
     /// # Errors
-    /// `QueryPlanKilled` where the collection has been dropped or renamed, or one of the indexes dropped.
+    /// `QueryPlanKilled` if the collection was dropped or renamed, or one of the indexes was dropped.
     pub fn check(&self) -> Result<()> {
         check(self.plan.collection(), &self.namespace, self.plan.dropped_index())
     }
 
-    /// The same without the plan and all that it holds, for documents that have been read.
+    /// The conditions without the plan, for documents that were read already.
     pub fn standing(&self) -> Standing {
         let collection = Arc::clone(self.plan.collection());
         let indexes = self.plan.parts().used.iter().map(|used| Arc::clone(&used.index)).collect();
@@ -34,7 +34,7 @@ impl Footing {
     }
 }
 
-/// The collection, its name and the indexes that documents were read by.
+/// The collection, its name and the indexes by which documents were read.
 #[derive(Clone)]
 pub struct Standing {
     collection: Arc<Collection>,
@@ -43,7 +43,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Says whether the documents may be shown after a pause.
+    /// Checks whether the documents may be returned after a pause.
     /// # Errors
     /// As [`Footing::check`].
     pub fn check(&self) -> Result<()> {

@@ -1,5 +1,5 @@
-//! Documents by their `_id`, again and again on one snapshot: one by one at first, and once so many were asked for that it
-//! pays, from a table of the whole collection, if that fits into the stage's memory.
+//! Repeated lookups by `_id` on one snapshot. At first each lookup reads the index. After enough lookups to pay for it,
+//! they use a table of the whole collection, if the table fits into the stage's memory.
 
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_catalog::{Collection, from_storage};
@@ -11,12 +11,12 @@ use hashbrown::HashTable;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// Lookups before which no table is made, however small the collection.
+/// Minimum number of lookups before a table is made, however small the collection.
 const LOOKUPS_MIN: u64 = 1024;
-/// A table costs about as much as lookups of that part of its documents.
+/// A table costs about as much as looking up one document in this many.
 const PART_LOOKED_UP: u64 = 4;
 
-/// What a document takes in the table beside its bytes and those of its key: its place, at half of the room for places.
+/// Memory for a document in the table, beside its bytes and key: its place, if half of the places are in use.
 const PLACE_BYTES: usize = 2 * size_of::<Place>();
 const KEY_BYTES_USUAL: usize = 16;
 
@@ -31,7 +31,7 @@ pub struct IdJoin {
 }
 
 enum State {
-    /// So many were looked up in the index.
+    /// Number of lookups made in the index so far.
     OneByOne(u64),
     Table(Table),
     /// The collection is too large for a table.
@@ -42,7 +42,7 @@ enum State {
 struct Table {
     places: HashTable<Place>,
     hasher: RandomState,
-    /// Keys, each behind its length and before its document.
+    /// Records: each is the key's length, the key, and the document.
     records: Vec<u8>,
 }
 
@@ -53,14 +53,14 @@ struct Place {
 }
 
 impl IdJoin {
-    /// Lookups of an operation in what a snapshot shows of a collection.
+    /// Lookups by an operation, over a snapshot of a collection.
     pub fn new(collection: Arc<Collection>, snapshot: Arc<Snapshot>, operation: Arc<OperationContext>) -> Self {
         Self { collection, snapshot, operation, state: State::OneByOne(0), key: Vec::new(), document: Vec::new() }
     }
 
-    /// Shows the document with that `_id`, if there is one; false where the value means more than one `_id`.
+    /// Shows the document with this `_id`, if there is one. Returns false if the value can match several `_id`s.
     /// # Errors
-    /// Those of the storage, and the visitor's own; what the operation says.
+    /// Errors of storage, of the visitor and of the operation.
     pub fn find(&mut self, id: ValueRef<'_>, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<()>) -> Result<bool> {
         if matches!(id, ValueRef::Array(_) | ValueRef::Null | ValueRef::Undefined | ValueRef::Regex { .. }) {
             return Ok(false);
@@ -86,7 +86,7 @@ impl IdJoin {
         Ok(true)
     }
 
-    /// A table of what the snapshot shows; `None` where it takes more memory than a stage may have.
+    /// Builds a table of the snapshot; `None` if it needs more memory than a stage may use.
     fn table(&mut self) -> Result<Option<Table>> {
         let bytes_max = self.operation.stage_bytes_now(Gatherer::Lookup);
         let count = usize::try_from(self.collection.count()).unwrap_or(usize::MAX);
@@ -133,7 +133,7 @@ impl Table {
         Some(DocumentRef::trusted(&rest[..length]))
     }
 
-    /// The key at a place, and all that is behind it.
+    /// The key at a place, and the bytes behind the key.
     fn record(&self, place: Place) -> (&[u8], &[u8]) {
         let record = &self.records[place.start..];
         let length = record.first_chunk().map_or(0, |length| u32::from_le_bytes(*length) as usize);

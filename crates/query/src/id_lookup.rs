@@ -1,4 +1,4 @@
-//! The shortest way to one document: `{_id: value}`, without a plan.
+//! Lookup of one document by `{_id: value}`, without a plan.
 
 use bunko_bson::{DocumentRef, StringOrder, ValueRef};
 use bunko_catalog::Collection;
@@ -6,10 +6,10 @@ use bunko_errors::Result;
 use bunko_operation::OperationSource;
 use bunko_store::RecordId;
 
-/// The `_id` that a filter asks for, where it asks for nothing else and by plain equality.
+/// The `_id` of a filter that is a plain equality on `_id` and nothing else.
 ///
-/// Arrays, null and regexes mean more than equality, documents that start with `$` are operators: those take the long
-/// way. Needs no parsed filter.
+/// Arrays, null and regexes match more than equal values, and documents that start with `$` are operators: these need a
+/// plan. The filter need not be parsed.
 pub fn id_lookup(filter: DocumentRef<'_>) -> Option<ValueRef<'_>> {
     let mut fields = filter.iter().encoded();
     let only = fields.next().filter(|field| field.name_bytes() == b"_id" && fields.next().is_none())?;
@@ -25,15 +25,16 @@ pub(crate) fn is_plain_id(value: ValueRef<'_>) -> bool {
     }
 }
 
-/// Whether the index on `_id` finds that value as a query would that has strings in the order `strings`.
+/// Whether the `_id` index finds the value as a query with string order `strings` would.
 pub fn can_look_up(collection: &Collection, id: ValueRef<'_>, strings: &StringOrder) -> bool {
     let own = collection.strings();
     (own.is_bytes() && strings.is_bytes()) || own == strings || !StringOrder::holds_strings(id)
 }
 
-/// Reads the document with that `_id`, as of now, or as the operation's transaction sees it, into `into` (cleared first).
+/// Reads the document with this `_id` into `into`, which is cleared first: the present version, or the one in the
+/// operation's transaction.
 /// # Errors
-/// Storage errors, and those of the transaction.
+/// Errors of storage and of the transaction.
 pub fn fetch_by_id(
     collection: &Collection,
     id: ValueRef<'_>,

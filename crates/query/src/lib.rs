@@ -3,8 +3,8 @@
 //! A [`FindQuery`] becomes a [`Plan`] ([`plan`]), which is opened on a snapshot and yields documents one at a time
 //! ([`Execution`]). `{_id: value}` alone needs none of that: [`id_lookup`] and [`fetch_by_id`].
 //!
-//! **Invariant:** a plan that uses indexes yields exactly the documents that a scan of the collection with the filter
-//! yields; a property test holds them to it.
+//! **Invariant:** a plan with indexes yields exactly the documents that a collection scan with the filter yields; a
+//! property test checks this.
 //! **Invariant:** an execution reads one snapshot, whatever is written meanwhile.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Searching by distance: what is asked, and what is said of the documents that are found.
+//! Search by distance: its parameters, and the fields that it adds to documents.
 
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
@@ -7,22 +7,22 @@ use bunko_geometry::{Centre, Effort, Near, Stored, Vector, stored_at};
 use bunko_operation::OperationContext;
 use std::sync::Arc;
 
-/// A search by distance as it is asked for.
+/// A search by distance as the client asks for it.
 #[derive(Clone, Debug)]
 pub struct NearAsked {
-    /// The field; none for that of the only index that serves.
+    /// The field; `None` for the field of the only index that serves.
     pub path: Option<String>,
     /// The point.
     pub near: Arc<Near>,
-    /// What is added to the documents.
+    /// The fields to add to documents.
     pub output: NearOutput,
 }
 
 impl NearAsked {
-    /// The operand of `$geoWithin` for a region that has all places that are near enough; `None` where any place is, or none
-    /// can be left out.
+    /// The operand of `$geoWithin` for a region that covers all places near enough. `None` if it would
+    /// cover everything.
     pub fn region(&self) -> Option<DocumentBuf> {
-        // Distances are told exactly of what is found there.
+        // A slightly larger radius is safe: the exact distance of each document is checked afterwards.
         let radius = self.near.max * (1.0 + 1e-9) + 1e-9;
         let name = match self.near.centre {
             Centre::Sphere(_) if radius < std::f64::consts::PI => "$centerSphere",
@@ -34,48 +34,48 @@ impl NearAsked {
         Some(DocumentBuf::new().with(name, &circle))
     }
 
-    /// The same for the geometry at a path, without an index.
+    /// The search for the geometry at a path, without an index.
     pub fn at(self, path: String) -> NearSearch {
         NearSearch { path, near: self.near, output: self.output, measure: Measure::Angle }
     }
 }
 
-/// Documents by the distance of a field's geometry from a point.
+/// Searches documents by the distance of a field's geometry from a point.
 #[derive(Clone, Debug)]
 pub struct NearSearch {
     /// The field.
     pub(crate) path: String,
     /// The point.
     pub(crate) near: Arc<Near>,
-    /// What is added to the documents.
+    /// The fields to add to documents.
     pub(crate) output: NearOutput,
     pub(crate) measure: Measure,
 }
 
-/// How distances on the sphere are told.
+/// How distances on the sphere are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
-    /// From any geometry.
+    /// As angles, for any geometry.
     Angle,
-    /// From points that an index in the plane holds.
+    /// By chords, for points in a 2d index.
     Chord,
 }
 
-/// What `$geoNear` adds to documents; by default nothing.
+/// The fields that `$geoNear` adds to documents; by default none.
 #[derive(Clone, Debug, Default)]
 pub struct NearOutput {
-    /// Where the distance goes.
+    /// The field for the distance.
     pub distance_field: Option<String>,
-    /// Where the geometry goes.
+    /// The field for the geometry.
     pub geometry_field: Option<String>,
-    /// What distances are multiplied by.
+    /// Factor that distances are multiplied by.
     pub multiplier: Option<f64>,
 }
 
 impl NearSearch {
-    /// A document that no index was asked for, with what is said of its place; `None` where it is not near.
+    /// Measures a document that did not come from an index, and adds the output fields. `None` if it is not near.
     /// # Errors
-    /// What the operation says; 5984700 for a path that is too long to be written at.
+    /// Errors of the operation; 5984700 for a path with too many parts to write to.
     pub fn measured(&self, document: DocumentRef<'_>, operation: &OperationContext) -> Result<Option<DocumentBuf>> {
         let found = self.nearest(document, operation)?;
         found.map(|(distance, geometry)| self.told(document, distance, geometry)).transpose()
@@ -83,7 +83,7 @@ impl NearSearch {
 
     /// The distance of a document's nearest geometry, in the point's units, and that geometry.
     /// # Errors
-    /// What the operation says.
+    /// Errors of the operation.
     pub(crate) fn nearest<'d>(
         &self,
         document: DocumentRef<'d>,
@@ -110,19 +110,19 @@ impl NearSearch {
         }
     }
 
-    /// Whether documents come out as they are stored.
+    /// Whether documents stay as they are stored.
     pub(crate) fn adds_nothing(&self) -> bool {
         self.output.distance_field.is_none() && self.output.geometry_field.is_none()
     }
 
-    /// What `$meta` says of a document.
+    /// The `$meta` values of a document.
     pub(crate) fn metadata(&self, distance: f64, geometry: ValueRef<'_>) -> DocumentBuf {
         DocumentBuf::new().with("geoNearDistance", distance * self.near.unit).with("geoNearPoint", geometry)
     }
 
-    /// A document with what is said of it.
+    /// Adds the output fields to a document.
     /// # Errors
-    /// 5984700 for a path that is too long to be written at.
+    /// 5984700 for a path with too many parts to write to.
     pub(crate) fn told(&self, document: DocumentRef<'_>, distance: f64, geometry: ValueRef<'_>) -> Result<DocumentBuf> {
         let mut told = document.to_owned();
         if let Some(field) = &self.output.distance_field {
@@ -138,7 +138,7 @@ impl NearSearch {
     }
 }
 
-/// The document with a value at a dotted path, in place of what is there.
+/// Sets a value at a dotted path, in place of any value there.
 fn with_field(document: DocumentRef<'_>, path: &str, value: ValueRef<'_>) -> DocumentBuf {
     let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
     let set = |present: Option<ValueRef<'_>>, into: &mut DocumentBuf| match rest {

@@ -1,4 +1,4 @@
-//! A plan: which stages run in which order, ready to be opened on a snapshot, again and again.
+//! A plan: stages and their order, ready to be opened on snapshots repeatedly.
 
 use crate::contest::{self, Contest};
 use crate::execution::Execution;
@@ -10,16 +10,16 @@ use bunko_errors::Result;
 use bunko_store::{KeyspaceId, Snapshot};
 use std::sync::Arc;
 
-/// Beyond that many documents a walk may take long.
+/// Plans over more documents than this may take long.
 const LONG_DOCUMENTS: u64 = 2_000;
 
 /// How to answer one query. Cheap to clone.
 #[derive(Clone)]
 pub struct Plan {
     parts: Arc<Parts>,
-    /// The trial that it has won, where it is to be explained.
+    /// The trial that the plan has won, for explain.
     contest: Option<Arc<Contest>>,
-    /// The plan of the rules, with its rivals, where this one is kept from an earlier trial.
+    /// The plan that the rules prefer, with its rivals, if this plan comes from the cache.
     origin: Option<Arc<Plan>>,
 }
 
@@ -27,30 +27,30 @@ pub(crate) struct Parts {
     pub collection: Arc<Collection>,
     pub query: Arc<FindQuery>,
     pub root: Box<dyn DocumentStage>,
-    /// Number of stages; their numbers are below it.
+    /// Number of stages; stage numbers are smaller.
     pub stages: usize,
     pub used: Vec<UsedIndex>,
-    /// Other indexes that may serve the query better: only a trial can tell.
+    /// Other indexes that may serve the query better; a trial decides.
     pub rivals: Vec<Arc<Index>>,
-    /// Whether an index filter had a say.
+    /// Whether an index filter restricted the indexes.
     pub is_filtered: bool,
 }
 
-/// An index that the plan relies on, and what it relied on.
+/// An index that the plan uses, with the assumption that the plan makes about it.
 pub(crate) struct UsedIndex {
     pub index: Arc<Index>,
-    /// Where documents had arrays on its paths; more of them make the plan wrong.
+    /// The paths on which documents had arrays at planning. More such paths invalidate the plan.
     pub multikey: Arc<Multikey>,
 }
 
-/// How much a stage may have to do.
+/// The amount of work that a stage may need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
     /// A known number of lookups.
     Lookups(u64),
-    /// Documents are found as soon as they are asked for.
+    /// Each document is found with little work.
     Steady,
-    /// Many may have to be looked at before one is found.
+    /// Many entries may be examined before a document is found.
     Searching,
 }
 
@@ -71,7 +71,7 @@ impl Plan {
         Self { origin: Some(Arc::new(origin)), ..self }
     }
 
-    /// The plan whose rivals may take its place.
+    /// The plan that the rules prefer; its rivals may replace it.
     pub(crate) fn origin(&self) -> &Self {
         self.origin.as_deref().unwrap_or(self)
     }
@@ -80,29 +80,29 @@ impl Plan {
         self.contest.as_deref()
     }
 
-    /// The plan as it is explained: where no rule says which of several indexes serves best, they run against each other.
+    /// The plan for explain: if no rule proves the best index, the candidates run against each other.
     /// # Errors
-    /// What the operation says.
+    /// Errors of the operation.
     pub fn contested(&self) -> Result<Self> {
         contest::explained(self)
     }
 
-    /// Whether only a trial tells which index serves the query best.
+    /// Whether a trial has to decide between indexes.
     pub fn is_contested(&self) -> bool {
         !self.parts.rivals.is_empty()
     }
 
-    /// Whether documents are found by an index rather than by a scan of all.
+    /// Whether the plan finds documents by an index and not by a collection scan.
     pub fn uses_index(&self) -> bool {
         self.index().is_some()
     }
 
-    /// Where the keys of its first index are.
+    /// The keyspace of the first index used.
     pub(crate) fn index(&self) -> Option<KeyspaceId> {
         self.parts.used.first().map(|used| used.index.keyspace)
     }
 
-    /// Whether it sorts what it has found.
+    /// Whether the plan has a sort stage.
     pub(crate) fn sorts(&self) -> bool {
         fn any(query: &FindQuery, stage: &dyn Stage) -> bool {
             stage.name(query) == "SORT" || stage.inputs().into_iter().any(|input| any(query, input))
@@ -111,25 +111,25 @@ impl Plan {
         any(&self.parts.query, root)
     }
 
-    /// The query that was planned.
+    /// The query of the plan.
     pub fn query(&self) -> &Arc<FindQuery> {
         &self.parts.query
     }
 
-    /// Whether an operator said which indexes it may use.
+    /// Whether an index filter restricted the indexes.
     pub(crate) fn is_filtered(&self) -> bool {
         self.parts.is_filtered
     }
 
-    /// The collection that was planned for.
+    /// The collection of the plan.
     pub fn collection(&self) -> &Arc<Collection> {
         &self.parts.collection
     }
 
-    /// Starts the plan on the state that its operation reads: the present one, or that of its transaction. Where an index
-    /// has been dropped or has met its first array since the planning, the query is planned again, on a newer snapshot.
+    /// Starts the plan on the snapshot of its operation: the present state, or the transaction's. If an index was
+    /// dropped or met its first array since planning, plans the query again, on a newer snapshot.
     /// # Errors
-    /// As [`crate::plan`], when it has to plan again; those of the transaction.
+    /// As [`crate::plan`] if it has to plan again; errors of the transaction.
     pub fn open(&self) -> Result<Execution> {
         let mut plan = self.clone();
         let snapshot = |plan: &Self| plan.parts.collection.snapshot_for(&*plan.parts.query.scope.operation);
@@ -137,14 +137,14 @@ impl Plan {
         while !plan.holds() {
             plan.parts.collection.wait_for_indexes(|| plan.parts.query.scope.operation.check())?;
             plan = planner::plan(&plan.parts.collection, Arc::clone(&plan.parts.query))?;
-            // An index may have been finished after the old snapshot was taken.
+            // An index may have become ready after the old snapshot was taken.
             opened = snapshot(&plan)?;
         }
         plan.begin(Arc::new(opened))
     }
 
-    /// The same on a snapshot that others share, which it stays on. The query must name the indexes that it may use:
-    /// those that were ready when the snapshot was taken.
+    /// As [`Self::open`], on a shared snapshot that it keeps even if it plans again. The query's `among` must list the
+    /// indexes that were ready when the snapshot was taken.
     /// # Errors
     /// As [`Self::open`].
     pub fn open_shared(&self, snapshot: &Arc<Snapshot>) -> Result<Execution> {
@@ -166,28 +166,28 @@ impl Plan {
         Ok(execution)
     }
 
-    /// Whether the plan's indexes still are what it took them for. A snapshot that was taken before can be read by them then.
+    /// Whether the plan's assumptions about its indexes still hold, so that an earlier snapshot can be read by them.
     fn holds(&self) -> bool {
         (self.parts.used.is_empty() || !self.parts.collection.are_indexes_changing())
             && self.dropped_index().is_none()
             && self.parts.used.iter().all(|used| used.multikey.covers(&used.index.multikey()))
     }
 
-    /// One of the plan's indexes that is no more; one whose options have changed still has its keys.
+    /// The first index of the plan that was dropped. An index whose options changed still has its keys.
     pub(crate) fn dropped_index(&self) -> Option<&Index> {
         let indexes = self.parts.collection.indexes();
         let is_there = |used: &UsedIndex| indexes.iter().any(|index| index.keyspace == used.index.keyspace);
         self.parts.used.iter().find(|used| !is_there(used)).map(|used| &*used.index)
     }
 
-    /// Whether running the plan may take long, so that it should not run where others wait for it: a scan of a
-    /// collection or of a range of keys, or a sort, of more than some 2,000 documents.
+    /// Whether the plan may take too long to run where other work waits for it: a sort, or a scan of a collection or a
+    /// key range, of more than some 2,000 documents.
     pub fn is_long(&self, collection: &Collection) -> bool {
         if collection.count() <= LONG_DOCUMENTS {
             return false;
         }
         match self.parts.root.effort() {
-            // Another plan may be the one that runs.
+            // A trial may choose another plan.
             _ if self.is_contested() => true,
             Effort::Lookups(count) => count > LONG_DOCUMENTS,
             Effort::Steady => self.parts.query.wanted().is_none_or(|wanted| wanted > LONG_DOCUMENTS),

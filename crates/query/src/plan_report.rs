@@ -1,4 +1,5 @@
-//! The report of a plan that ran, in the words of the profiler and of slow lines in the log. Made only for operations that are noted.
+//! The report of an executed plan, for the profiler and for slow lines in the log. Made only for operations that are
+//! recorded there.
 
 use crate::contest;
 use crate::count::CountPlan;
@@ -9,10 +10,10 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
 use std::fmt::Write as _;
 
-/// Most bytes of a tree of stages, as the profiler keeps it: large parts of it are left out.
+/// Maximum size in bytes of a stage tree in the profiler: large parts are left out.
 const STAGES_BYTES_MAX: usize = 50 * 1024;
 
-/// How the plan that ran was chosen.
+/// The reason for the choice of the executed plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlanChoice {
     /// By the planner's rules.
@@ -20,33 +21,33 @@ pub enum PlanChoice {
     Rules,
     /// By a trial against its rivals.
     Trial,
-    /// It won an earlier trial of the same shape.
+    /// From the plan cache: it won an earlier trial for the shape.
     Cache,
-    /// By another trial, after a plan of an earlier trial had examined that many entries and found nothing.
+    /// By another trial, after the cached plan had examined `works` entries without a result.
     Replanned {
-        /// Entries that the plan of the earlier trial examined.
+        /// Entries that the cached plan examined.
         works: u64,
     },
 }
 
-/// The report of a plan that ran.
+/// The report of an executed plan.
 #[derive(Clone, Debug, Default)]
 pub struct PlanReport {
-    /// `planSummary`: the stages that read from the collection, with their indexes.
+    /// `planSummary`: the stages that read the collection, with their indexes.
     pub summary: String,
-    /// `execStats`: the tree of stages, as explain prints it.
+    /// `execStats`: the stage tree, as in explain.
     pub stages: DocumentBuf,
-    /// `queryHash`, `planCacheShapeHash` and `planCacheKey`; empty where nothing was planned.
+    /// `queryHash`, `planCacheShapeHash` and `planCacheKey`; empty without planning.
     pub hashes: DocumentBuf,
     /// Whether a stage sorts.
     pub sorts: bool,
-    /// Whether a stage put anything on disk.
+    /// Whether a stage used the disk.
     pub used_disk: bool,
-    /// How the plan was chosen.
+    /// The reason for the choice of the plan.
     pub choice: PlanChoice,
 }
 
-/// A run that is over, without the snapshot that it read.
+/// A finished run, without its snapshot.
 pub struct FinishedRun {
     plan: Plan,
     statistics: Vec<StageStatistics>,
@@ -58,14 +59,14 @@ impl FinishedRun {
         Self { plan, statistics, choice }
     }
 
-    /// Its report.
+    /// The report of the run.
     pub fn report(&self) -> PlanReport {
         PlanReport::of(&self.plan, Some(&self.statistics), self.choice)
     }
 }
 
 impl PlanReport {
-    /// The report of a plan; `statistics` are those of its stages, as far as they are known.
+    /// The report of a plan with the statistics of its stages, if known.
     pub(crate) fn of(plan: &Plan, statistics: Option<&[StageStatistics]>, choice: PlanChoice) -> Self {
         let room = Room::new(STAGES_BYTES_MAX);
         let stages = match statistics {
@@ -75,12 +76,12 @@ impl PlanReport {
         Self { hashes: hashes(plan), choice, ..Self::of_tree(stages) }
     }
 
-    /// The report of a plan that has not come to its end, and whose figures are out of reach.
+    /// The report of a plan that has not ended, without statistics.
     pub fn planned(plan: &Plan, choice: PlanChoice) -> Self {
         Self::of(plan, None, choice)
     }
 
-    /// The report of a tree of stages, as explain prints it.
+    /// The report for a stage tree, as in explain.
     pub fn of_tree(stages: DocumentBuf) -> Self {
         let mut summary = String::new();
         let mut report = Self::default();
@@ -88,7 +89,7 @@ impl PlanReport {
         Self { summary, stages, ..report }
     }
 
-    /// The report of a lookup by `_id` that needed no plan.
+    /// The report of an `_id` lookup without a plan.
     pub fn of_id_lookup(is_clustered: bool, is_found: bool) -> Self {
         let name = if is_clustered { "EXPRESS_CLUSTERED_IXSCAN" } else { "EXPRESS_IXSCAN" };
         let mut stage = DocumentBuf::new().with("stage", name);
@@ -137,14 +138,14 @@ fn hashes(plan: &Plan) -> DocumentBuf {
     hashes
 }
 
-/// Appends ` { a: 1 }`; whole numbers without a fraction, whatever their type is.
+/// Appends ` { a: 1 }`; whole numbers are shown without a fraction, whatever their type.
 fn append_pattern(summary: &mut String, pattern: Option<ValueRef<'_>>) {
     match pattern {
         Some(ValueRef::String(pattern)) => summary.extend([" ", pattern]),
         Some(ValueRef::Document(pattern)) => {
             for (position, field) in pattern.iter().enumerate() {
                 summary.push_str(if position == 0 { " { " } else { ", " });
-                // A string takes any text.
+                // Writing to a string cannot fail.
                 let _ = match number::as_i64_exact(field.value) {
                     Some(whole) => write!(summary, "{}: {whole}", field.name),
                     None => write!(summary, "{}: {}", field.name, ValueText(field.value)),

@@ -1,20 +1,20 @@
-//! What an operator set for all queries of one shape, as the planner sees it.
+//! Query settings of one query shape, as the planner sees them.
 
 use crate::find_query::Hint;
 use bunko_bson::{DocumentBuf, DocumentRef, order};
 use bunko_catalog::Index;
 use bunko_store::Direction;
 
-/// The settings of one shape. They hold for whatever a command of the shape reads, also in pipelines inside its pipeline.
+/// Settings of one shape. They apply to all that a command of the shape reads, also in nested pipelines.
 #[derive(Clone, Debug, Default)]
 pub struct QuerySettings {
-    /// As they were set, for explain.
+    /// The settings as the administrator sent them, for explain.
     pub document: DocumentBuf,
-    /// Which indexes may be used.
+    /// The indexes allowed, by collection.
     pub allowed: Vec<AllowedIndexes>,
 }
 
-/// The indexes of one collection that may be used.
+/// The allowed indexes of one collection.
 #[derive(Clone, Debug)]
 pub struct AllowedIndexes {
     /// `database.collection`.
@@ -24,7 +24,7 @@ pub struct AllowedIndexes {
 }
 
 impl QuerySettings {
-    /// What is said of a collection's indexes, if anything.
+    /// The allowed indexes of a collection, if they are restricted.
     pub fn allowed_in(&self, namespace: &str) -> Option<&AllowedIndexes> {
         self.allowed.iter().find(|allowed| allowed.namespace == namespace)
     }
@@ -40,7 +40,7 @@ impl AllowedIndexes {
         })
     }
 
-    /// In which direction the collection may be scanned, if it may.
+    /// The direction in which the collection may be scanned, if it may be scanned.
     pub(crate) fn scan(&self) -> Option<Direction> {
         self.hints.iter().find_map(|hint| match hint {
             Hint::Natural(direction) => Some(*direction),

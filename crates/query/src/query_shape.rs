@@ -1,13 +1,13 @@
-//! The shape of a query: what of it decides about its plan. Queries that differ in values alone have one shape.
+//! The shape of a query: the parts that decide its plan. Queries that differ only in values have one shape.
 
 use bunko_bson::{DocumentRef, ValueRef};
 
-/// By what queries are told apart that may want different plans.
+/// Distinguishes queries that may need different plans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryShape(Vec<u8>);
 
 impl QueryShape {
-    /// The shape of a query; empty documents for what it does not have.
+    /// The shape of a query; absent parts are empty documents.
     pub fn of(
         filter: DocumentRef<'_>,
         sort: DocumentRef<'_>,
@@ -22,13 +22,13 @@ impl QueryShape {
         Self(shape)
     }
 
-    /// The bytes by which shapes are told apart.
+    /// The bytes of the shape; equal bytes mean equal shapes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// Appends a part such that it cannot run into the next.
+/// Appends a part with its length, so that parts cannot run into each other.
 fn put(shape: &mut Vec<u8>, part: &[u8]) {
     shape.extend_from_slice(&(part.len() as u64).to_le_bytes());
     shape.extend_from_slice(part);
@@ -43,7 +43,7 @@ fn named(name: &str, parts: &[&[u8]]) -> Vec<u8> {
     shape
 }
 
-/// Conditions that all must hold, whatever their order.
+/// The shape of a conjunction; the order of conditions does not matter.
 fn all_of(filter: DocumentRef<'_>) -> Vec<u8> {
     let mut conditions = Vec::new();
     gather(filter, &mut conditions);
@@ -94,7 +94,7 @@ fn gather_of_path(path: &str, value: ValueRef<'_>, conditions: &mut Vec<Vec<u8>>
         let inner = match (operator.name, operator.value) {
             ("$options" | "$comment", _) => continue,
             ("$eq", value) if !matches!(value, ValueRef::Regex { .. }) => {
-                // The same as the value alone.
+                // `{$eq: value}` has the shape of the plain value.
                 conditions.push(named(path, &[b"$eq"]));
                 continue;
             }
@@ -123,7 +123,7 @@ fn gather_of_path(path: &str, value: ValueRef<'_>, conditions: &mut Vec<Vec<u8>>
     }
 }
 
-/// Operators, names and paths of an expression, without its constants.
+/// The operators, names and paths of an expression, without constants.
 fn structure(value: ValueRef<'_>) -> Vec<u8> {
     let mut shape = vec![value.kind() as u8];
     match value {
@@ -133,7 +133,7 @@ fn structure(value: ValueRef<'_>) -> Vec<u8> {
                 put(&mut shape, &structure(element.value));
             }
         }
-        // A list of constants is a constant itself, whatever its length.
+        // A list of constants is a constant too, whatever its length.
         ValueRef::Array(array) if array.iter().all(is_constant) => {}
         ValueRef::Array(array) => {
             for element in array.iter() {
@@ -146,7 +146,7 @@ fn structure(value: ValueRef<'_>) -> Vec<u8> {
     shape
 }
 
-/// Whether an expression is a value that no document changes.
+/// Whether the expression is a constant.
 fn is_constant(expression: ValueRef<'_>) -> bool {
     match expression {
         ValueRef::String(text) => !text.starts_with('$'),

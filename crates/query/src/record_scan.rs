@@ -1,4 +1,4 @@
-//! A walk over records in their order that gives those that match, and knows how far it has come.
+//! A scan in record order that yields matching records and knows its position.
 
 use crate::find_query::FindQuery;
 use bunko_bson::DocumentRef;
@@ -7,12 +7,12 @@ use bunko_errors::Result;
 use bunko_store::{RecordCursor, RecordId};
 use std::sync::Arc;
 
-/// What a walk knows between two cursors.
+/// State of a scan between two cursors.
 pub(crate) struct RecordScan {
     query: Arc<FindQuery>,
-    /// The record that was looked at last.
+    /// The record examined last.
     pub place: Option<RecordId>,
-    /// Documents looked at so far.
+    /// Documents examined so far.
     pub examined: u64,
     skipped: u64,
     returned: u64,
@@ -25,14 +25,14 @@ impl RecordScan {
         Self { query, place: None, examined: 0, skipped: 0, returned: 0, matched: Vec::new(), projected: Vec::new() }
     }
 
-    /// Whether it has given all that the query's limit allows.
+    /// Whether the query's limit is reached.
     pub fn is_over(&self) -> bool {
         self.query.limit.is_some_and(|limit| self.returned >= limit)
     }
 
     /// Goes to the next record that matches; `false` at the end.
     /// # Errors
-    /// Storage errors, those of expressions, what the operation says.
+    /// Errors of storage, of expressions and of the operation.
     pub fn search(&mut self, cursor: &mut dyn RecordCursor) -> Result<bool> {
         while let Some((record, _, bytes)) = cursor.next().map_err(from_storage)? {
             self.query.scope.operation.work(1 + bytes.len() / 64)?;
@@ -52,9 +52,9 @@ impl RecordScan {
         Ok(false)
     }
 
-    /// The document that was found, as the query shows it.
+    /// The document found last, as the query returns it.
     /// # Errors
-    /// Those of the projection.
+    /// Errors of the projection.
     pub fn give(&mut self) -> Result<Option<DocumentRef<'_>>> {
         self.returned += 1;
         let Some(record) = self.place else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! A scan in the order of records that tells how far it has come, so that another one may go on from there.
+//! A scan in record order that reports its position, so that another scan can resume there.
 
 use crate::find_query::FindQuery;
 use crate::record_scan::RecordScan;
@@ -9,14 +9,14 @@ use bunko_store::{Direction, RecordCursor, RecordId, RecordRange, Snapshot, View
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Where a scan begins.
+/// The start of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanStart {
-    /// With the first record.
+    /// At the first record.
     First,
-    /// Behind a record that must be there; nobody has the record that `None` names.
+    /// After this record, which must exist. `None` is a position that no record has.
     Behind(Option<RecordId>),
-    /// Behind the place of a record that may be gone; `None` is before the first.
+    /// After the position of this record, which may be gone; `None` is before the first record.
     BehindPlace(Option<RecordId>),
 }
 
@@ -26,14 +26,14 @@ pub struct ResumableScan {
     cursor: Box<dyn RecordCursor>,
     _snapshot: Snapshot,
     scan: RecordScan,
-    /// The place of the document that was given before the last one.
+    /// The position before the last document was returned.
     place_before: Option<RecordId>,
 }
 
 impl ResumableScan {
-    /// Opens it.
+    /// Opens the scan.
     /// # Errors
-    /// `KeyNotFound` where the record is gone behind which it is to begin; storage errors.
+    /// `KeyNotFound` if the record to start after is gone; storage errors.
     pub fn new(collection: &Arc<Collection>, query: Arc<FindQuery>, start: ScanStart) -> Result<Self> {
         let snapshot = collection.snapshot_for(&*query.scope.operation)?;
         let records = collection.records();
@@ -60,31 +60,31 @@ impl ResumableScan {
         })
     }
 
-    /// The record that was looked at last; none at the end of the collection.
+    /// The record examined last; `None` at the end of the collection.
     pub fn place(&self) -> Option<RecordId> {
         self.scan.place
     }
 
-    /// Where [`Self::place`] was when the last document was asked for.
+    /// The value of [`Self::place`] at the last call of [`Self::next`].
     pub fn place_before(&self) -> Option<RecordId> {
         self.place_before
     }
 
-    /// Documents looked at so far.
+    /// Documents examined so far.
     pub fn examined(&self) -> u64 {
         self.scan.examined
     }
 
-    /// Goes on after a pause.
+    /// Checks whether the scan may go on after a pause.
     /// # Errors
-    /// `QueryPlanKilled` where the collection has been dropped.
+    /// `QueryPlanKilled` if the collection was dropped.
     pub fn resume(&self) -> Result<()> {
         if self.collection.is_dropped() { Err(dropped(&self.collection)) } else { Ok(()) }
     }
 
-    /// The next document that matches.
+    /// The next matching document.
     /// # Errors
-    /// Storage errors, those of expressions, what the operation says.
+    /// Errors of storage, of expressions and of the operation.
     #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]
     pub fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
         self.place_before = self.scan.place;

@@ -1,4 +1,4 @@
-//! The functions of a database's `system.js`.
+//! Functions in a database's `system.js`.
 
 use crate::{FindQuery, QueryScope, plan};
 use bunko_bson::DocumentRef;
@@ -8,11 +8,11 @@ use bunko_javascript::{StoredFunctions, StoredVisitor};
 use bunko_operation::OperationContext;
 use std::sync::Arc;
 
-/// The collection in which clients put functions for scripts.
+/// The collection in which clients store functions for scripts.
 const COLLECTION: &str = "system.js";
 
-/// Reads the functions anew for each operation, so that a change counts from the next one on. As on MongoDB, a user who may run a
-/// script needs no right to the collection.
+/// Reads the functions again for each operation, so that changes apply from the next operation. As on MongoDB, a user
+/// who may run a script needs no privilege on the collection.
 pub struct SystemFunctions {
     catalog: Arc<Catalog>,
     database: String,

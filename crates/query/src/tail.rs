@@ -1,4 +1,4 @@
-//! A find that goes on at the end of a capped collection, with what is inserted later.
+//! A tailable find on a capped collection: continues with documents inserted later.
 
 use crate::find_query::FindQuery;
 use crate::record_scan::RecordScan;
@@ -9,12 +9,13 @@ use bunko_store::{Direction, RecordCursor, RecordRange, Snapshot, View};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// A scan in the order of insertion. It keeps no snapshot while it waits, only its place: the last record that it looked at.
+/// A scan in insertion order. While it waits, it keeps no snapshot, only its position: the last record that it
+/// examined.
 pub struct Tail {
     collection: Arc<Collection>,
     namespace: Arc<Namespace>,
     scan: RecordScan,
-    /// From the first document of a batch to the last one that there is.
+    /// Open from the first document of a batch until its end.
     open: Option<Open>,
 }
 
@@ -24,9 +25,9 @@ struct Open {
 }
 
 impl Tail {
-    /// Begins with the oldest document.
+    /// Starts at the oldest document.
     /// # Errors
-    /// `BadValue` for an order that is not the natural one, and for bounds of keys.
+    /// `BadValue` for a sort other than natural order, and for key bounds.
     pub fn new(collection: &Arc<Collection>, query: Arc<FindQuery>) -> Result<Self> {
         if query.sort.is_some() || query.key_bounds.is_some() || query.near.is_some() {
             return Err(Failure::bad_value("cannot use tailable option with a sort other than {$natural: 1}"));
@@ -39,25 +40,25 @@ impl Tail {
         })
     }
 
-    /// The collection that is read.
+    /// The collection that it reads.
     pub fn collection(&self) -> &Arc<Collection> {
         &self.collection
     }
 
-    /// Whether it has a place to go on from: one that has met no document yet has none, and is over.
+    /// Whether it has a position to continue from: before the first document it has none, and is over.
     pub fn has_place(&self) -> bool {
         self.scan.place.is_some()
     }
 
-    /// Documents looked at so far.
+    /// Documents examined so far.
     pub fn examined(&self) -> u64 {
         self.scan.examined
     }
 
-    /// Goes on after a pause, with what has been inserted meanwhile.
+    /// Continues after a pause, with documents inserted meanwhile.
     /// # Errors
-    /// `QueryPlanKilled` where the collection has been dropped or renamed; `CappedPositionLost` where the document that was
-    /// looked at last is no more: those behind it may be gone too.
+    /// `QueryPlanKilled` if the collection was dropped or renamed; `CappedPositionLost` if the last document examined
+    /// is gone, since later ones may be gone too.
     pub fn resume(&mut self) -> Result<()> {
         if self.collection.is_dropped() {
             return Err(dropped(&self.collection));
@@ -87,13 +88,13 @@ impl Tail {
         Ok(())
     }
 
-    /// The next document that matches, or `None` at the end of what there is now.
+    /// The next matching document; `None` at the present end.
     /// # Errors
-    /// Storage errors, those of expressions, what the operation says.
+    /// Errors of storage, of expressions and of the operation.
     #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]
     pub fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
         if self.scan.is_over() {
-            // It has a place all the same: MongoDB keeps the cursor.
+            // It still has a position, so the cursor stays open, as on MongoDB.
             return Ok(None);
         }
         if self.open.is_none() {

@@ -36,7 +36,7 @@ struct Database {
     catalog: Arc<Catalog>,
     namespace: Namespace,
     stamps: Counted,
-    // Dropped last: the store writes into it to its end.
+    // Dropped last, since the store writes to the directory until it is dropped.
     _directory: tempfile::TempDir,
 }
 
@@ -45,7 +45,7 @@ fn document(text: &str) -> DocumentBuf {
 }
 
 impl Database {
-    /// One on each engine.
+    /// One database on each engine.
     fn on_each_engine() -> impl Iterator<Item = Self> {
         ENGINES.iter().map(Self::open)
     }
@@ -103,7 +103,7 @@ impl Database {
         self.writes(|writes| writes.delete(&statement)).expect("deletes")
     }
 
-    /// The value of `n` in the first document that matches and has the least `n`, which becomes taken.
+    /// Takes the matching document with the least `n`, marks it taken, and returns its `n`.
     fn take_first(&self) -> Option<i64> {
         let (filter, sort) = (document("{state: 'ready'}"), document("{n: 1}"));
         let update = document("{$set: {state: 'taken'}}");
@@ -143,7 +143,7 @@ impl Database {
     }
 }
 
-/// Starts all threads at the same moment, so that they meet.
+/// Starts all threads at the same moment, so that they overlap.
 fn in_threads(run: impl Fn(u64) + Sync) {
     let start = Barrier::new(THREADS as usize);
     std::thread::scope(|scope| {
@@ -167,7 +167,7 @@ fn no_increment_is_lost() {
         database.insert("{_id: 1, n: 0, k: 'x'}").expect("inserted");
         in_threads(|thread| {
             for _ in 0..200 {
-                // By `_id`, by `_id` and more, and by a scan: all of them lock and look again.
+                // By `_id`, by `_id` with another field, and by a scan: all of them lock the record and match again.
                 let filter = ["{_id: 1}", "{_id: 1, k: 'x'}", "{k: 'x'}"][thread as usize % 3];
                 let outcome = database.update(filter, "{$inc: {n: 1}}", Targets::One, Upsert::No).expect("updates");
                 assert_eq!((outcome.matched, outcome.modified), (1, 1));
@@ -192,7 +192,7 @@ fn a_compare_and_set_succeeds_once() {
         });
         let version = integer(database.documents()[0].as_ref(), "version");
         assert_eq!(version as u64, successes.into_inner());
-        // Each version is superseded once, whoever is first.
+        // Each version is replaced once, whichever thread is first.
         assert!((1..=100).contains(&version), "version {version}");
     }
 }
@@ -294,7 +294,7 @@ fn an_update_of_many_moves_unique_keys_one_after_the_other() {
         let spec = document("{key: {u: 1}, name: 'u_1', unique: true}");
         let spec = IndexSpec::parse(spec.as_ref()).expect("a specification");
         database.catalog.create_indexes(&collection, &[spec], &*OperationContext::unlimited()).expect("created");
-        // Each takes the key that the one before it has just left; the first has none.
+        // Each document takes the key that the previous one has just left; the first document has no `u`.
         database.insert("{_id: 0, n: 0}").expect("inserted");
         for id in 1..200 {
             database.insert(&format!("{{_id: {id}, u: {}, n: {id}}}", 1000 - id)).expect("inserted");
@@ -336,7 +336,8 @@ fn updates_of_many_and_of_one_lose_nothing() {
         });
         let documents = database.documents();
         assert_eq!((documents.len(), deleted.into_inner()), (130, 20));
-        // What was added to documents that are gone is known to nobody: those that are there have had each round for all.
+        // Increments of deleted documents are not counted here. The remaining documents got every round that updates
+        // all.
         let sum: i64 = documents.iter().map(|document| integer(document.as_ref(), "n")).sum();
         assert!(sum as u64 <= many.into_inner());
         let rounds_for_all = documents.iter().map(|document| integer(document.as_ref(), "n")).min();

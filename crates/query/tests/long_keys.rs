@@ -1,4 +1,4 @@
-//! Keys of more bytes than the trees take: whatever the plan, the answer is that of a scan of the collection, on each engine.
+//! Keys longer than the trees accept: every plan gives the answer of a collection scan, on each engine.
 
 mod temporary;
 
@@ -12,14 +12,14 @@ use bunko_query::{count, distinct, plan};
 use std::sync::Arc;
 use temporary::{Database, document, find_query};
 
-/// Longer than what a shortened key keeps, and shorter than a key may be.
+/// Longer than the part that a shortened key keeps, and shorter than the maximum key.
 const KEPT: usize = 59_985;
 
 fn long(letter: &str, count: usize, end: &str) -> String {
     format!("'{}{end}'", letter.repeat(count))
 }
 
-/// Short ones, long ones that stand whole, and longer ones, several with the same beginning.
+/// Short values, long values whose keys are whole, and longer ones, several of them with a common prefix.
 fn values() -> Vec<String> {
     vec![
         "1".to_owned(),
@@ -38,7 +38,7 @@ fn values() -> Vec<String> {
     ]
 }
 
-/// The values at a path in the order of the answer, or the ids in any.
+/// The values at a path in the order of the answer, or the ids in any order.
 fn told(collection: &Arc<Collection>, find: &str, path: &str) -> Vec<Vec<u8>> {
     let (plan_of, field) = (plan(collection, find_query(document(find).as_ref()).expect("a query")), path);
     let mut execution = plan_of.expect("a plan").open().expect("opened");
@@ -111,7 +111,7 @@ fn every_plan_answers_as_a_scan_does() {
                 format!("{{_id: {{$in: [{value}, {other}]}}}}"),
                 format!("{{$or: [{{a: {{$lt: {value}}}}}, {{u: {other}}}]}}"),
             ];
-            // Each with some of the values, by some of the plans: all of them take minutes.
+            // Each plan gets only some of the values: all combinations take minutes.
             for (turn, filter) in filters.iter().enumerate().filter(|(turn, _)| (turn + number + place) % 6 == 0) {
                 let said = &filter[..40.min(filter.len())];
                 let scanned = sorted(told(&collection, &format!("{{filter: {filter}, hint: {{$natural: 1}}}}"), "_id"));
@@ -189,7 +189,7 @@ fn whole_values_are_unique() {
         database
             .insert("c", &format!("{{_id: {}, u: {}}}", long("m", 60_500, "d"), long("m", 60_500, "d")))
             .expect("new");
-        // An index that is built later knows of them too, and so does one that was unique to be.
+        // An index built later knows of its long keys too, and a unique build finds the duplicates among them.
         let failure = database.index("c", &document("{a: 1, b: 1}"), &document("{unique: true}")).expect_err("twice");
         assert_eq!(failure.code(), ErrorCode::DUPLICATE_KEY);
         database.index("c", &document("{u: 1, b: 1}"), &document("{sparse: true}")).expect("built");
@@ -231,7 +231,7 @@ fn an_id_may_fill_a_document() {
     }
 }
 
-/// By wildcards, alone and among other fields; each index knows of its long keys after it is opened again, too.
+/// Wildcard indexes, alone and with other fields. Each index still knows of its long keys after the store is reopened.
 #[test]
 fn wildcards_answer_as_a_scan_does() {
     for engine in ENGINES {
@@ -277,7 +277,7 @@ fn wildcards_answer_as_a_scan_does() {
     }
 }
 
-/// By indexes of texts and places with a field beside, and of words that are long themselves.
+/// Text and geo indexes with another field, and indexes of words that are long themselves.
 #[test]
 fn texts_and_places_answer_as_a_scan_does() {
     for engine in ENGINES {

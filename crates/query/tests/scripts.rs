@@ -1,17 +1,17 @@
-//! Runs `tests/scripts` on every engine: what finds answer and how they are planned, in files to be read.
+//! Runs `tests/scripts` on every engine: the answers of finds and their plans, in readable files.
 //!
-//! - `collection`: begins with an empty one.
-//! - `insert`: documents, one a line.
-//! - `index`: key patterns, one a line, each with options behind it if there are any.
+//! - `collection`: starts with an empty collection.
+//! - `insert`: documents, one per line.
+//! - `index`: key patterns, one per line, each followed by its options if there are any.
 //! - `find`: the fields of a find command; prints the documents.
-//! - `plan`: the same; prints the winning plan, a stage a line.
-//! - `rejected`: the same; prints the plans that lost a trial.
-//! - `cache`: prints what the collection's plan cache knows.
-//! - `run`: the same; prints the stages with what they did.
-//! - `explain`: the same; prints the whole reply of verbosity `executionStats`.
-//! - `missing`: the same for a collection that does not exist.
-//! - `count`, `count-run`: the fields of a count; prints the number, or the stages with what they did.
-//! - `distinct`: a path, then the fields of a find; `distinct-run` prints the stages with what they did.
+//! - `plan`: the fields of a find; prints the winning plan, one stage per line.
+//! - `rejected`: the fields of a find; prints the plans that lost a trial.
+//! - `cache`: prints the collection's plan cache.
+//! - `run`: the fields of a find; prints the stages with their statistics.
+//! - `explain`: the fields of a find; prints the whole reply of verbosity `executionStats`.
+//! - `missing`: as `explain`, for a collection that does not exist.
+//! - `count`, `count-run`: the fields of a count; prints the number, or the stages with their statistics.
+//! - `distinct`: a path, then the fields of a find; `distinct-run` prints the stages with their statistics.
 
 mod temporary;
 
@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use temporary::{Database, document, find_query};
 
-/// The collection of a script.
+/// The name of each script's collection.
 const NAME: &str = "c";
 
 #[test]
@@ -40,7 +40,7 @@ fn scripts() {
         let database = Database::open(engine);
         script::run("tests/scripts", |case| {
             if case.directive == "collection" {
-                // One name for all files: in which order they run is the file system's choice.
+                // All files share one name, since the file system decides the order in which they run.
                 database
                     .catalog
                     .drop_collection(&temporary::namespace(NAME), &*OperationContext::unlimited())
@@ -51,7 +51,7 @@ fn scripts() {
                 .unwrap_or_else(|failure| format!("{}: {}", failure.code().name(), failure.message()))
         });
         if std::env::var_os("REWRITE").is_some() {
-            // The other engines are to give the same answers, not to write theirs.
+            // The other engines must give the same answers, and must not rewrite the file.
             break;
         }
     }
@@ -124,7 +124,7 @@ fn rejected(reply: &DocumentBuf) -> String {
     plans.iter().filter_map(ValueRef::as_document).map(tree).collect::<Vec<_>>().join("or\n")
 }
 
-/// Of each plan what it was made from, its index, and whether it is in use.
+/// For each cached plan: the query that it came from, its index, and whether it is active.
 fn cached(collection: &Collection) -> String {
     let mut lines = Vec::new();
     for plan in collection.plan_cache().all() {
@@ -158,14 +158,14 @@ fn executed(reply: &DocumentBuf) -> DocumentRef<'_> {
     part(reply, "executionStats", "executionStages")
 }
 
-/// A line for each stage: its name, then what is telling.
+/// One line per stage: its name, then its notable fields.
 fn tree(stage: DocumentRef<'_>) -> String {
     let mut text = String::new();
     put_tree(&mut text, stage, 0);
     text
 }
 
-/// The same in all plans of these scripts, or told by what is shown.
+/// Fields that are equal in all plans of these scripts, or that follow from the fields shown.
 const NOT_SHOWN: &[&str] = &[
     "isCached",
     "stage",
@@ -212,7 +212,7 @@ fn put_tree(text: &mut String, stage: DocumentRef<'_>, depth: usize) {
     }
 }
 
-/// A document with each nested document on lines of its own.
+/// A document with each nested document on its own lines.
 fn pretty(document: DocumentRef<'_>) -> String {
     let mut text = String::new();
     put_pretty(&mut text, document, 0);
@@ -285,7 +285,7 @@ fn a_plan_survives_the_loss_of_its_index_and_the_first_array_in_it() {
         ids.len()
     };
     assert_eq!(ids(), 0);
-    // No single element is between, but one is above and another below.
+    // No single element is within the range, but one is above its start and another below its end.
     database.insert("c", "{_id: 2, a: [0, 9]}").expect("inserted");
     assert_eq!(ids(), 1);
     database.catalog.drop_indexes(&collection, &["a_1"], &*OperationContext::unlimited()).expect("dropped");
@@ -296,7 +296,7 @@ fn a_plan_survives_the_loss_of_its_index_and_the_first_array_in_it() {
 fn a_kept_plan_is_given_up_where_it_does_too_much() {
     let database = Database::open(&ENGINES[0]);
     for number in 0..600 {
-        // Few documents have an `a` of their own, and few others a `b`.
+        // Few documents have their own `a`, and few others their own `b`.
         let (a, b) = if number < 20 { (number, 7) } else { (100, number) };
         database.insert("c", &format!("{{_id: {number}, a: {a}, b: {b}}}")).expect("inserted");
     }
@@ -316,7 +316,7 @@ fn a_kept_plan_is_given_up_where_it_does_too_much() {
     let is_in_use = || collection.plan_cache().all().iter().map(|plan| plan.is_active).collect::<Vec<_>>();
     assert_eq!((run("{a: 3, b: 7}"), is_in_use()), ((1, 1), vec![false]));
     assert_eq!((run("{a: 4, b: 7}"), is_in_use()), ((1, 1), vec![true]));
-    // By `a` it would look at 580 keys.
+    // By `a` the plan would examine 580 keys.
     assert_eq!((run("{a: 100, b: 200}"), is_in_use()), ((1, 1), vec![true]));
     assert_eq!(run("{a: 100, b: 300}"), (1, 1));
     collection.plan_cache().clear(None);

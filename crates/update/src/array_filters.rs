@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use bunko_bson::text::ValueText;
 
-/// Filters in the order given, and which of them a path has named.
+/// Filters in the order given, and whether a path uses each.
 #[derive(Debug, Default)]
 pub(crate) struct ArrayFilters {
     filters: Vec<ArrayFilter>,
@@ -18,7 +18,7 @@ pub(crate) struct ArrayFilters {
 
 impl ArrayFilters {
     /// # Errors
-    /// What the filter's own parser answers; `FailedToParse` for an identifier that two filters claim.
+    /// Errors of parsing a filter; `FailedToParse` if two filters have one identifier.
     pub fn parse(
         documents: &[DocumentRef<'_>],
         strings: &StringOrder,
@@ -38,7 +38,7 @@ impl ArrayFilters {
         Ok(Self { used: vec![false; filters.len()], filters, positions })
     }
 
-    /// The position of the filter with that identifier, which counts as used from now on.
+    /// The position of the filter with that identifier; marks it as used.
     pub fn find(&mut self, identifier: &str) -> Option<usize> {
         let position = *self.positions.get(identifier)?;
         self.used[position] = true;
@@ -46,7 +46,7 @@ impl ArrayFilters {
     }
 
     /// # Errors
-    /// `FailedToParse` names the first filter that no path of `update` uses.
+    /// `FailedToParse` for the first filter that no path of `update` uses.
     pub fn check_all_used(&self, update: DocumentRef<'_>) -> Result<()> {
         let Some(unused) = self.used.iter().position(|used| !used) else { return Ok(()) };
         let identifier = self.filters[unused].identifier();
@@ -56,9 +56,9 @@ impl ArrayFilters {
         )))
     }
 
-    /// Whether the filter at that position matches an array's element.
+    /// Whether the filter at `position` matches an array element.
     /// # Errors
-    /// What the operation says.
+    /// Errors of the operation.
     pub fn matches(&self, position: usize, element: ValueRef<'_>, operation: &OperationContext) -> Result<bool> {
         self.filters[position].matches(element, operation)
     }

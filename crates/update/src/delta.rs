@@ -1,25 +1,26 @@
-//! What operators change of a document, as entries of the oplog have it (`diff` of `{$v: 2}`): by the paths that they name.
+//! The changes that operators make to a document, in the oplog's format (`diff` of `{$v: 2}`): by paths.
 //!
-//! A document's delta: `d` names fields that went, `u` has new values of fields, `i` fields that came behind the last, `s` and a
-//! field's name the delta inside it. An array's begins with `a: true`; `u` and an index has a new element, `s` and an index the
-//! delta inside that element. Elements that were put between an array's end and a new one are null, and not told.
+//! Delta of a document: `d` names removed fields, `u` has new values of fields, `i` has fields appended after the last,
+//! and `s` with a field's name has the delta inside that field. Delta of an array: starts with `a: true`; `u` with an
+//! index has a new element, `s` with an index has the delta inside that element. Elements that pad an array up to a new
+//! one are null and are not recorded.
 //! Source: the format as oplogs of MongoDB 5.0 and later show it.
 //!
-//! It is written while the document is made. The rejected design, a comparison of both versions, cannot know that an operator
-//! replaced a whole value in which little became different.
+//! The delta is written while the document is made. The rejected design, a comparison of both versions, cannot know
+//! that an operator replaced a whole value that changed little.
 
 use bunko_bson::{DocumentBuf, Type};
 
-/// How deep deltas lie in each other; what changes below is told as a new value of what holds it.
+/// Maximum depth of nested deltas; a deeper change is recorded as a new value of the field around it.
 const DEPTH_MAX: usize = 60;
 
-/// What is told of one application of an update.
+/// The delta of one application of an update.
 pub(crate) struct Delta {
-    /// From the whole document to what is looked at now.
+    /// The levels from the whole document to the current one.
     levels: Vec<Level>,
 }
 
-/// The delta of one document or array, as bytes of elements.
+/// The delta of one document or array, as encoded elements.
 enum Level {
     Document { gone: Vec<u8>, given: Vec<u8>, came: Vec<u8>, inside: Vec<u8> },
     Array { elements: Vec<u8> },
@@ -30,17 +31,17 @@ impl Delta {
         Self { levels: Vec::new() }
     }
 
-    /// What follows is inside a document, until [`Self::leave`].
+    /// Starts the delta of a document, which ends with [`Self::leave`].
     pub fn enter_document(&mut self) {
         self.levels.push(Level::Document { gone: vec![], given: vec![], came: vec![], inside: vec![] });
     }
 
-    /// What follows is inside an array, until [`Self::leave`].
+    /// Starts the delta of an array, which ends with [`Self::leave`].
     pub fn enter_array(&mut self) {
         self.levels.push(Level::Array { elements: Vec::new() });
     }
 
-    /// The document or array is complete: `element` is what it has become.
+    /// Ends the delta of a document or array; `element` is its new value.
     pub fn leave(&mut self, element: &[u8]) {
         let depth = self.levels.len();
         let Some(inside) = self.levels.pop().filter(|level| !level.is_empty()) else { return };
@@ -54,7 +55,7 @@ impl Delta {
         }
     }
 
-    /// A field or element has another value.
+    /// Records a new value of a field or element.
     pub fn updated(&mut self, element: &[u8]) {
         match self.levels.last_mut() {
             Some(Level::Document { given, .. }) => given.extend_from_slice(element),
@@ -63,7 +64,7 @@ impl Delta {
         }
     }
 
-    /// A field or element is there that was not.
+    /// Records a new field or element.
     pub fn inserted(&mut self, element: &[u8]) {
         match self.levels.last_mut() {
             Some(Level::Document { came, .. }) => came.extend_from_slice(element),
@@ -72,7 +73,7 @@ impl Delta {
         }
     }
 
-    /// A field is gone.
+    /// Records a removed field.
     pub fn removed(&mut self, element: &[u8]) {
         if let Some(Level::Document { gone, .. }) = self.levels.last_mut() {
             gone.push(Type::Boolean as u8);
@@ -81,7 +82,7 @@ impl Delta {
         }
     }
 
-    /// The whole document's, once that was left by nobody.
+    /// The delta of the whole document, which is the last level left.
     pub fn finish(mut self) -> DocumentBuf {
         let mut bytes = Vec::new();
         if let Some(level) = self.levels.pop() {
@@ -126,7 +127,7 @@ fn name(element: &[u8]) -> &[u8] {
     element[1..].split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// An array's element under its name in a delta.
+/// Appends an array element with its name in the delta.
 fn put_renamed(elements: &mut Vec<u8>, element: &[u8]) {
     elements.extend_from_slice(&[element[0], b'u']);
     elements.extend_from_slice(&element[1..]);

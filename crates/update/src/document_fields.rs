@@ -1,18 +1,18 @@
-//! Fields of the document before the update, for operators that look elsewhere in it.
+//! Fields of the original document, for operators that read other fields.
 
 use crate::dotted_path::as_index;
 use bunko_bson::{DocumentRef, ValueRef};
 use std::collections::HashMap;
 
-/// Paths that are looked up fastest one by one.
+/// Number of paths up to which separate lookups are fastest.
 const FEW_PATHS: usize = 8;
 
-/// Finds fields by name, many of one document as fast as few.
+/// Finds fields by name; many lookups in one document are as fast as few.
 #[derive(Debug)]
 pub(crate) struct DocumentFields<'d>(HashMap<usize, HashMap<&'d str, ValueRef<'d>>>);
 
 impl<'d> DocumentFields<'d> {
-    /// Knows the documents that `paths` lead through, by their addresses, if the paths are many.
+    /// Indexes the documents that `paths` lead through, by address, if there are many paths.
     pub fn new(document: DocumentRef<'d>, paths: &[String]) -> Self {
         let mut this = Self(HashMap::new());
         if paths.len() > FEW_PATHS {
@@ -43,7 +43,7 @@ impl<'d> DocumentFields<'d> {
         }
     }
 
-    /// The first field of that name in `document`, which is the one that is updated or lies inside.
+    /// The first field with that name in `document`, which must be the original document or one inside it.
     pub fn get(&self, document: DocumentRef<'d>, name: &str) -> Option<ValueRef<'d>> {
         match self.0.get(&address(document)) {
             Some(fields) => fields.get(name).copied(),

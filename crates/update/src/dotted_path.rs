@@ -5,24 +5,24 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Longest path, in parts: no document is deeper.
+/// Maximum number of path components: no document is nested deeper.
 /// Source: MongoDB limits, "Nested Depth for BSON Documents".
 const PARTS_MAX: usize = 200;
 
-/// One part of a path.
+/// One component of a path.
 #[derive(Clone, Debug)]
 pub(crate) enum Component<'t> {
-    /// A field's name, or an index where the value is an array.
+    /// A field name, or an index if the value is an array.
     Field(&'t str),
     /// `$`: the element that the query matched.
     Positional,
     /// `$[]`: every element.
     EveryElement,
-    /// `$[identifier]`: the elements that an array filter matches, by that filter's position.
+    /// `$[identifier]`: the elements that an array filter matches; the value is the filter's position.
     Filtered(usize),
 }
 
-/// A path, parsed and as it was written.
+/// A path, parsed and as written.
 #[derive(Clone, Debug)]
 pub(crate) struct DottedPath<'t> {
     pub text: &'t str,
@@ -31,8 +31,8 @@ pub(crate) struct DottedPath<'t> {
 
 impl<'t> DottedPath<'t> {
     /// # Errors
-    /// `EmptyFieldName` for an empty path or part; `BadValue` for a positional part that leads the path or stands in
-    /// it twice, and for an identifier without an array filter; 5729100 for more than 200 parts.
+    /// `EmptyFieldName` for an empty path or component; `BadValue` for a positional component that is first or occurs
+    /// twice, and for an identifier without an array filter; 5729100 for more than 200 components.
     pub fn parse(text: &'t str, filters: &mut ArrayFilters) -> Result<Self> {
         if text.is_empty() {
             return Err(Failure::new(ErrorCode::EMPTY_FIELD_NAME, "An empty update path is not valid."));
@@ -57,7 +57,7 @@ impl<'t> DottedPath<'t> {
         Ok(Self { text, components })
     }
 
-    /// The first `count` parts.
+    /// The first `count` components.
     pub fn prefix(&self, count: usize) -> &'t str {
         match self.text.match_indices('.').nth(count.saturating_sub(1)) {
             Some((end, _)) => &self.text[..end],
@@ -65,7 +65,7 @@ impl<'t> DottedPath<'t> {
         }
     }
 
-    /// Whether any part is resolved only when the update is applied.
+    /// Whether a component is resolved only when the update is applied.
     pub fn is_dynamic(&self) -> bool {
         self.components.iter().any(|component| !matches!(component, Component::Field(_)))
     }
@@ -97,22 +97,22 @@ fn check_first(component: &Component<'_>, path: &str) -> Result<()> {
     Err(Failure::bad_value(format!("Cannot have {what} element in the first position in path '{path}'")))
 }
 
-/// Whether a path leads through another.
+/// Whether `path` is below `ancestor`.
 pub(crate) fn is_below(path: &str, ancestor: &str) -> bool {
     path.strip_prefix(ancestor).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// Whether a name could stand for an array index: digits only, without a leading zero.
+/// Whether a name may be an array index: digits only, without a leading zero.
 pub(crate) fn is_numeric(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()) && (name == "0" || !name.starts_with('0'))
 }
 
-/// The array index that a name stands for.
+/// The array index that a name spells, if it does.
 pub(crate) fn as_index(name: &str) -> Option<usize> {
     if is_numeric(name) { name.parse().ok() } else { None }
 }
 
-/// The order in which one update's new fields appear: numbers by value and first, then names by their bytes.
+/// The order of new fields in one update: numbers first, by value, then names by bytes.
 /// Source: MongoDB manual, "Update Operators Behavior".
 pub(crate) fn compare_names(a: &str, b: &str) -> Ordering {
     match (is_numeric(a), is_numeric(b)) {
@@ -123,7 +123,7 @@ pub(crate) fn compare_names(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// The way from a document's root to the value at hand, kept on the stack while walking.
+/// The path from the document's root to the current value, kept on the stack during the walk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trail<'t> {
     parent: Option<&'t Trail<'t>>,
@@ -135,17 +135,17 @@ impl<'t> Trail<'t> {
         Self { parent, name }
     }
 
-    /// The last part.
+    /// The last component.
     pub fn name(&self) -> &'t str {
         self.name
     }
 
-    /// The first part: a top-level field's name.
+    /// The first component: a top-level field name.
     pub fn root_name(&self) -> &'t str {
         self.name_at(0)
     }
 
-    /// The part at a position, counted from 0; the last one beyond the end.
+    /// The component at a position, counted from 0; beyond the end, the last one.
     pub fn name_at(&self, position: usize) -> &'t str {
         let mut trail = self;
         for _ in position + 1..self.depth() {
@@ -154,7 +154,7 @@ impl<'t> Trail<'t> {
         trail.name
     }
 
-    /// Number of parts.
+    /// Number of components.
     pub fn depth(&self) -> usize {
         1 + self.parent.map_or(0, Trail::depth)
     }

@@ -1,11 +1,11 @@
-//! Elements together with the bytes that they are.
+//! Elements together with their bytes.
 
 use bunko_bson::{DocumentRef, Element, Elements, ValueRef};
 
-/// Length of the length in front of a document's elements, in bytes.
+/// Size of the length field at the start of a document, in bytes.
 pub(crate) const LENGTH_BYTES: usize = 4;
 
-/// An element and where it stands in its document.
+/// An element and its position in the document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Encoded<'d> {
     pub name: &'d str,
@@ -17,21 +17,21 @@ pub(crate) struct Encoded<'d> {
 }
 
 impl<'d> Encoded<'d> {
-    /// Offset of what follows the element, in bytes.
+    /// Offset of the element's end in its document, in bytes.
     pub fn end(&self) -> usize {
         self.start + self.bytes.len()
     }
 
-    /// Type and name with its closing zero, without the body.
+    /// Type and name with the closing zero, without the body.
     pub fn header(&self) -> &'d [u8] {
         &self.bytes[..self.name.len() + 2]
     }
 }
 
-/// Walks a document.
+/// Iterates over a document's elements.
 pub(crate) struct EncodedElements<'d> {
     elements: Elements<'d>,
-    /// Where the next element begins.
+    /// Offset of the next element.
     start: usize,
 }
 

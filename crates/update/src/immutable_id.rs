@@ -1,17 +1,17 @@
-//! What may and may not happen to `_id`.
+//! The rules for `_id` in updates.
 
 use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef, stored_id};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(crate) const ID: &str = "_id";
 
-/// The failure of an update that would change `_id` by way of `path`.
+/// The failure of an update that would change `_id` through `path`.
 pub(crate) fn modified_by(path: impl std::fmt::Display) -> Failure {
     let message = format!("Performing an update on the path '{path}' would modify the immutable field '{ID}'");
     Failure::new(ErrorCode::IMMUTABLE_FIELD, message)
 }
 
-/// The document with `_id`, if it has one, in front.
+/// Moves `_id`, if there is one, to the front.
 pub(crate) fn moved_to_front(document: DocumentBuf) -> DocumentBuf {
     let borrowed = document.as_ref();
     let leads = borrowed.first().is_none_or(|first| first.name == ID);
@@ -29,7 +29,7 @@ pub(crate) fn append_all_but_id(target: &mut DocumentBuf, source: DocumentRef<'_
     }
 }
 
-/// Checks the `_id` of a document that is about to be stored, if it has one.
+/// Checks the `_id` of a document before it is stored, if it has one.
 /// # Errors
 /// `InvalidIdField` for a type that cannot be an `_id`; `DollarPrefixedFieldName` for a `$` name inside.
 pub(crate) fn check(document: DocumentRef<'_>) -> Result<()> {

@@ -1,15 +1,15 @@
-//! Update operators, pure functions from one document to the next.
+//! Update operators: pure functions from one document to the next.
 //!
-//! An update is parsed once into a trie of modifications ([`Update::parse`]); applying it walks that trie and the
-//! document's bytes side by side, copies what no path touches as whole byte ranges, and asks an operator only for the
-//! value at its own path. So a small change to a large document costs little more than copying the document.
+//! An update is parsed once into a trie of modifications ([`Update::parse`]). Applying it walks the trie together with
+//! the document's bytes, copies untouched parts as whole byte ranges, and calls an operator only for the value at its
+//! own path. So a small change to a large document costs little more than copying the document.
 //!
-//! A pipeline is read into [`bunko_expression::Reshaping`]s, and its answer replaces the document.
+//! A pipeline is parsed into [`bunko_expression::Reshaping`]s, and its result replaces the document.
 //!
-//! **Invariant:** no store and no clock here: the time, the position that the query matched, and whether this is an
-//! insertion come in through [`ApplyContext`].
-//! **Invariant:** a change is a change of bytes. An operator that answers with the value that is there already leaves
-//! the document unchanged, whatever the operator. `$inc` and `$mul` alone say that `NaN` became another `NaN`.
+//! **Invariant:** no access to store or clock: [`ApplyContext`] provides the time, the position that the query matched,
+//! and whether this is an insertion.
+//! **Invariant:** only different bytes count as a change. An operator whose result has the bytes of the current value
+//! leaves the document unchanged. The exceptions are `$inc` and `$mul`, where `NaN` counts as a change of `NaN`.
 #![forbid(unsafe_code)]
 
 mod array_filters;

@@ -1,7 +1,7 @@
-//! Applies a trie: walks it and the document side by side and writes the next document.
+//! Applies a trie: walks it together with the document and writes the next document.
 //!
-//! What no path touches is copied as byte ranges; only values at the trie's leaves are encoded anew. The rejected
-//! design, a mutable tree of the whole document, costs an allocation per field before the first operator runs.
+//! Untouched parts are copied as byte ranges; only values at the trie's leaves are encoded again. The rejected design,
+//! a mutable tree of the whole document, costs an allocation per field before the first operator runs.
 
 use crate::delta::Delta;
 use crate::document_fields::DocumentFields;
@@ -17,14 +17,14 @@ use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, MAX_USER_DOCUMENT_
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::borrow::Cow;
 
-/// How many nulls one path may put between an array's end and a new element.
+/// Maximum number of nulls that one path may put between an array's end and a new element.
 const PADDING_COUNT_MAX: usize = 1_500_000;
-/// What is copied in one step of work, in bytes.
+/// Bytes copied per step of counted work.
 const STEP_BYTES: usize = 64;
-/// Room for what a typical update adds, so that the result is written without growing, in bytes.
+/// Extra capacity for the result in bytes, so that typical updates do not reallocate it.
 const GROWTH_BYTES: usize = 128;
 
-/// What holds the value at hand.
+/// The container of the current value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
     Document,
@@ -36,17 +36,17 @@ pub(crate) struct MergeWalk<'a> {
     trie: &'a Trie,
     document: DocumentRef<'a>,
     context: &'a ApplyContext<'a>,
-    /// What operators look up elsewhere in the document.
+    /// Values of other fields that operators read.
     fields: &'a DocumentFields<'a>,
     id_is_fixed: bool,
     changed: bool,
     output: Vec<u8>,
-    /// What is told of the change, where somebody asks for it.
+    /// The delta, if the caller wants it.
     delta: Option<Delta>,
 }
 
 impl<'a> MergeWalk<'a> {
-    /// The next document, with its delta where `telling` says so; `None` where nothing changes.
+    /// Returns the next document, with its delta if `telling` asks for it; `None` if nothing changes.
     pub fn run(
         trie: &'a Trie,
         document: DocumentRef<'a>,
@@ -70,7 +70,7 @@ impl<'a> MergeWalk<'a> {
         Ok(walk.changed.then_some((next, delta)))
     }
 
-    /// Writes a document, its fields modified in their places and those that it lacks appended.
+    /// Writes a document: modifies fields in place and appends new ones.
     fn document(&mut self, fields: &Fields, document: DocumentRef<'_>, trail: Option<&Trail<'_>>) -> Result<()> {
         let fields = self.resolve(fields, trail)?;
         let bytes = document.as_bytes();
@@ -98,7 +98,7 @@ impl<'a> MergeWalk<'a> {
         Ok(())
     }
 
-    /// Writes an array, elements modified by index, padded where an index lies behind its end.
+    /// Writes an array: modifies elements by index, and pads it up to an index behind its end.
     fn array(&mut self, fields: &Fields, array: ArrayRef<'_>, trail: &Trail<'_>) -> Result<()> {
         let fields = self.resolve(fields, Some(trail))?;
         let mut children = Vec::with_capacity(fields.named.len());
@@ -113,7 +113,7 @@ impl<'a> MergeWalk<'a> {
         let start = self.open();
         let mut copied = LENGTH_BYTES;
         let mut count = 0;
-        // Names order by value where they are indexes, so the children come as the elements do.
+        // Index names are ordered by value, so the children come in element order.
         let mut children = children.into_iter().peekable();
         for (index, element) in EncodedElements::new(array.as_document()).enumerate() {
             if children.peek().is_none() {
@@ -138,7 +138,7 @@ impl<'a> MergeWalk<'a> {
         Ok(())
     }
 
-    /// Writes an array, all elements or those that filters match modified.
+    /// Writes an array: modifies all elements, or those that filters match.
     fn elements(&mut self, elements: &Elements, array: ArrayRef<'_>, trail: &Trail<'_>) -> Result<()> {
         let bytes = array.as_document().as_bytes();
         let start = self.open();
@@ -166,7 +166,7 @@ impl<'a> MergeWalk<'a> {
         Ok(())
     }
 
-    /// Puts the child below `$` under the position that the query matched.
+    /// Replaces `$` by the position that the query matched.
     fn resolve<'f>(&self, fields: &'f Fields, trail: Option<&Trail<'_>>) -> Result<Cow<'f, Fields>> {
         let Some(positional) = &fields.positional else { return Ok(Cow::Borrowed(fields)) };
         let Some(position) = self.context.matched_position else {
@@ -176,7 +176,7 @@ impl<'a> MergeWalk<'a> {
         fields.resolved(&position.to_string(), positional, trail, self.context.operation).map(Cow::Owned)
     }
 
-    /// Writes what becomes of an element that is there.
+    /// Writes the next state of an existing element.
     fn existing(&mut self, node: &Node, element: &Encoded<'_>, holder: Holder, trail: &Trail<'_>) -> Result<()> {
         let start = self.output.len();
         match (node, element.value) {
@@ -253,7 +253,7 @@ impl<'a> MergeWalk<'a> {
         self.note_change(trail)
     }
 
-    /// Writes what is not there yet, as the outermost of what is created.
+    /// Writes a new element, the outermost one that is created.
     fn created(&mut self, node: &Node, trail: &Trail<'_>) -> Result<()> {
         let start = self.output.len();
         self.missing(node, trail)?;
@@ -269,14 +269,15 @@ impl<'a> MergeWalk<'a> {
         }
     }
 
-    /// Tells something of the element that was written last.
+    /// Records a change of the last element written in the delta.
     fn tell_from(&mut self, start: usize, what: impl FnOnce(&mut Delta, &[u8])) {
         if let Some(delta) = &mut self.delta {
             what(delta, &self.output[start..]);
         }
     }
 
-    /// Tells that the array that was written last has `before` in front. What was empty is told as a whole.
+    /// Records that the last array written starts with the elements of `before`. If `before` was empty, records the
+    /// whole array.
     fn tell_appended(&mut self, before: &Encoded<'_>, start: usize) {
         let (Some(delta), ValueRef::Array(array)) = (&mut self.delta, before.value) else { return };
         let kept = array.as_document().len_bytes() - 1;
@@ -291,7 +292,7 @@ impl<'a> MergeWalk<'a> {
         delta.leave(&self.output[start..]);
     }
 
-    /// Writes an element that is not there yet, if `node` creates anything.
+    /// Writes a new element, if `node` creates anything.
     fn missing(&mut self, node: &Node, trail: &Trail<'_>) -> Result<()> {
         match node {
             Node::Leaf(modifier) => {
@@ -345,8 +346,8 @@ impl<'a> MergeWalk<'a> {
         }
     }
 
-    /// Answers for `node` below a value that cannot hold the next part of its path: a scalar, or an array where the
-    /// part is no index. `holder` is that value's trail.
+    /// Handles `node` below a value that cannot hold the next part of its path: a scalar, or an array if the part is
+    /// not an index. `holder` is the trail of that value.
     fn blocked(&self, node: &Node, value: ValueRef<'_>, holder: &Trail<'_>, trail: &Trail<'_>) -> Result<()> {
         let modifier = match node {
             Node::Leaf(modifier) => modifier,
@@ -386,15 +387,15 @@ impl<'a> MergeWalk<'a> {
         if self.id_is_fixed && trail.root_name() == ID { Err(immutable_id::modified_by(trail)) } else { Ok(()) }
     }
 
-    /// Writes an element whose value an operator gave.
+    /// Writes an element with a value from an operator.
     fn put(&mut self, name: &str, value: ValueRef<'_>, trail: &Trail<'_>) -> Result<()> {
-        // Documents that are inserted may have such fields, those of an upsert too.
+        // Only inserts and upserts may create such fields.
         if trail.root_name().starts_with('$') && self.context.insert == Insertion::No {
             return Err(dollar_prefixed(trail.root_name(), &trail.to_string()));
         }
         nesting::check(value, trail.depth())?;
         let start = self.output.len();
-        // A writer opens a document of its own; its length goes again at once.
+        // A writer starts with a document header, which is removed again.
         Writer::new(&mut self.output).append(name, value);
         self.output.drain(start..start + LENGTH_BYTES);
         self.check_size()
@@ -414,12 +415,12 @@ impl<'a> MergeWalk<'a> {
         self.check_size()
     }
 
-    /// Few paths can ask for many nulls, so that it is not enough to look at the whole.
+    /// Checks the size while writing: a few paths can ask for many nulls.
     fn check_size(&self) -> Result<()> {
         if self.output.len() > MAX_USER_DOCUMENT_BYTES { Err(too_large(self.context.insert)) } else { Ok(()) }
     }
 
-    /// Opens a document at the output's end; its length is written by [`Self::close`].
+    /// Starts a document at the output's end; [`Self::close`] writes its length.
     fn open(&mut self) -> usize {
         let start = self.output.len();
         self.output.extend_from_slice(&[0; LENGTH_BYTES]);

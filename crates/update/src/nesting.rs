@@ -1,4 +1,4 @@
-//! How deep documents nest, against the limit for stored ones.
+//! Nesting depth of documents, and its limit for stored documents.
 
 use bunko_bson::{DocumentRef, MAX_DEPTH_STORED, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -16,7 +16,7 @@ fn levels_of_document(document: DocumentRef<'_>) -> usize {
     1 + document.iter().map(|element| levels(element.value)).max().unwrap_or(0)
 }
 
-/// Checks a value that is to stand inside `outer_levels` documents and arrays.
+/// Checks the depth of a value inside `outer_levels` documents and arrays.
 /// # Errors
 /// `Overflow` beyond [`MAX_DEPTH_STORED`] levels.
 pub(crate) fn check(value: ValueRef<'_>, outer_levels: usize) -> Result<()> {

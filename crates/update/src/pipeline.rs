@@ -1,4 +1,4 @@
-//! Updates that are pipelines: the next document is what a few stages make of the one before.
+//! Updates that are pipelines: a few stages make the next document from the original.
 
 use crate::update::{ApplyContext, ParseContext};
 use crate::{nesting, replacement};
@@ -8,7 +8,7 @@ use bunko_expression::{EvaluationContext, ParseScope, Reshaping, Variables};
 use bunko_operation::OperationContext;
 use std::sync::Arc;
 
-/// Stages that pipelines have and updates do not: they are called not allowed, and not unknown.
+/// Stages of pipelines that updates do not allow; the error says so instead of calling them unknown.
 /// Source: MongoDB manual 8.2, "Aggregation Stages".
 const ELSEWHERE: &[&str] = &[
     "$bucket",
@@ -58,7 +58,7 @@ const ELSEWHERE: &[&str] = &[
     "$vectorSearch",
 ];
 
-/// A parsed pipeline with the variables that its expressions see.
+/// A parsed pipeline with its variables.
 pub(crate) struct UpdatePipeline {
     stages: Vec<Reshaping>,
     variables: Variables,
@@ -73,14 +73,14 @@ impl std::fmt::Debug for UpdatePipeline {
 
 impl UpdatePipeline {
     /// # Errors
-    /// `TypeMismatch` for a stage that is no document, 40323 for one without exactly one field, 40324 for an unknown
-    /// one, `InvalidOptions` for one that updates do not have; those of the stages.
+    /// `TypeMismatch` for a stage that is not a document, 40323 for a stage without exactly one field, 40324 for an
+    /// unknown stage, `InvalidOptions` for a stage that updates do not allow; errors of the stages.
     pub fn parse(stages: ArrayRef<'_>, context: &ParseContext<'_>) -> Result<Self> {
         let mut variables = context.variables.clone();
         for constant in context.constants.unwrap_or(DocumentRef::EMPTY) {
             variables.define(constant.name, Some(constant.value.to_value()))?;
         }
-        // Constants are compared in the update's own order; what they fail with is told when a document is changed.
+        // Constant expressions use the update's string order. Their failures are reported when a document is changed.
         let mut scope = ParseScope::new(&variables).folding(context.strings, &Arc::default());
         if let Some(operation) = context.operation {
             scope = scope.counted_for(operation);
@@ -89,14 +89,14 @@ impl UpdatePipeline {
             scope = scope.with_scripts(scripts);
         }
         let parsed: Vec<_> = stages.iter().map(|stage| parse_stage(stage, &scope)).collect::<Result<_>>()?;
-        // What is wrong with any stage is told before what an update does not allow, as on MongoDB.
+        // As on MongoDB, errors within any stage come before the refusal of stages that updates do not allow.
         let stages = parsed.into_iter().collect::<Result<_>>()?;
         Ok(Self { stages, variables, strings: context.strings.clone() })
     }
 
-    /// The new document, its `_id` in front: its own, or the old one's.
+    /// The new document with `_id` in front: its own, or the original's.
     /// # Errors
-    /// Those of the stages; as [`replacement::replaced`].
+    /// Errors of the stages; as [`replacement::replaced`].
     pub fn apply(&self, original: DocumentRef<'_>, context: &ApplyContext<'_>) -> Result<DocumentBuf> {
         let mut document: Option<DocumentBuf> = None;
         for stage in &self.stages {
@@ -122,7 +122,7 @@ impl UpdatePipeline {
     }
 }
 
-/// One stage, or the refusal of one that pipelines have and updates do not.
+/// Parses one stage. The inner failure refuses a stage that updates do not allow.
 fn parse_stage(stage: ValueRef<'_>, scope: &ParseScope) -> Result<Result<Reshaping>> {
     let ValueRef::Document(specification) = stage else {
         return Err(Failure::type_mismatch("Each element of the 'pipeline' array must be an object"));

@@ -7,14 +7,14 @@ use bunko_bson::text::ElementText;
 use bunko_bson::{DocumentBuf, DocumentRef, Element, Timestamp, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The document that takes the old one's place.
+/// The document that replaces the old one.
 #[derive(Debug)]
 pub(crate) struct Replacement(DocumentBuf);
 
 impl Replacement {
     /// # Errors
-    /// `DollarPrefixedFieldName` for a top-level name with `$` in front; `BadValue` for a second `_id`; `Overflow` for a
-    /// document nested too deep.
+    /// `DollarPrefixedFieldName` for a top-level name that starts with `$`; `BadValue` for a second `_id`; `Overflow`
+    /// for a document nested too deep.
     pub fn parse(document: DocumentRef<'_>) -> Result<Self> {
         if let Some(element) = document.iter().find(|element| element.name.starts_with('$')) {
             return Err(dollar_prefixed(element.name, element.name));
@@ -26,12 +26,12 @@ impl Replacement {
         Ok(Self(document.to_owned()))
     }
 
-    /// Whether it says which `_id` the document has.
+    /// Whether it has an `_id`.
     pub fn has_id(&self) -> bool {
         self.0.as_ref().get(ID).is_some()
     }
 
-    /// The new document, zero timestamps at the top level filled.
+    /// The new document, with zero timestamps at the top level filled.
     /// # Errors
     /// As [`replaced`].
     pub fn apply(&self, original: DocumentRef<'_>, context: &ApplyContext<'_>) -> Result<DocumentBuf> {
@@ -48,9 +48,9 @@ impl Replacement {
     }
 }
 
-/// What takes the place of `original`: the new document, its own `_id` or the old one's in front.
+/// The replacement of `original`: the new document with `_id` in front, its own or the original's.
 /// # Errors
-/// As [`immutable_id::check`]; `ImmutableField` where the new document brings another `_id`.
+/// As [`immutable_id::check`]; `ImmutableField` if the new document has another `_id`.
 pub(crate) fn replaced(original: DocumentRef<'_>, new: DocumentRef<'_>) -> Result<DocumentBuf> {
     immutable_id::check(new)?;
     let mut result = DocumentBuf::new();
@@ -62,7 +62,7 @@ pub(crate) fn replaced(original: DocumentRef<'_>, new: DocumentRef<'_>) -> Resul
             );
             return Err(Failure::new(ErrorCode::IMMUTABLE_FIELD, message));
         }
-        // An equal one of another numeric type takes the old one's place.
+        // An equal `_id` of another numeric type replaces the old one.
         (_, Some(id)) | (Some(id), None) => {
             result.append(ID, id);
         }

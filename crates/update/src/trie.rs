@@ -1,6 +1,6 @@
-//! All modifications of one update, keyed by path component.
+//! The modifications of one update, keyed by path component.
 //!
-//! **Invariant:** no modification lies at, above or below another's path; [`Plan::modify`] refuses conflicts.
+//! **Invariant:** no modification is at, above or below another's path; [`Plan::modify`] refuses conflicts.
 
 use crate::array_filters::ArrayFilters;
 use crate::dotted_path::{Component, DottedPath, Trail, compare_names};
@@ -12,10 +12,10 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Names among which one is found fastest by looking at each.
+/// Number of names up to which a linear search is fastest.
 const FEW_NAMES: usize = 8;
 
-/// What an update does at and below one path.
+/// The modifications at and below one path.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     /// Modifies the value itself.
@@ -30,9 +30,9 @@ pub(crate) enum Node {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields {
     pub named: Vec<(Arc<str>, Node)>,
-    /// Where each name stands in `named`, if they are more than [`FEW_NAMES`].
+    /// Position of each name in `named`, if there are more than [`FEW_NAMES`].
     places: Option<HashMap<Arc<str>, usize>>,
-    /// Below `$`, a name that only the matched document tells.
+    /// Modifications below `$`, whose position is known only with the matched document.
     pub positional: Option<Box<Node>>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Fields {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Elements {
     pub every: Option<Box<Node>>,
-    /// By the array filter's position.
+    /// By position of the array filter.
     pub filtered: BTreeMap<usize, Node>,
 }
 
@@ -53,10 +53,10 @@ impl Node {
         }
     }
 
-    /// One node that does what both do.
+    /// Merges two nodes into one that does the work of both.
     /// # Errors
-    /// `ConflictingUpdateOperators` where both modify one value, known only now that the document is there; what the
-    /// operation says.
+    /// `ConflictingUpdateOperators` if both modify one value, which only the document decides here; errors of the
+    /// operation.
     pub fn merge(&self, other: &Self, trail: &Trail<'_>, operation: &OperationContext) -> Result<Self> {
         match (self, other) {
             (Self::Fields(a), Self::Fields(b)) => a.merge(b, trail, operation).map(Self::Fields),
@@ -68,7 +68,7 @@ impl Node {
         }
     }
 
-    /// The same with all names in order.
+    /// A copy with all names in order.
     fn in_order(self) -> Self {
         match self {
             Self::Leaf(_) => self,
@@ -105,7 +105,7 @@ impl Fields {
         Ok(merged.in_order())
     }
 
-    /// The same with what lies below `$` under a name.
+    /// A copy with the children below `$` moved under `name`.
     /// # Errors
     /// As [`Node::merge`].
     pub fn resolved(
@@ -121,7 +121,7 @@ impl Fields {
         Ok(resolved.in_order())
     }
 
-    /// Adds a child behind the others, or merges it with the one of that name.
+    /// Appends a child, or merges it with the child of that name.
     fn merge_child(
         &mut self,
         name: &Arc<str>,
@@ -136,7 +136,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Where the child of that name stands in `named`.
+    /// The position in `named` of the child with that name.
     pub fn place(&self, name: &str) -> Option<usize> {
         match &self.places {
             Some(places) => places.get(name).copied(),
@@ -193,15 +193,14 @@ impl Elements {
     }
 }
 
-/// Where a child stands, and whether this call put it there.
+/// A child, and whether this call created it.
 enum Child<'n> {
     Existing(&'n mut Node),
     New(&'n mut Node),
 }
 
 impl Node {
-    /// The child under `component`, made by `make` where there is none; `None` where this kind of node has no such
-    /// children.
+    /// The child under `component`, created by `make` if missing; `None` if this kind of node cannot have it.
     fn child(&mut self, component: &Component<'_>, make: impl FnOnce() -> Self) -> Option<Child<'_>> {
         match (self, component) {
             (Self::Fields(fields), Component::Field(name)) => Some(match fields.place(name) {
@@ -231,12 +230,12 @@ fn optional_child(slot: &mut Option<Box<Node>>, make: impl FnOnce() -> Node) -> 
     }
 }
 
-/// A trie under construction: what the operators of one update parse into.
+/// A trie under construction, into which the operators of one update are parsed.
 #[derive(Debug)]
 pub(crate) struct Plan {
     root: Node,
     pub filters: ArrayFilters,
-    /// Paths of the document before the update that modifiers look at besides their own.
+    /// Other paths of the original document that modifiers read.
     pub looked_up: Vec<String>,
     strings: StringOrder,
     operation: Option<Arc<OperationContext>>,
@@ -247,12 +246,12 @@ pub(crate) struct Plan {
 pub(crate) struct Trie {
     pub root: Fields,
     pub filters: ArrayFilters,
-    /// Paths of the document before the update that modifiers look at besides their own.
+    /// Other paths of the original document that modifiers read.
     pub looked_up: Vec<String>,
 }
 
 impl Plan {
-    /// An empty plan, whose operators compare strings in that order.
+    /// An empty plan with a string order.
     pub fn new(filters: ArrayFilters, strings: StringOrder) -> Self {
         Self { root: Node::Fields(Fields::default()), filters, looked_up: Vec::new(), strings, operation: None }
     }
@@ -267,21 +266,21 @@ impl Plan {
         self.operation.as_deref()
     }
 
-    /// Asks before so many bytes are allocated.
+    /// Checks before `bytes` are allocated.
     /// # Errors
     /// As [`OperationContext::will_take`], which includes `Interrupted` if the operation is killed.
     pub fn will_take(&self, bytes: usize) -> Result<()> {
         self.operation().map_or(Ok(()), |operation| operation.will_take(bytes))
     }
 
-    /// In which order operators compare strings.
+    /// The string order of operators.
     pub fn strings(&self) -> &StringOrder {
         &self.strings
     }
 
     /// Adds a modification of the value at `path`.
     /// # Errors
-    /// As [`DottedPath::parse`]; `ConflictingUpdateOperators` where the path meets an earlier one.
+    /// As [`DottedPath::parse`]; `ConflictingUpdateOperators` if the path conflicts with an earlier one.
     pub fn modify(&mut self, path: &str, modifier: impl Modifier + 'static) -> Result<()> {
         let path = DottedPath::parse(path, &mut self.filters)?;
         let mut modifier: Option<Arc<dyn Modifier>> = Some(Arc::new(modifier));

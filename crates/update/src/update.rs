@@ -1,4 +1,4 @@
-//! One parsed update and what it makes of a document.
+//! A parsed update, and its application to documents.
 
 use crate::array_filters::ArrayFilters;
 use crate::immutable_id;
@@ -15,16 +15,16 @@ use bunko_javascript::Scripts;
 use bunko_operation::OperationContext;
 use std::sync::Arc;
 
-/// How many documents the statement may update.
+/// The documents that the statement may update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Targets {
-    /// The first that matches.
+    /// The first match.
     One,
-    /// All that match (`multi: true`).
+    /// All matches (`multi: true`).
     Many,
 }
 
-/// Whether the document is being created by the update.
+/// Whether the update creates the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Insertion {
     /// Nothing matched: the document comes from [`Update::upsert_base`].
@@ -33,27 +33,27 @@ pub enum Insertion {
     No,
 }
 
-/// What an update is read with, beside itself.
+/// Context for parsing an update.
 #[derive(Clone, Debug)]
 pub struct ParseContext<'a> {
     /// For `$[name]` in paths of operators.
     pub array_filters: &'a [DocumentRef<'a>],
-    /// Which documents it is for.
+    /// The documents that the update may change.
     pub targets: Targets,
-    /// Values that a pipeline names like variables, before which the variables of the same names step back.
+    /// Values that a pipeline reads like variables; they hide variables with the same names.
     pub constants: Option<DocumentRef<'a>>,
-    /// What the expressions of a pipeline see.
+    /// Variables for the expressions of a pipeline.
     pub variables: &'a Variables,
-    /// In which order operators, array filters and expressions have strings.
+    /// String order of operators, array filters and expressions.
     pub strings: &'a StringOrder,
-    /// For whom the work of reading is counted.
+    /// The operation that counts the work of parsing.
     pub operation: Option<&'a Arc<OperationContext>>,
-    /// Those of the operation, where a pipeline may have any.
+    /// The scripts of the operation, if a pipeline may contain scripts.
     pub scripts: Option<&'a Arc<Scripts>>,
 }
 
 impl ParseContext<'_> {
-    /// For an update of one document that needs nothing of this.
+    /// The context for a plain update of one document.
     pub fn plain() -> Self {
         Self {
             array_filters: &[],
@@ -67,36 +67,37 @@ impl ParseContext<'_> {
     }
 }
 
-/// What an update cannot know from the document alone.
+/// Context for applying an update to a document.
 #[derive(Clone, Copy, Debug)]
 pub struct ApplyContext<'a> {
     /// The array position that the query matched, for `$` in paths.
     pub matched_position: Option<usize>,
     /// The time for `$currentDate` dates, in milliseconds since 1970.
     pub now_ms: i64,
-    /// The time for `$currentDate` timestamps and for zero timestamps of replacements, which zero leaves as they are.
+    /// The time for `$currentDate` timestamps and for zero timestamps of replacements. A zero timestamp here leaves
+    /// those zero.
     pub timestamp: Timestamp,
-    /// Whether `$setOnInsert` counts and `_id` may be new.
+    /// Whether `$setOnInsert` applies and `_id` may be new.
     pub insert: Insertion,
-    /// For whom it is applied: whatever loops counts its work there.
+    /// The operation of the update; every loop counts its work there.
     pub operation: &'a OperationContext,
 }
 
-/// What became of a document.
+/// The result for a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The update leaves every byte as it is; in an upsert, the base is the document to insert.
+    /// No byte changes; in an upsert, the base is the document to insert.
     Unchanged,
     /// The new document.
     Changed(DocumentBuf),
 }
 
-/// What is told of a change beside the new document.
+/// The description of a change that is wanted beside the new document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Telling {
     /// Nothing.
     Nothing,
-    /// Of operators the delta that the oplog has: by the paths that they name.
+    /// For operators, the delta that the oplog records, by paths.
     Delta,
 }
 
@@ -112,11 +113,11 @@ enum Kind {
 }
 
 impl Update {
-    /// Parses the `u` of an update statement: a pipeline where it is an array, operators where the first field starts
-    /// with `$`, else a replacement.
+    /// Parses the `u` of an update statement: an array is a pipeline, a document whose first field starts with `$` has
+    /// operators, and any other document is a replacement.
     /// # Errors
-    /// `FailedToParse` for unknown operators, array filters without use and a replacement of many documents; 51198 for
-    /// constants without use; else what is wrong with a path, an operator's argument or a stage.
+    /// `FailedToParse` for unknown operators, unused array filters and a replacement of many documents; 51198 for
+    /// constants without a pipeline; errors of paths, operators' arguments and stages.
     pub fn parse(update: ValueRef<'_>, context: &ParseContext<'_>) -> Result<Self> {
         let document = match update {
             ValueRef::Document(document) => document,
@@ -151,24 +152,26 @@ impl Update {
         Self::replacement(document)
     }
 
-    /// An update that puts a document in the place of another, whatever its fields are called.
+    /// An update that replaces the document, even if field names look like operators.
     /// # Errors
-    /// `DollarPrefixedFieldName` for a name with `$` in front, `BadValue` for a second `_id`, `Overflow` for a document
-    /// nested too deep.
+    /// `DollarPrefixedFieldName` for a name that starts with `$`, `BadValue` for a second `_id`, `Overflow` for a
+    /// document nested too deep.
     pub fn replacement(document: DocumentRef<'_>) -> Result<Self> {
         Replacement::parse(document).map(|replacement| Self(Kind::Replacement(replacement)))
     }
 
-    /// Makes the next document. With [`Insertion::Upsert`] its `_id`, if it has one, is checked and stands in front.
+    /// Makes the next document. With [`Insertion::Upsert`] the `_id`, if there is one, is checked and moved to the
+    /// front.
     /// # Errors
-    /// What the operators answer; `ImmutableField` for a change of `_id`; `Overflow` for a document nested deeper than
-    /// [`bunko_bson::MAX_DEPTH_STORED`]; 17419, of an upsert 17420, for one beyond [`MAX_USER_DOCUMENT_BYTES`].
+    /// Errors of the operators; `ImmutableField` for a change of `_id`; `Overflow` for a document nested deeper than
+    /// [`bunko_bson::MAX_DEPTH_STORED`]; 17419, or 17420 in an upsert, for a document larger than
+    /// [`MAX_USER_DOCUMENT_BYTES`].
     pub fn apply(&self, document: DocumentRef<'_>, context: &ApplyContext<'_>) -> Result<Outcome> {
         self.apply_telling(document, context, Telling::Nothing).map(|(outcome, _)| outcome)
     }
 
-    /// The same, with what is told of the change: `diff` of an oplog's entry, for operators that change a document that is
-    /// there.
+    /// As [`Self::apply`], and returns the delta if `telling` asks for it: the `diff` of an oplog entry, for operators
+    /// that change an existing document.
     /// # Errors
     /// As [`Self::apply`].
     pub fn apply_telling(
@@ -184,7 +187,7 @@ impl Update {
                 next
             }),
             Kind::Replacement(replacement) => {
-                // One that brings no `_id` counts as a change even where it changes nothing, as on MongoDB.
+                // As on MongoDB, a replacement without `_id` counts as a change even if the document stays equal.
                 let next = replacement.apply(document, context)?;
                 Some(next).filter(|next| !replacement.has_id() || next.as_ref() != document)
             }
@@ -208,11 +211,10 @@ impl Update {
         Ok((Outcome::Changed(next), delta))
     }
 
-    /// The document that an upsert starts from: what the filter's equalities say, for a replacement only `_id`.
+    /// The document that an upsert starts from: the filter's equalities, or only their `_id` for a replacement.
     /// # Errors
-    /// `NotSingleValueField` where the filter gives one path, or a path and one above it, two values;
-    /// `NotExactValueField` where it gives a part of `_id` and a replacement needs the whole; what writing the paths
-    /// answers.
+    /// `NotSingleValueField` if the filter gives two values for one path, or for a path and its parent;
+    /// `NotExactValueField` if it gives a part of `_id` and a replacement needs the whole; errors of writing the paths.
     pub fn upsert_base(&self, filter: DocumentRef<'_>, operation: &OperationContext) -> Result<DocumentBuf> {
         match &self.0 {
             Kind::Operators(_) | Kind::Pipeline(_) => upsert::base(filter, upsert::Fields::All, operation),
@@ -255,7 +257,7 @@ pub(crate) fn too_large(insert: Insertion) -> Failure {
     Failure::new(ErrorCode(code), format!("{what} is larger than {MAX_USER_DOCUMENT_BYTES}"))
 }
 
-/// The failure of an update that would create a top-level field with `$` in front.
+/// The failure of an update that would create a top-level field whose name starts with `$`.
 pub(crate) fn dollar_prefixed(name: &str, path: &str) -> Failure {
     let message = format!(
         "The dollar ($) prefixed field '{name}' in '{path}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith."

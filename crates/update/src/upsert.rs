@@ -12,14 +12,14 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use std::collections::{HashMap, HashSet};
 
-/// Which of the filter's equalities count.
+/// The equalities that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fields {
     All,
     OnlyId,
 }
 
-/// Writes the filter's equalities into an empty document, ordered by path, `_id` in front.
+/// Writes the filter's equalities into an empty document, sorted by path, with `_id` in front.
 pub(crate) fn base(filter: DocumentRef<'_>, fields: Fields, operation: &OperationContext) -> Result<DocumentBuf> {
     let mut equalities = Equalities { fields, found: Vec::new(), paths: HashSet::new(), first_below: HashMap::new() };
     equalities.collect(filter)?;
@@ -39,13 +39,13 @@ pub(crate) fn base(filter: DocumentRef<'_>, fields: Fields, operation: &Operatio
     Ok(immutable_id::moved_to_front(written.map(|(document, _)| document).unwrap_or_default()))
 }
 
-/// The values that a filter asks of paths, as far as it asks for exactly one.
+/// The values that a filter demands at paths, where it demands exactly one.
 struct Equalities<'a> {
     fields: Fields,
     found: Vec<(&'a str, ValueRef<'a>)>,
-    /// All that were found.
+    /// All paths found.
     paths: HashSet<&'a str>,
-    /// For each path that leads to some of these, the first of them.
+    /// For each parent of these paths, the first path below it.
     first_below: HashMap<&'a str, &'a str>,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Equalities<'a> {
             if !is_below(path, ID) {
                 return Ok(());
             }
-            // The missing blank is MongoDB's.
+            // The missing blank is in MongoDB's message too.
             let message = format!("field at '{ID}' must be exactly specified, field at sub-path '{path}'found");
             return Err(Failure::new(ErrorCode::NOT_EXACT_VALUE_FIELD, message));
         }
@@ -113,18 +113,18 @@ impl<'a> Equalities<'a> {
     }
 }
 
-/// Whether a document asks by operators; a DBRef is a value although its names start with `$`.
+/// Whether a document consists of operators. A DBRef is a value although its field names start with `$`.
 fn is_operators(document: DocumentRef<'_>) -> bool {
     document.first().is_some_and(|first| first.name.starts_with('$') && !matches!(first.name, "$ref" | "$id" | "$db"))
 }
 
-/// The value of an `$in` that asks for one alone, however often it names it.
+/// The only value of an `$in`, even if listed several times.
 fn only_value(values: ArrayRef<'_>) -> Option<ValueRef<'_>> {
     let first = values.get(0).filter(|first| !is_pattern(*first))?;
     values.iter().all(|value| order::equal(value, first)).then_some(first)
 }
 
-/// Whether an element of `$all` or `$in` matches otherwise than by equality.
+/// Whether an element of `$all` or `$in` matches by more than equality.
 fn is_pattern(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Regex { .. } => true,

@@ -1,4 +1,4 @@
-//! Updates and documents of many parts: nearly linear, and stopped when the operation says so.
+//! Updates and documents with many parts take nearly linear time, and stop when the operation is interrupted.
 
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Timestamp, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -7,7 +7,7 @@ use bunko_update::{ApplyContext, Insertion, Outcome, ParseContext, Update};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Far more than a debug build takes for what is nearly linear, and far less than for what is quadratic.
+/// Much more than a debug build takes for nearly linear work, and much less than for quadratic work.
 const TIME_MAX: Duration = Duration::from_secs(20);
 const MANY: i32 = 100_000;
 
@@ -33,7 +33,7 @@ fn numbers(range: std::ops::Range<i32>) -> ArrayBuf {
     range.map(ValueRef::Int32).collect()
 }
 
-/// Fields in an order that is not theirs.
+/// Many fields, not in sorted order.
 fn many_fields(prefix: &str, value: impl Fn(i32) -> Value) -> DocumentBuf {
     let mut fields = DocumentBuf::new();
     for number in 0..MANY {
@@ -86,7 +86,7 @@ fn many_parts_take_little_longer_than_few_and_are_stopped_at_once() {
             Update::parse((&update).into(), &ParseContext { array_filters: &filters, ..ParseContext::plain() })
                 .expect("sound");
         let outcome = apply(&update, document.as_ref(), &OperationContext::unlimited());
-        // An array has no fields, which is found out at the first of the many.
+        // An array has no named fields, so the first of the many fails.
         if name == "$" {
             assert_eq!(outcome.expect_err("an array").code(), ErrorCode::PATH_NOT_VIABLE);
         } else {

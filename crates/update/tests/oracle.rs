@@ -1,4 +1,4 @@
-//! Random `$set`, `$inc` and `$unset` against a naive tree that applies one path after the other.
+//! Compares random `$set`, `$inc` and `$unset` with a naive tree that applies one path after the other.
 
 use bunko_bson::{ArrayBuf, DocumentBuf, Timestamp, Value, ValueRef};
 use bunko_operation::OperationContext;
@@ -114,7 +114,7 @@ fn created(below: &[&str], operator: &Operator) -> Tree {
     below.iter().rev().fold(leaf, |tree, name| Tree::Document(vec![((*name).to_owned(), tree)]))
 }
 
-/// The modifications in the order of their paths; numbers first.
+/// Applies modifications in path order; numbers come first.
 fn apply_naively(document: &Tree, modifications: &[Modification]) -> Result<Tree, Refused> {
     let mut sorted: Vec<&Modification> = modifications.iter().collect();
     sorted.sort_by_key(|(path, _)| {

@@ -1,11 +1,11 @@
-//! A document without the value at a path, taken apart so that other values can be put there quickly.
+//! A document without its value at a path, split so that other values can be put there quickly.
 
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use std::collections::BTreeSet;
 
-/// Which fields of a document, and of the documents on the way to a path, are read by what comes behind.
+/// The fields that later stages read of a document, and of the documents on the way to a path.
 pub(super) struct ReadFields {
-    /// For each component of the path the names beside it; nothing where all are read.
+    /// For each path component, the names beside it that are read; `None` if all are.
     names: Vec<Option<BTreeSet<Vec<u8>>>>,
 }
 
@@ -22,7 +22,7 @@ impl ReadFields {
                     (true, Some(name)) => {
                         names.insert(name.as_bytes().to_vec());
                     }
-                    // The document at this depth is read whole, or one that it is in.
+                    // The document at this depth, or one around it, is read whole.
                     (true, None) => return None,
                     (false, _) if field.split('.').count() <= shared => return None,
                     (false, _) => {}
@@ -33,7 +33,7 @@ impl ReadFields {
         Self { names: names.collect() }
     }
 
-    /// Whether of a document at that depth nothing but the value on the path is read.
+    /// Whether only the value on the path is read of the document at `depth`.
     fn reads_nothing_around(&self, depth: usize, component: &str) -> bool {
         let names = self.names.get(depth).and_then(Option::as_ref);
         names.is_some_and(|names| names.iter().all(|name| name == component.as_bytes()))
@@ -44,13 +44,13 @@ impl ReadFields {
     }
 }
 
-/// What stands before and behind the value, in each of the documents on the way to it.
+/// The fields before and after the value, for each document on the way to it.
 #[derive(Default)]
 pub(super) struct Around {
     sides: Vec<Sides>,
 }
 
-/// Two documents: the fields before, and those behind.
+/// Two documents: the fields before and the fields after.
 #[derive(Default)]
 struct Sides {
     before: Vec<u8>,
@@ -58,8 +58,8 @@ struct Sides {
 }
 
 impl Around {
-    /// Takes a document apart around the first field of each name of the path, all but the last of which must be a
-    /// document's. Fields that nobody reads are left out.
+    /// Splits a document around the first field with each name of the path. All values on the way must be documents.
+    /// Fields that later stages do not read are omitted.
     pub fn take_apart(&mut self, document: DocumentRef<'_>, path: &[Box<str>], read: Option<&ReadFields>) {
         self.sides.resize_with(path.len(), Sides::default);
         let mut document = document;
@@ -92,7 +92,7 @@ impl Around {
         }
     }
 
-    /// Writes the document with a value at the path.
+    /// Writes the document with `value` at the path.
     pub fn write(&self, path: &[Box<str>], value: ValueRef<'_>, buffer: &mut Vec<u8>) {
         let mut writer = Writer::new(buffer);
         let Some((last, outer)) = path.split_last() else { return };
@@ -118,7 +118,7 @@ mod tests {
         let path: Vec<Box<str>> = path.split('.').map(Into::into).collect();
         let read = fields.map(|fields| ReadFields::new(&path, &fields.iter().map(ToString::to_string).collect()));
         let (mut around, mut buffer) = (Around::default(), Vec::new());
-        // What an earlier document left behind does not show.
+        // Splitting clears the parts of an earlier document.
         around.take_apart(DocumentBuf::new().with("old", 1).as_ref(), &path, None);
         around.take_apart(document.as_ref(), &path, read.as_ref());
         around.write(&path, ValueRef::Int32(9), &mut buffer);

@@ -1,4 +1,5 @@
-//! Stages that begin a pipeline with documents of the server's own. The server reads them, so they are not in the table.
+//! Source stages: they begin a pipeline with the server's own documents. The server makes the documents, so these
+//! stages are not in the table.
 
 use super::{Reads, Stage};
 use crate::metadata::Carried;
@@ -34,7 +35,7 @@ impl Stage for Brought {
 
 struct Bringing {
     stage: Arc<Brought>,
-    /// None before the first is asked for.
+    /// `None` until the first document is requested.
     documents: Option<Documents>,
 }
 

@@ -1,4 +1,4 @@
-//! `$bucket`: groups documents by the ranges that an expression falls into.
+//! `$bucket`: groups documents by the range that an expression's value is in.
 
 use super::{Definition, Stages, group, sort};
 use crate::Environment;
@@ -12,7 +12,7 @@ fn refusal(code: i32, message: impl Into<String>) -> Failure {
     Failure::new(ErrorCode(code), message.into())
 }
 
-/// Short for `$group` and `$sort`.
+/// Expands to `$group` and `$sort`.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(specification) = value else {
         let found = value.kind().alias();
@@ -26,7 +26,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     Ok(stages)
 }
 
-/// The specification, checked.
+/// The checked specification.
 struct Buckets<'a> {
     group_by: ValueRef<'a>,
     boundaries: Vec<Value>,
@@ -71,7 +71,7 @@ impl<'a> Buckets<'a> {
         Ok(Self { group_by, boundaries, default, output })
     }
 
-    /// The `$group` that does the same.
+    /// The equivalent `$group`.
     fn grouping(&self) -> DocumentBuf {
         let branches = self.boundaries.windows(2).map(|pair| {
             let bound = |operator: &str, bound: &Value| {
@@ -101,7 +101,7 @@ fn literal(value: &Value) -> DocumentBuf {
     DocumentBuf::new().with("$literal", value)
 }
 
-/// Whether something is written that may differ from document to document.
+/// Whether a value is an expression that may depend on the document.
 pub(super) fn is_expression(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::String(path) => path.starts_with('$'),

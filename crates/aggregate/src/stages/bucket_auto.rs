@@ -1,4 +1,4 @@
-//! `$bucketAuto`: groups documents into so many ranges of about the same size.
+//! `$bucketAuto`: groups documents into a number of ranges of about equal size.
 
 use super::bucket::is_expression;
 use super::placed::{Placed, PlacedInOrder, place};
@@ -35,7 +35,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
         let message = format!("The argument to $bucketAuto must be an object, but found type: {found}.");
         return Err(refusal(40240, message));
     };
-    // Documents are kept back without what is known of them beside their fields.
+    // Documents are kept back without their metadata.
     let scope = environment.scope.offering(Offered::NONE).parse_scope();
     let (mut group_by, mut buckets, mut granularity) = (None, None, None);
     let one = DocumentBuf::new().with("$sum", 1_i32);
@@ -115,7 +115,7 @@ impl Stage for BucketAuto {
 
 struct Bucketed {
     stage: Arc<BucketAuto>,
-    /// Until it has been read.
+    /// The input, until it has been read.
     input: Option<Box<dyn DocumentStream>>,
     environment: Arc<Environment>,
     done: Documents,
@@ -138,7 +138,7 @@ impl DocumentStream for Bucketed {
 }
 
 impl Bucketed {
-    /// The documents in the order of the values that decide where they belong, and how many there are.
+    /// The documents sorted by the grouping value, and their number.
     fn placed(&self, input: &mut dyn DocumentStream) -> Result<(PlacedInOrder, usize)> {
         let operation = self.environment.operation();
         let refusal = |_| too_large(DEFINITION.name);
@@ -162,7 +162,7 @@ impl Bucketed {
 }
 
 impl BucketAuto {
-    /// Cuts so many documents, which are in order, into buckets.
+    /// Divides `count` sorted documents into buckets.
     fn buckets(&self, mut placed: PlacedInOrder, count: usize, environment: &Environment) -> Result<Vec<DocumentBuf>> {
         let operation = environment.operation();
         let size = ((count as f64 / self.buckets as f64).round() as usize).max(1);
@@ -196,7 +196,7 @@ impl BucketAuto {
                 }
                 Some(granularity) => {
                     let bound = granularity.above(greatest.as_ref());
-                    // Equal zeros stay together though their bound is not above them.
+                    // Equal zeros stay in one bucket, though the rounded bound is not above them.
                     let is_below = |next: &Placed| {
                         next.key == last_key || order::compare(bound.as_ref(), next.value.as_ref()).is_gt()
                     };
@@ -204,7 +204,7 @@ impl BucketAuto {
                         bucket.add(&next)?;
                     }
                     greatest = match placed.peek() {
-                        // A bucket of zeros ends where the next number begins.
+                        // A bucket of zeros ends before the next number.
                         Some(next) if number::as_f64(bound.as_ref()) == Some(0.0) => {
                             granularity.below(next.value.as_ref())
                         }
@@ -219,7 +219,7 @@ impl BucketAuto {
     }
 }
 
-/// One bucket while its documents come in.
+/// A bucket while documents are added.
 struct Bucket<'b> {
     fields: &'b [(String, AccumulatorExpression)],
     accumulators: Vec<Box<dyn Accumulator>>,

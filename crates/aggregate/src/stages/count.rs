@@ -1,4 +1,4 @@
-//! `$count`: one document with the number of documents; none where there were none.
+//! `$count`: one document with the number of input documents; no document if there are none.
 
 use super::{Definition, Stages, group, reshaped};
 use crate::Environment;
@@ -7,7 +7,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const DEFINITION: Definition = Definition { name: "$count", strings: StringUse::AsBytes, parse };
 
-/// Short for `$group` and `$project`.
+/// Expands to `$group` and `$project`.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let refusal = |code, message| Failure::new(ErrorCode(code), message);
     let field = match value {

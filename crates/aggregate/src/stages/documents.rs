@@ -1,4 +1,4 @@
-//! `$documents`: the documents that an expression yields, without a collection.
+//! `$documents`: documents from an expression, without a collection.
 
 use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$documents", strings: StringUse::AsBytes, parse };
 
-/// The expression sees no document, but the variables around it.
+/// The expression; it sees no document, only variables.
 struct InPlace(Expression);
 
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
@@ -19,7 +19,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
 }
 
 impl InPlace {
-    /// Errors: 5858203 where the expression yields no array, 40228 for an element that is no document.
+    /// Errors: 5858203 if the expression yields no array, 40228 for an element that is not a document.
     fn documents(&self, environment: &Environment) -> Result<Vec<DocumentBuf>> {
         let context = environment.context(DocumentRef::EMPTY);
         let evaluated = self.0.evaluate(&context)?;
@@ -64,7 +64,7 @@ impl Stage for InPlace {
 struct Evaluating {
     stage: Arc<InPlace>,
     environment: Arc<Environment>,
-    /// None before the first is asked for.
+    /// `None` until the first document is requested.
     documents: Option<Documents>,
 }
 

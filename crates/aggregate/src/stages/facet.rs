@@ -1,4 +1,4 @@
-//! `$facet`: one document, with the results of several pipelines over the same input.
+//! `$facet`: one document with the results of several pipelines over one input.
 
 use super::{Definition, Reads, Stage, Stages, position};
 use crate::metadata::{Carried, Holding, Releasing};
@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$facet", strings: StringUse::AsBytes, parse };
 
-/// Most bytes of what the pipelines make together.
+/// Maximum size in bytes of the output of all pipelines together.
 /// Source: MongoDB 8.2, parameter `internalQueryFacetMaxOutputDocSizeBytes`.
 const OUTPUT_BYTES_MAX: usize = 100 * 1024 * 1024;
 
-/// The input is kept while the pipelines run over it, one after the other.
+/// Keeps the input while the pipelines run over it, one after the other.
 struct Facet {
     facets: Vec<(String, Pipeline)>,
-    /// The metadata of the documents that the facets look at.
+    /// The metadata of the documents that the facets read.
     at_hand: Arc<AtHand>,
 }
 
@@ -29,8 +29,8 @@ fn failure(code: i32, message: String) -> Failure {
     Failure::new(ErrorCode(code), message)
 }
 
-/// Errors: 40169 to 40171 for what is no document of pipelines, those of a field's name, 40600 and `InvalidNamespace` for a
-/// stage that may not stand here; those of the pipelines.
+/// Errors: 40169 to 40171 if it is not a document of pipelines; errors of field names; 40600 and `InvalidNamespace` for
+/// a stage not allowed in a facet; errors of the pipelines.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let Some(specification) = value.as_document().filter(|specification| !specification.is_empty()) else {
         return Err(failure(40169, "the $facet specification must be a non-empty object".to_owned()));
@@ -130,7 +130,7 @@ impl Facet {
 
 struct Faceted {
     stage: Arc<Facet>,
-    /// None once the document has been made.
+    /// `None` once the result has been made.
     input: Option<Box<dyn DocumentStream>>,
     environment: Arc<Environment>,
     spilled: Spilled,
@@ -170,7 +170,7 @@ impl DocumentStream for Faceted {
     }
 }
 
-/// The input, lent to one of the pipelines.
+/// The kept input, for one of the pipelines.
 struct Held {
     documents: SpoolReader,
     environment: Arc<Environment>,

@@ -1,5 +1,5 @@
-//! `$fill`: values in the place of null and missing ones. It is short for `$setWindowFields` with `$linearFill` and
-//! `$locf`, and `$addFields` with `$ifNull` behind it. Source: MongoDB manual, "$fill".
+//! `$fill`: replaces null and missing values. Expands to `$setWindowFields` with `$linearFill` and `$locf`, followed by
+//! `$addFields` with `$ifNull`. Source: MongoDB manual, "$fill".
 
 use super::{Definition, Stages, reshaped, window};
 use crate::Environment;
@@ -10,12 +10,12 @@ use bunko_expression::{Expression, FieldPath, SortPattern};
 
 pub(super) const DEFINITION: Definition = Definition { name: "$fill", strings: StringUse::Collated, parse };
 
-/// Size of the stages that `$fill` stands for, written out and parsed, as a multiple of its specification's size.
+/// Size of the stages that `$fill` expands to, as documents and parsed, as a multiple of its specification's size.
 const WRITTEN_OUT_PARTS: usize = 6;
 
-/// Errors: `FailedToParse` for what is no document, `TypeMismatch` and those of IDL for its fields, 6050203 for no output,
-/// 6050200 to 6050202 for a field of it, 6050204 for two kinds of partitions, 16873 for a string that is no path where
-/// nothing is computed; those of the stages that it is short for.
+/// Errors: `FailedToParse` if it is not a document; `TypeMismatch` and IDL errors for fields; 6050203 without output,
+/// 6050200 to 6050202 for a field of it; 6050204 for two kinds of partitions; 16873 for a string that is not a path if
+/// nothing is computed; errors of the stages that it expands to.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(specification) = value else {
         let message = format!("The $fill stage specification must be an object, found {}", value.kind().alias());
@@ -60,14 +60,14 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     Ok(stages)
 }
 
-/// The name of a field of the output, which must be a path.
+/// The name of an output field, which must be a path.
 fn checked(name: &str) -> Result<&str> {
     FieldPath::parse(name)?;
     Ok(name)
 }
 
-/// Checks an order and partitions that nothing reads, because no field is computed from other documents.
-/// Errors: those of `$sort` and of expressions, 16873 for a string that is no path.
+/// Checks a sort and partitions that are unused because no field is computed from other documents.
+/// Errors: those of `$sort` and of expressions, 16873 for a string that is not a path.
 fn check_ignored(
     sort_by: Option<DocumentRef<'_>>,
     partition_by: Option<&Value>,
@@ -90,7 +90,7 @@ fn failure(code: i32, message: &str) -> Failure {
     Failure::new(ErrorCode(code), message)
 }
 
-/// What documents are partitioned by, as it was asked for.
+/// The partitions as the client asks for them.
 struct Partitions<'f> {
     expression: Option<ValueRef<'f>>,
     paths: Option<Vec<&'f str>>,
@@ -113,8 +113,8 @@ impl<'f> Partitions<'f> {
         Ok(Self { expression, paths })
     }
 
-    /// The expression of `$setWindowFields`. Several fields are a document of them, whose names do not matter.
-    /// Errors: 6050204 for both kinds, those of paths.
+    /// The expression for `$setWindowFields`. Several fields become a document with arbitrary names.
+    /// Errors: 6050204 if both kinds are given; errors of paths.
     fn expression(self) -> Result<Option<Value>> {
         if self.expression.is_some() && self.paths.is_some() {
             let message = "Maximum one of 'partitionBy' and 'partitionByFields can be specified in '$fill'";
@@ -132,19 +132,19 @@ impl<'f> Partitions<'f> {
     }
 }
 
-/// What stands in the place of nothing.
+/// The replacement of a missing value.
 enum Filling<'f> {
-    /// What this operator of windows says.
+    /// The result of this window operator.
     By(&'static str),
     /// The value of this expression.
     With(ValueRef<'f>),
-    /// Nothing, as nothing was asked for.
+    /// No replacement was asked for.
     None,
 }
 
 impl<'f> Filling<'f> {
-    /// Errors: 6050200 for what is no document, 6050201 for both a method and a value, 6050202 for an unknown method;
-    /// `TypeMismatch` and those of IDL.
+    /// Errors: 6050200 if it is not a document, 6050201 for both a method and a value, 6050202 for an unknown method;
+    /// `TypeMismatch` and IDL errors.
     fn parse(field: Element<'f>) -> Result<Self> {
         let ValueRef::Document(specification) = field.value else {
             let message = "Each fill output specification must be an object with exactly one field";

@@ -1,4 +1,4 @@
-//! `$geoNear`: the documents of the collection by their distance from a point. The query planner does it.
+//! `$geoNear`: documents of the collection by distance from a point. The query planner runs it.
 
 use super::geo_near_distance::GeoNearDistance;
 use super::search_filter::{refuse_elsewhere_only, visit_conditions};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$geoNear", strings: StringUse::AsBytes, parse };
 
-/// The stage as it was sent. Points and distances may be variables, whose values are known once it is opened.
+/// The stage as sent. Points and distances may be variables, whose values are known only when it is opened.
 #[derive(Clone)]
 pub struct GeoNear {
     near: Arc<Expression>,
@@ -24,14 +24,14 @@ pub struct GeoNear {
     max: Option<Arc<Expression>>,
     key: Option<String>,
     output: NearOutput,
-    /// `$nearSphere` and not `$near`.
+    /// `$nearSphere` or `$near`.
     operator: &'static str,
     query: DocumentBuf,
 }
 
-/// Errors: 10065 for what is no document, `TypeMismatch`, `BadValue`, 16606 and 16607 for its fields, 5860400 without
-/// `near`, 5860402, 7555701 and 7555702 for what depends on a document, 50856 to 50858 for fields of old; those of the
-/// filter.
+/// Errors: 10065 if it is not a document; `TypeMismatch`, `BadValue`, 16606 and 16607 for fields; 5860400 without
+/// `near`; 5860402, 7555701 and 7555702 for values that depend on a document; 50856 to 50858 for obsolete fields;
+/// errors of the filter.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let specification = match value {
         ValueRef::Document(specification) => specification,
@@ -59,7 +59,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
         operator: if reader.is_spherical { "$nearSphere" } else { "$near" },
         query: reader.query,
     };
-    // What is wrong with a value that is known already is wrong from the beginning.
+    // Errors in values that are known already must not wait until the stage is opened.
     stage.asked(&environment.scope)?;
     Ok(vec![Box::new(stage)])
 }
@@ -85,7 +85,7 @@ impl Reader {
             "includeLocs" => self.output.geometry_field = Some(written_path(name, 16607, value)?),
             "distanceMultiplier" => self.output.multiplier = Some(not_negative(name, value)?),
             "spherical" => self.is_spherical = Evaluated::Ref(value).is_true(),
-            // It chose between documents and their points when a document could come out twice.
+            // Obsolete: it mattered when a document could be returned several times.
             "uniqueDocs" => {}
             "query" => self.query = query(value, environment)?,
             "key" => self.key = Some(key(value)?),
@@ -102,7 +102,7 @@ fn of_old(code: i32, what: &str) -> Failure {
     Failure::new(ErrorCode(code), format!("$geoNear no longer supports the {what}"))
 }
 
-/// An expression that depends on no document, and gives the same whenever it is asked.
+/// An expression that depends on no document and always has one value.
 fn constant(name: &str, code: i32, value: ValueRef<'_>, environment: &Environment) -> Result<Arc<Expression>> {
     let expression = Expression::parse(value, &environment.scope.parse_scope())?;
     let mut dependencies = Dependencies::default();
@@ -114,7 +114,7 @@ fn constant(name: &str, code: i32, value: ValueRef<'_>, environment: &Environmen
     Ok(Arc::new(expression))
 }
 
-/// A path that something is written to.
+/// A path to write to.
 fn written_path(name: &str, code: i32, value: ValueRef<'_>) -> Result<String> {
     let ValueRef::String(path) = value else {
         let message = format!("$geoNear requires that the '{name}' option is a String");
@@ -158,21 +158,21 @@ fn key(value: ValueRef<'_>) -> Result<String> {
         return Err(Failure::bad_value("$geoNear parameter 'key' cannot be the empty string"));
     }
     FieldPath::parse(key)?;
-    // It becomes the path of a filter, which has a limit of its own.
+    // It becomes the path of a filter, whose length is limited.
     Path::parse(key)?;
     Ok(key.to_owned())
 }
 
 impl GeoNear {
-    /// Which documents are searched.
+    /// The filter for the documents to search.
     pub(crate) fn query(&self) -> DocumentRef<'_> {
         self.query.as_ref()
     }
 
-    /// What the planner is asked for, where all values are known: variables of a stage around this one have none while
-    /// the pipeline is only checked.
+    /// The search for the planner. `None` while a variable of an enclosing stage has no value, as when the pipeline is
+    /// only checked.
     /// # Errors
-    /// 5860401 for what is no point, `TypeMismatch` and `BadValue` for distances; those of the point.
+    /// 5860401 for a value that is not a point, `TypeMismatch` and `BadValue` for distances; errors of the point.
     pub fn asked(&self, scope: &QueryScope) -> Result<Option<NearAsked>> {
         let context = scope.context(DocumentRef::EMPTY);
         let near = self.near.evaluate(&context)?;
@@ -196,19 +196,19 @@ impl GeoNear {
     }
 }
 
-/// What becomes of `$geoNear` over the measurements of a time series.
+/// The form of `$geoNear` over the measurements of a time series.
 pub(crate) enum OverMeasurements {
-    /// A search of buckets by their source, before they are unpacked, and the fields that it adds to them.
+    /// A search of buckets by their meta field before they are unpacked, and the fields that it adds to them.
     Before(Box<dyn Stage>, Vec<String>),
-    /// Stages behind the one that unpacks.
+    /// Stages after the one that unpacks.
     Behind(Stages),
 }
 
 impl GeoNear {
-    /// The same over measurements, which are unpacked before it.
+    /// This search over measurements, which are unpacked before or after it.
     /// # Errors
-    /// 5892921 without a key, 1938439 with a filter; 5860206 and 5860208 for a place of a measurement without
-    /// `distanceField`, or with `includeLocs`; those of the point.
+    /// 5892921 without a key, 1938439 with a filter; 5860206 and 5860208 for a location in measurements without
+    /// `distanceField` or with `includeLocs`; errors of the point.
     pub(crate) fn over_measurements(&self, series: &TimeSeries, environment: &Environment) -> Result<OverMeasurements> {
         let Some(key) = &self.key else {
             let message = "Must specify 'key' option for $geoNear on a time-series collection";
@@ -232,7 +232,7 @@ impl GeoNear {
             let message = "$geoNear 'includeLocs' is not supported on time-series metrics";
             return Err(Failure::new(ErrorCode(5_860_208), message));
         }
-        // Where variables have no values yet the pipeline is only checked.
+        // While variables have no values, the pipeline is only checked.
         let Some(asked) = self.asked(&environment.scope)? else { return Ok(OverMeasurements::Behind(Vec::new())) };
         let stage_of = |document: &DocumentBuf| {
             super::parse(crate::pipeline::stage_field(ValueRef::Document(document.as_ref()))?, environment)
@@ -273,7 +273,7 @@ impl Stage for GeoNear {
     }
 }
 
-/// What the stage yields where its input does not come from the planner: no such input has an index.
+/// The stream of `$geoNear` over input that is not from the planner: such input has no index.
 struct WithoutIndexes;
 
 impl DocumentStream for WithoutIndexes {

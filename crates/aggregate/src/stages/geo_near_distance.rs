@@ -1,5 +1,5 @@
-//! What is left of `$geoNear` over the measurements of a time series: how far each of them is away, and not those that are too
-//! far or too near. A `$sort` stands behind it.
+//! The last part of `$geoNear` over the measurements of a time series: adds the distance to each measurement, and drops
+//! those too far or too near. A `$sort` follows it.
 
 use super::{Reads, Stage};
 use crate::{DocumentStream, Environment};

@@ -1,4 +1,4 @@
-//! `$graphLookup`: to each document an array of those of another collection that can be reached from it, link by link.
+//! `$graphLookup`: adds to each document an array of the documents of another collection that it reaches through links.
 
 use super::{Definition, Reads, Stage, Stages};
 use crate::equality_join::EqualityJoin;
@@ -22,10 +22,10 @@ struct GraphLookup {
     connect_from: FieldPath,
     connect_to: FieldPath,
     as_path: FieldPath,
-    /// Links that are followed at most, beyond the first documents.
+    /// Maximum number of links to follow beyond the first documents.
     depth_max: u64,
     depth_path: Option<FieldPath>,
-    /// A pipeline of one `$match`, or of nothing.
+    /// A pipeline with one `$match`, or an empty one.
     restriction: ArrayBuf,
     inside: Environment,
 }
@@ -34,15 +34,15 @@ fn failure(code: i32, message: String) -> Failure {
     Failure::new(ErrorCode(code), message)
 }
 
-/// Errors: `FailedToParse` for what is no object and for `from`, 40100 to 40105 and 40185 for other fields of wrong types,
-/// unknown ones and missing ones; those of paths, of the expression and of the filter.
+/// Errors: `FailedToParse` if it is not an object and for `from`; 40100 to 40105 and 40185 for other fields that have a
+/// wrong type, are unknown or are missing; errors of paths, of the expression and of the filter.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(specification) = value else {
         let kind = value.kind().alias();
         let message = format!("the $graphLookup stage specification must be an object, but found {kind}");
         return Err(Failure::failed_to_parse(message));
     };
-    // MongoDB looks which collections a pipeline reads before it reads the rest.
+    // MongoDB determines the collections of a pipeline before it parses the rest.
     let source = parse_source(specification)?;
     environment.sources.note(&source, &environment.scope.strings)?;
     let (mut start_with, mut connect_from, mut connect_to, mut as_path) = (None, "", "", "");
@@ -123,8 +123,8 @@ fn parse_restriction(value: ValueRef<'_>, environment: &Environment) -> Result<A
 }
 
 impl GraphLookup {
-    /// What the documents of these values have to match besides. A filter for null finds those too that lack the field; a
-    /// search does not.
+    /// The extra filter for the documents with these values. A filter for null also finds documents without the field,
+    /// but a graph search must not, so `$exists` is added.
     fn restriction_for(&self, values: &[ValueRef<'_>]) -> ArrayBuf {
         if !values.iter().any(|value| matches!(value, ValueRef::Null)) {
             return self.restriction.clone();
@@ -163,8 +163,8 @@ struct Searched {
     join: EqualityJoin,
 }
 
-/// One search: what was reached, and which values were asked for already, by key string. Two `_id`s are never equal by the
-/// order of strings that values are asked for in.
+/// A search from one document: the results, and the key strings of values looked up already. Distinct `_id`s are never
+/// equal in the string order used for lookups.
 #[derive(Default)]
 struct Search {
     found: ArrayBuf,
@@ -181,7 +181,7 @@ fn key(value: ValueRef<'_>, strings: &StringOrder) -> Vec<u8> {
 }
 
 impl Search {
-    /// Whether a value is asked for the first time.
+    /// Whether a value is looked up for the first time.
     fn asks(&mut self, value: ValueRef<'_>) -> bool {
         let key = key(value, &self.strings);
         self.memory_bytes += key.len() + size_of::<Vec<u8>>();
@@ -212,7 +212,7 @@ impl Searched {
             let values: Vec<_> = frontier.iter().map(Value::as_ref).collect();
             let mut next = Vec::new();
             let restriction = stage.restriction_for(&values);
-            // Unlike a $lookup, a search takes regexes for patterns.
+            // Unlike `$lookup`, a graph search treats regexes as patterns.
             let mut reached = if values.iter().any(|value| matches!(value, ValueRef::Regex { .. })) {
                 self.join.open_with_patterns(&values, restriction.as_ref(), &stage.inside)?
             } else {
@@ -235,7 +235,7 @@ impl Searched {
                         super::with_path(one.as_ref(), path.components(), Some(ValueRef::Int64(depth as i64)))
                     }
                 };
-                // The depth is a field like others: it may be what is connected from.
+                // The depth field counts as a field: links may start from it.
                 for value in local_values(shown.as_ref(), stage.connect_from.components()) {
                     if search.asks(value) {
                         next.push(value.to_value());

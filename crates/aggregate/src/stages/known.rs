@@ -1,8 +1,7 @@
-//! The stages that MongoDB 8.2 has: one that is not here is called missing, and not unknown. Those of the table of stages
-//! need not stand here.
+//! Stages of MongoDB 8.2 beyond the table of stages. They are reported as not supported instead of unknown.
 //! Source: MongoDB manual 8.2, "Aggregation Stages".
 
-/// Sorted, so that a name is found by halves.
+/// Sorted for binary search.
 const NAMES: &[&str] = &[
     "$changeStream",
     "$changeStreamSplitLargeEvent",
@@ -21,7 +20,7 @@ const NAMES: &[&str] = &[
     "$shardedDataDistribution",
 ];
 
-/// Whether MongoDB has a stage of that name.
+/// Whether the list has a stage with that name.
 pub(super) fn is_known(name: &str) -> bool {
     NAMES.binary_search(&name).is_ok()
 }

@@ -1,4 +1,4 @@
-//! `$match`: keeps the documents that a filter matches, as they are.
+//! `$match`: passes on the documents that match a filter, unchanged.
 
 use super::{Definition, Plannable, Reads, Stage, Stages};
 use crate::metadata::Carried;
@@ -51,7 +51,7 @@ impl Stage for Match {
     }
 }
 
-/// Adds the fields that a filter names; gives up at `$expr` and other operators that stand without a field.
+/// Adds the fields that a filter names. At `$expr` and other operators without a field, all fields are added.
 fn add_filter_fields(filter: DocumentRef<'_>, dependencies: &mut Dependencies) {
     for element in filter {
         match (element.name, element.value) {

@@ -1,4 +1,4 @@
-//! The table of stages: one file and one line each.
+//! The table of stages: one file and one line per stage.
 
 mod around;
 mod brought;
@@ -95,128 +95,128 @@ static DEFINITIONS: &[Definition] = &[
     vector_search::DEFINITION,
 ];
 
-/// What one specification parses to: some stages are short for several.
+/// Stages parsed from one specification; some stages expand to several.
 type Stages = Vec<Box<dyn Stage>>;
 
 /// One entry of the table.
 struct Definition {
-    /// With its `$`.
+    /// Name with its `$`.
     name: &'static str,
-    /// Whether it compares values itself, beside the expressions that it holds.
+    /// Whether it compares values itself, apart from its expressions.
     #[cfg_attr(not(test), expect(dead_code, reason = "the test that walks the table reads it"))]
     strings: StringUse,
-    /// Reads the specification.
+    /// Parses the specification.
     parse: fn(ValueRef<'_>, &Environment) -> Result<Stages>,
 }
 
 /// A parsed stage.
 pub trait Stage: Send + Sync {
-    /// With its `$`.
+    /// Name with its `$`.
     fn name(&self) -> &'static str;
 
-    /// Puts it on top of a stream.
+    /// Opens the stage on top of a stream.
     fn open(self: Arc<Self>, input: Box<dyn DocumentStream>, environment: &Arc<Environment>)
     -> Box<dyn DocumentStream>;
 
-    /// Whether it begins the pipeline with documents of its own, and reads none of the collection.
+    /// Whether it begins the pipeline with its own documents, and does not read the collection.
     fn brings_documents(&self) -> bool {
         false
     }
 
-    /// What of it the query planner could do.
+    /// The work that the query planner could do instead.
     fn plannable(&self) -> Plannable<'_> {
         Plannable::Nothing
     }
 
-    /// The distinct values of its input that it needs, where one document of each gives what all documents would.
+    /// The distinct values that it needs of its input, if one document per value is enough.
     fn distinct(&self) -> Option<Distinct> {
         None
     }
 
-    /// Adds the fields of its input that it reads.
+    /// Adds the input fields that it reads.
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads;
 
-    /// What becomes of what is known of documents beside their fields.
+    /// The way metadata passes this stage.
     fn metadata(&self) -> Carried {
         Carried::Along
     }
 
-    /// Does the work of the stage behind it too, which is left out then; whether it does.
+    /// Takes over the work of the next stage, which is then dropped; returns whether it did.
     fn absorb(&mut self, _next: &dyn Stage) -> bool {
         false
     }
 
-    /// What it does, where it is an `$unwind`.
+    /// The work of an `$unwind`.
     fn unwinding(&self) -> Option<Unwinding> {
         None
     }
 
-    /// What it writes, where it is a stage that does.
+    /// The write of a stage that writes.
     fn write(&self) -> Option<WriteStage> {
         None
     }
 
-    /// Of a filter behind a stage that unpacks documents: what it says of the documents that are unpacked. Those that this
-    /// leaves out have nothing inside that the filter would let through.
+    /// For a filter after a stage that unpacks buckets: a filter on the buckets. Buckets that it excludes contain
+    /// nothing that the stage's filter would accept.
     fn bucket_filter(&self, _filter: DocumentRef<'_>) -> Option<DocumentBuf> {
         None
     }
 
-    /// The time series whose measurements it unpacks, where it is a stage that does.
+    /// The time series whose measurements it unpacks, if it unpacks any.
     fn unpacked(&self) -> Option<&TimeSeries> {
         None
     }
 
-    /// Learns of fields of its input that have to come out with each document that it unpacks.
+    /// Names input fields that must come out with each measurement unpacked.
     fn keep(&mut self, _fields: Vec<String>) {}
 
-    /// Whether it finds documents by the words of their texts, which only the planner can do.
+    /// Whether it is a text search, which only the planner can run.
     fn searches_text(&self) -> bool {
         false
     }
 
-    /// Learns that MongoDB's slot-based engine hands its documents to a stage of the classic one.
+    /// Says that MongoDB's slot-based engine hands this stage's documents to the classic engine.
     fn hand_over(&mut self) {}
 
-    /// Learns that no more than this many of its documents are read.
+    /// Says that at most this many of its documents are read.
     fn read_at_most(&mut self, _limit: u64) {}
 
-    /// Learns that of its documents only these dotted paths are read.
+    /// Says that only these dotted paths of its documents are read.
     fn read_only(&mut self, _fields: &BTreeSet<String>) {}
 }
 
-/// What the query planner could do of a stage.
+/// Work of a stage that the query planner could do.
 #[derive(Clone, Copy)]
 pub enum Plannable<'a> {
-    /// Keep what this filter matches.
+    /// Keep documents that match this filter.
     Filter(DocumentRef<'a>),
-    /// The documents of the collection by distance; nothing but filters may have come before.
+    /// Find the collection's documents by distance; only filters may come before.
     Near(&'a GeoNear),
-    /// Order by this.
+    /// Sort by this pattern.
     Sort(&'a SortPattern),
-    /// Leave out this many.
+    /// Skip this many.
     Skip(u64),
-    /// At most this many, never 0.
+    /// Return at most this many, never 0.
     Limit(u64),
-    /// None of it.
+    /// Nothing.
     Nothing,
 }
 
-/// What reaches the stages above.
+/// The input fields that reach later stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// Only what the stage makes of the fields that it reads.
+    /// Only results of the fields that the stage reads.
     OnlyThese,
-    /// Other fields of its input too.
+    /// Other input fields too.
     OthersToo,
 }
 
-/// Whether MongoDB has a stage of that name, be it supported here or not.
+/// Whether MongoDB has a stage with that name, supported here or not.
 pub fn is_known_stage(name: &str) -> bool {
     is_stage(name) || known::is_known(name)
 }
 
-/// Reads one stage.
+/// Parses one stage.
 pub(crate) fn parse(stage: Element<'_>, environment: &Environment) -> Result<Stages> {
     let Some(definition) = DEFINITIONS.iter().find(|definition| definition.name == stage.name) else {
         if let Some(source) = environment.sources.source_stage(stage, environment.over.as_ref())? {
@@ -233,7 +233,7 @@ pub(crate) fn parse(stage: Element<'_>, environment: &Environment) -> Result<Sta
     (definition.parse)(stage.value, environment)
 }
 
-/// Whether a stage of that name is in the table.
+/// Whether the table has a stage with that name.
 fn is_stage(name: &str) -> bool {
     DEFINITIONS.iter().any(|definition| definition.name == name)
 }
@@ -272,10 +272,10 @@ mod tests {
         "{f: [{$limit: 1}]}",
         "'$$KEEP'",
     ];
-    /// Stages that read other collections, for which scripts of commands ask, or come out in any order.
+    /// Stages that read other collections, which the command's scripts test, or whose results have no order.
     const ASKED_ELSEWHERE: &[&str] = &["$graphLookup", "$lookup", "$rankFusion", "$sample", "$scoreFusion"];
 
-    /// Results of the stage for the documents, with each specification that it takes.
+    /// Results of the stage over the documents, for each specification that it accepts.
     fn results(stage: &str, strings: &StringOrder) -> Vec<(&'static str, Vec<String>)> {
         let document = |text: &str| shell::parse_document(text).unwrap_or_else(|failure| panic!("{text}: {failure}"));
         let operation = OperationContext::unlimited();

@@ -1,22 +1,22 @@
-//! Scores of different origin, made comparable.
+//! Makes scores of different origin comparable.
 
 use crate::stage_fields::StageFields;
 use bunko_errors::{Failure, Result};
 
-/// What becomes of a score.
+/// The normalization of a score.
 /// Source: MongoDB manual, "$scoreFusion", "normalization".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Normalization {
-    /// Nothing.
+    /// No change.
     None,
-    /// The logistic function of it.
+    /// The logistic function of the score.
     Sigmoid,
-    /// Its place between the least and the greatest of all.
+    /// The position between the lowest and the highest score.
     MinMaxScaler,
 }
 
 impl Normalization {
-    /// What the field `normalization` asks for.
+    /// The value of the field `normalization`.
     /// # Errors
     /// `TypeMismatch`, `BadValue`.
     pub(super) fn asked(stage: &str, fields: &StageFields<'_>) -> Result<Option<Self>> {
@@ -41,19 +41,19 @@ impl Normalization {
         }
     }
 
-    /// A score among all whose range is known.
+    /// Normalizes a score; `range` is that of all scores.
     pub(super) fn apply(self, score: f64, range: Range) -> f64 {
         match self {
             Self::None => score,
             Self::Sigmoid => 1.0 / (1.0 + (-score).exp()),
-            // Of one value there is no place between the ends.
+            // If all scores are equal, the range is empty and the position is undefined.
             Self::MinMaxScaler if range.least >= range.greatest => 0.0,
             Self::MinMaxScaler => (score - range.least) / (range.greatest - range.least),
         }
     }
 }
 
-/// The least and the greatest of scores.
+/// The lowest and the highest score.
 #[derive(Clone, Copy)]
 pub(super) struct Range {
     least: f64,

@@ -1,4 +1,4 @@
-//! `$out`: puts the documents in the place of another collection's.
+//! `$out`: replaces the documents of a collection.
 
 use super::{Definition, Reads, Stage, Stages};
 use crate::stage_fields::StageFields;
@@ -11,15 +11,15 @@ use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$out", strings: StringUse::AsBytes, parse };
 
-/// The collection. Whoever runs the pipeline writes; the stage itself only hands its input on.
+/// The target. The pipeline's caller writes; the stage only passes its input on.
 struct Out(OutTarget);
 
 fn failure(code: i32, message: String) -> Failure {
     Failure::new(ErrorCode(code), message)
 }
 
-/// Errors: 16990 for what is no target, `IDLUnknownField`, `IDLDuplicateField` and `IDLFailedToParse` for fields, 17385
-/// and 31321 for targets that are the server's; those of the options of a time series.
+/// Errors: 16990 if it is not a target; `IDLUnknownField`, `IDLDuplicateField` and `IDLFailedToParse` for fields; 17385
+/// and 31321 for internal targets; errors of the time series options.
 fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
     let mut series = None;
     let target = match value {

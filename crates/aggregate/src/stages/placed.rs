@@ -1,34 +1,34 @@
-//! Documents with the value that decides where they stand, in their order: for `$bucketAuto` and `$setWindowFields`.
+//! Sorted documents with the value that decides their position, for `$bucketAuto` and `$setWindowFields`.
 
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use bunko_scratch::{Sorted, Sorter, Spilled};
 
-/// A document with what its place follows from.
+/// A document with its sort key and value.
 pub(super) struct Placed {
-    /// The key that it was sorted by.
+    /// The sort key.
     pub(super) key: Vec<u8>,
-    /// How many bytes of the key say which part it belongs to; the others say where in it.
+    /// Number of leading key bytes that identify the partition; the others give the order within it.
     pub(super) part_bytes: usize,
-    /// The value that decides.
+    /// The value that decides the position.
     pub(super) value: Value,
     pub(super) document: DocumentBuf,
 }
 
 impl Placed {
-    /// Which part it belongs to.
+    /// The key bytes of its partition.
     pub(super) fn part(&self) -> &[u8] {
         &self.key[..self.part_bytes]
     }
 
-    /// Where in its part it stands.
+    /// The key bytes that give the order within its partition.
     pub(super) fn order(&self) -> &[u8] {
         &self.key[self.part_bytes..]
     }
 }
 
-/// Gives a sorter a document and its value; so many bytes of the key say which part it belongs to.
+/// Adds a document and its value to a sorter; the first `part_bytes` of the key identify the partition.
 /// # Errors
 /// As [`Sorter::add`].
 pub(super) fn place(
@@ -42,12 +42,12 @@ pub(super) fn place(
     sorter.add(key, &[value.as_ref().as_bytes(), document.as_bytes()], operation)
 }
 
-/// What is written before a document.
+/// The header stored before a document.
 pub(super) fn header(part_bytes: usize, value: ValueRef<'_>) -> DocumentBuf {
     DocumentBuf::new().with("", part_bytes as i64).with("", value)
 }
 
-/// How many bytes of the key say which part a document belongs to, and the value that decides.
+/// Reads a header: the number of key bytes that identify the partition, and the value.
 pub(super) fn read_header(header: &[u8]) -> Option<(i64, ValueRef<'_>)> {
     let mut fields = DocumentRef::trusted(header).iter().map(|field| field.value);
     match (fields.next(), fields.next()) {
@@ -56,7 +56,7 @@ pub(super) fn read_header(header: &[u8]) -> Option<(i64, ValueRef<'_>)> {
     }
 }
 
-/// Documents that were [`place`]d, one by one, with a look at the next one.
+/// The documents added by [`place`], in order, with a look at the next one.
 pub(super) struct PlacedInOrder {
     sorted: Sorted,
     next: Option<Placed>,

@@ -1,18 +1,18 @@
-//! Where in a pipeline stages may stand.
+//! The positions in a pipeline where stages are allowed.
 
 use crate::Environment;
 use bunko_bson::{ArrayRef, DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Stages that begin a pipeline, too, and whose pipelines read the collection.
+/// Stages that must begin a pipeline, and whose own pipelines read the collection.
 const FUSIONS: &[&str] = &["$rankFusion", "$scoreFusion"];
-/// Stages that end one: they write.
+/// Stages that must end a pipeline: they write.
 const LAST: &[&str] = &["$merge", "$out"];
-/// Stages of the pipeline that a client sent alone.
+/// Stages allowed only in the pipeline that the client sent.
 const OUTERMOST: &[&str] = &["$changeStream", SPLIT, "$merge", "$out"];
-/// The stage that stands behind a `$changeStream` alone.
+/// The stage allowed only after a `$changeStream`.
 const SPLIT: &str = "$changeStreamSplitLargeEvent";
-/// Stages that do not stand in a facet, sorted.
+/// Stages not allowed in a facet, sorted.
 const NOT_IN_FACET: &[&str] = &[
     "$changeStream",
     "$changeStreamSplitLargeEvent",
@@ -41,9 +41,9 @@ const NOT_IN_FACET: &[&str] = &[
     "$vectorSearch",
 ];
 
-/// Checks the stages of one pipeline, by name and in their order.
+/// Checks the order of one pipeline's stages, by name.
 /// # Errors
-/// 10170100 for a stage that is not the first, 40601 for one that is not the last.
+/// 10170100 for a stage that must be first and is not, 40601 for one that must be last and is not.
 pub(crate) fn check(names: &[&str]) -> Result<()> {
     for (position, name) in names.iter().enumerate() {
         if position > 0 && FUSIONS.contains(name) {
@@ -56,7 +56,7 @@ pub(crate) fn check(names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses the stage that splits events of a stream in a pipeline that has no such events.
+/// Refuses the stage that splits change events in a pipeline without such events.
 /// # Errors
 /// 7182800 for a specification that is not empty, `IllegalOperation`.
 pub(super) fn refuse_outside_stream(stage: Element<'_>) -> Result<()> {
@@ -70,8 +70,7 @@ pub(super) fn refuse_outside_stream(stage: Element<'_>) -> Result<()> {
     Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
 }
 
-/// Refuses stages that write, and streams of changes, in a pipeline inside another stage, which has a code of its own for
-/// that.
+/// Refuses stages that write, and change streams, in the pipeline of another stage; `code` is that stage's error code.
 pub(super) fn refuse_outermost(stages: ArrayRef<'_>, code: i32, stage: &str) -> Result<()> {
     match names(stages).find(|name| OUTERMOST.contains(name)) {
         Some(name) => {
@@ -82,7 +81,7 @@ pub(super) fn refuse_outermost(stages: ArrayRef<'_>, code: i32, stage: &str) -> 
     }
 }
 
-/// Refuses a search of vectors in the pipeline of a `$lookup`.
+/// Refuses a vector search in the pipeline of a `$lookup`.
 /// # Errors
 /// 51047.
 pub(super) fn refuse_vector_search(stages: ArrayRef<'_>) -> Result<()> {
@@ -93,18 +92,18 @@ pub(super) fn refuse_vector_search(stages: ArrayRef<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what must not stand in a facet, also where it stands in a pipeline inside one of its stages.
+/// Refuses stages not allowed in a facet, also in pipelines inside the facet's stages.
 /// # Errors
-/// 40600; `InvalidNamespace` for a stage that could not begin a pipeline over what the facet's is over either.
+/// 40600; `InvalidNamespace` for a stage that cannot begin a pipeline over the facet's collection either.
 pub(super) fn check_facet(stages: ArrayRef<'_>, environment: &Environment) -> Result<()> {
-    // What `$querySettings` is over is asked later than that.
+    // The collection of `$querySettings` is checked later.
     for name in names(stages).filter(|name| *name != "$querySettings") {
         environment.sources.check_source_stage(name, environment.over.as_ref())?;
     }
     check_in_facet(stages, None)
 }
 
-/// Checks the stages of a facet, or of a pipeline inside one of its stages, which has its own refusal of stages that write.
+/// Checks the stages of a facet, or of a pipeline inside one; such a pipeline refuses stages that write itself.
 fn check_in_facet(stages: ArrayRef<'_>, outer: Option<&str>) -> Result<()> {
     for stage in stages.iter().filter_map(|stage| stage.as_document()?.first()) {
         let is_left_to_stage = outer.is_some() && LAST.contains(&stage.name);

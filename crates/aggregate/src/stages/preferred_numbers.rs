@@ -1,26 +1,26 @@
-//! The series of numbers that `$bucketAuto` rounds its boundaries to.
+//! The series of preferred numbers to which `$bucketAuto` rounds its boundaries.
 //! Source: MongoDB manual, "$bucketAuto", "Granularity"; ISO 3 (Renard) and IEC 60063 (E series).
 
 use bunko_bson::{Decimal128, Value, ValueRef, number, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Number;
 
-/// One series.
+/// A series of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Granularity {
-    /// Numbers of one decade, which the others repeat ten times larger or smaller.
+    /// Numbers of one decade; other decades repeat them, scaled by powers of ten.
     Series(Series),
     PowersOf2,
 }
 
-/// Every so many-th number of a table.
+/// Every `step`-th number of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Series {
     table: &'static [f64],
     step: usize,
 }
 
-// The tables have the scale that MongoDB's have: it decides how products with powers of ten are rounded.
+// The tables have the scale of MongoDB's tables, which decides how products with powers of ten are rounded.
 const ONE_TWO_FIVE: &[f64] = &[10.0, 20.0, 50.0];
 const E24: &[f64] = &[
     10.0, 11.0, 12.0, 13.0, 15.0, 16.0, 18.0, 20.0, 22.0, 24.0, 27.0, 30.0, 33.0, 36.0, 39.0, 43.0, 47.0, 51.0, 56.0,
@@ -32,7 +32,7 @@ const R20: &[f64] = &[
     100.0, 112.0, 125.0, 140.0, 160.0, 180.0, 200.0, 224.0, 250.0, 280.0, 315.0, 355.0, 400.0, 450.0, 500.0, 560.0,
     630.0, 710.0, 800.0, 900.0,
 ];
-// MongoDB leaves out 335, and has of R80 only what is not in R40.
+// MongoDB omits 335, and its R80 table holds only numbers that are not in R40.
 const R40: &[f64] = &[
     100.0, 106.0, 112.0, 118.0, 125.0, 132.0, 140.0, 150.0, 160.0, 170.0, 180.0, 190.0, 200.0, 212.0, 224.0, 236.0,
     250.0, 265.0, 280.0, 300.0, 315.0, 355.0, 375.0, 400.0, 425.0, 450.0, 475.0, 500.0, 530.0, 560.0, 600.0, 630.0,
@@ -60,7 +60,7 @@ const E192: &[f64] = &[
 
 impl Granularity {
     /// # Errors
-    /// 40257 for a name that no series has.
+    /// 40257 for a name without a series.
     pub(super) fn parse(name: &str) -> Result<Self> {
         let (table, step) = match name {
             "POWERSOF2" => return Ok(Self::PowersOf2),
@@ -81,9 +81,9 @@ impl Granularity {
         Ok(Self::Series(Series { table, step }))
     }
 
-    /// Whether a value can be rounded.
+    /// Checks that a value can be rounded.
     /// # Errors
-    /// 40258 for what is no number, 40259 for NaN, 40260 for a negative number.
+    /// 40258 if it is not a number, 40259 for NaN, 40260 for a negative number.
     pub(super) fn check(value: ValueRef<'_>) -> Result<()> {
         let refuse = |code, what: &str| {
             let message = format!("$bucketAuto can specify a 'granularity' with {what}");
@@ -100,17 +100,17 @@ impl Granularity {
         }
     }
 
-    /// The least number of the series above this one; what is 0 or infinite stays as it is.
+    /// The smallest number of the series above `value`; 0 and infinities stay unchanged.
     pub(super) fn above(self, value: ValueRef<'_>) -> Value {
         self.rounded(value, Series::above, power_above)
     }
 
-    /// The greatest number of the series below this one; what is 0 or infinite stays as it is.
+    /// The largest number of the series below `value`; 0 and infinities stay unchanged.
     pub(super) fn below(self, value: ValueRef<'_>) -> Value {
         self.rounded(value, Series::below, power_below)
     }
 
-    /// Numbers of a series are decimals beside a decimal, else doubles; powers of 2 have the type that `$pow` gives them.
+    /// The result of a series is a decimal for a decimal and a double otherwise; powers of 2 have the type of `$pow`.
     fn rounded(
         self,
         value: ValueRef<'_>,
@@ -136,7 +136,7 @@ impl Series {
         self.table.iter().step_by(self.step).map(|number| Number::Double(*number))
     }
 
-    /// The least and the greatest number of the table.
+    /// The smallest and the largest number of the table.
     fn ends(self) -> (Number, Number) {
         let mut numbers = self.numbers();
         let first = numbers.next().unwrap_or(Number::Double(1.0));
@@ -168,7 +168,7 @@ impl Series {
         }
         while is_less(last.times(scale), number) {
             let larger = scale.times(Number::Int32(10));
-            // Below the least numbers that a type has the scale is 0 and stays so.
+            // Below the smallest number of the type, the scale stays 0.
             if !is_less(scale, larger) || !is_less(first.times(larger), number) {
                 return last.times(scale);
             }
@@ -183,7 +183,7 @@ fn is_less(left: Number, right: Number) -> bool {
     order::compare(Value::from(left).as_ref(), Value::from(right).as_ref()).is_lt()
 }
 
-/// The least power of 2 above a positive number.
+/// The smallest power of 2 above a positive number.
 fn power_above(number: Number) -> Value {
     match number {
         Number::Int32(number) => power_of_2(bits(i64::from(number))),
@@ -202,7 +202,7 @@ fn power_above(number: Number) -> Value {
     }
 }
 
-/// The greatest power of 2 below a positive number.
+/// The largest power of 2 below a positive number.
 fn power_below(number: Number) -> Value {
     match number {
         Number::Int32(number) => power_of_2(bits(i64::from(number) - 1) - 1),
@@ -221,12 +221,12 @@ fn power_below(number: Number) -> Value {
     }
 }
 
-/// How many bits a number takes that is not negative.
+/// Number of bits of a number that is not negative.
 fn bits(number: i64) -> i32 {
     64 - number.leading_zeros() as i32
 }
 
-/// Of the type that `$pow` gives it.
+/// The power of 2 in the type that `$pow` returns.
 fn power_of_2(exponent: i32) -> Value {
     match exponent {
         0..=30 => Value::Int32(1 << exponent),

@@ -1,4 +1,4 @@
-//! `$addFields`, `$project`, `$unset`, `$replaceRoot` and their other names: each makes one document of another.
+//! `$addFields`, `$project`, `$unset`, `$replaceRoot` and their aliases: each makes one document from another.
 
 use super::{Definition, Reads, Stage, Stages};
 use crate::{DocumentStream, Environment, Flow};

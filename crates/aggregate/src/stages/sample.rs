@@ -1,4 +1,4 @@
-//! `$sample`: so many documents, chosen at random.
+//! `$sample`: a number of documents chosen at random.
 
 use super::stage_memory::StageMemory;
 use super::{Definition, Reads, Stage, Stages};
@@ -63,13 +63,14 @@ impl Stage for Sample {
 
 struct Sampled {
     size: usize,
-    /// Until it has been read.
+    /// The input, until it has been read.
     input: Option<Box<dyn DocumentStream>>,
     environment: Arc<Environment>,
     chosen: Documents,
 }
 
-/// A document with the lot that it drew: those with the least are chosen, in the order of their lots.
+/// A document with a random number, its lot: the documents with the smallest lots are chosen, in the order of their
+/// lots.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Drawn {
     lot: u64,
@@ -83,7 +84,7 @@ impl Sampled {
         let mut kept: BinaryHeap<Drawn> = BinaryHeap::new();
         input.visit(&mut |document| {
             operation.work(1)?;
-            // A number below 1 is less than another one if its bits are.
+            // Numbers from 0 to 1 compare as their bits do.
             let lot = operation.random().to_bits();
             if kept.len() == self.size {
                 if kept.peek().is_some_and(|last| last.lot <= lot) {

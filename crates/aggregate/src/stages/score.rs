@@ -1,4 +1,4 @@
-//! `$score`: gives each document a score, which `$meta` reads and `$scoreFusion` combines.
+//! `$score`: gives each document a score for `$meta` and `$scoreFusion`.
 //! Source: MongoDB manual, "$score".
 
 use super::fusion::{self, Details};
@@ -21,20 +21,20 @@ pub(super) const DEFINITION: Definition = Definition { name: "$score", strings: 
 const DESCRIPTION: &str = "the score calculated from multiplying a weight in the range [0,1] with either a normalized or \
                            nonnormalized value:";
 
-/// A document, and its score before it is normalized; none where that is no number.
+/// A document and its score before normalization; `None` if the score is not a number.
 type Raw = (DocumentBuf, Option<f64>);
 
 struct Score {
     expression: Expression,
-    /// As it was sent.
+    /// The expression as sent.
     text: String,
     normalization: Normalization,
     weight: f64,
     details: Details,
 }
 
-/// Errors: `FailedToParse` for what is no document, those of IDL for its fields, `BadValue` for a weight that is not from 0
-/// to 1; those of the expression.
+/// Errors: `FailedToParse` if it is not a document; IDL errors for fields; `BadValue` for a weight outside 0..=1;
+/// errors of the expression.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let specification = fusion::specification(DEFINITION.name, value)?;
     let fields = ["score", "normalization", "weight", "scoreDetails"];
@@ -88,12 +88,12 @@ struct Scored {
     input: Box<dyn DocumentStream>,
     environment: Arc<Environment>,
     at_hand: Arc<AtHand>,
-    /// All documents with their scores, where the greatest and the least must be known first.
+    /// All documents with scores, if the lowest and highest score must be known first.
     gathered: Option<(std::vec::IntoIter<Raw>, Range)>,
 }
 
 impl Scored {
-    /// The next document as it comes.
+    /// The next document, not normalized.
     fn read(&mut self) -> Result<Option<Raw>> {
         let Some(document) = self.input.next()? else { return Ok(None) };
         let score = self.stage.expression.evaluate(&self.environment.context(document.as_ref()))?;
@@ -113,7 +113,7 @@ impl Scored {
         Ok((gathered.into_iter(), range))
     }
 
-    /// What `$meta` says of a document.
+    /// The `$meta` values of a document.
     fn told(&self, raw: Option<f64>, range: Range) -> DocumentBuf {
         let stage = &self.stage;
         let Some(raw) = raw else { return DocumentBuf::new() };

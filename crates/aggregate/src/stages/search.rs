@@ -1,5 +1,5 @@
-//! `$search` and `$searchMeta`: documents by a search index, and what is known of all that it finds. The crate `search` reads
-//! and does it; the documents come from [`crate::Sources`].
+//! `$search` and `$searchMeta`: documents found by a search index, and facts about the whole result. The crate `search`
+//! parses and runs the query; the documents come from [`crate::Sources`].
 
 use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
@@ -21,19 +21,19 @@ pub(super) const METADATA: Definition = Definition {
     parse: |value, environment| parse("$searchMeta", Asked::Metadata, value, environment),
 };
 
-/// The stage as it was sent. All but what the server itself needs is read once its collection is known to exist, as it is
-/// a search node that reads it elsewhere.
+/// The stage as sent. The server parses only what it needs itself; the rest is parsed once the collection is known to
+/// exist, since on MongoDB a search node parses it.
 struct Searching {
     name: &'static str,
     asked: Asked,
     specification: DocumentBuf,
 }
 
-/// Size of a parsed query, as a multiple of its document's size: operators, paths and words are values of their own.
+/// Size of a parsed query as a multiple of its document's size: operators, paths and words become separate values.
 const QUERY_PARTS: usize = 16;
 
-/// Errors: `FailedToParse` for an array, 10065 for what is no document either; 13111 for what the server reads and is no
-/// boolean.
+/// Errors: `FailedToParse` for an array, 10065 for another value that is not a document; 13111 for an option of the
+/// server that is not a boolean.
 fn parse(name: &'static str, asked: Asked, value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let specification = match value {
         ValueRef::Document(specification) => specification,
@@ -97,7 +97,7 @@ struct Results {
     state: State,
 }
 
-/// `Begins` → `Found` → `Over`; `Begins` → `Over` where there is nothing to find.
+/// `Begins` → `Found` → `Over`; `Begins` → `Over` if there is nothing to find.
 enum State {
     Begins,
     Found { search: Box<Search>, searched: Box<dyn Searched>, hits: std::vec::IntoIter<Hit>, metadata: DocumentBuf },
@@ -105,7 +105,7 @@ enum State {
 }
 
 impl Results {
-    /// The search, done; what of it is shown before any document.
+    /// Runs the search. Returns the document that comes before all results, if there is one.
     fn begin(&mut self) -> Result<Option<DocumentBuf>> {
         self.state = State::Over;
         let (stage, environment) = (&self.stage, &self.environment);
@@ -123,7 +123,7 @@ impl Results {
             None => return Ok((stage.asked == Asked::Metadata).then(metadata_of_nothing)),
         };
         let operation = Arc::clone(&environment.scope.operation);
-        // Others would wait for a search that looks at all documents.
+        // A search that reads all documents would delay other work on the thread.
         if searched.is_long() {
             operation.leave_shared_thread()?;
         }
@@ -141,7 +141,7 @@ impl Results {
         self.environment.sources.searched(over)
     }
 
-    /// The next document that is still there.
+    /// The next result whose document still exists.
     fn next_shown(&mut self) -> Result<Option<DocumentBuf>> {
         let State::Found { search, searched, hits, metadata } = &mut self.state else { return Ok(None) };
         for hit in hits {
@@ -159,7 +159,7 @@ impl Results {
     }
 }
 
-/// What is known of a document under all names that it is read by.
+/// The metadata of a document, under all names that expressions may use.
 fn of_document(known: &DocumentBuf, of_all: &DocumentBuf) -> DocumentBuf {
     let mut all = known.clone();
     for (name, also) in [("searchScore", "score"), ("searchScoreDetails", "scoreDetails")] {

@@ -1,11 +1,11 @@
-//! Filters of stages that search by themselves.
+//! Filters of stages that search on their own.
 
 use bunko_bson::{DocumentRef, Element, ValueRef};
 use bunko_errors::{Failure, Result};
 
-/// Shows the conditions of a filter, with those that stand inside `$and`, `$or` and `$nor`.
+/// Visits the conditions of a filter, also those inside `$and`, `$or` and `$nor`.
 /// # Errors
-/// Those of `visit`.
+/// Errors of `visit`.
 pub(super) fn visit_conditions(
     filter: DocumentRef<'_>,
     visit: &mut dyn FnMut(&Element<'_>) -> Result<()>,
@@ -23,7 +23,7 @@ pub(super) fn visit_conditions(
     Ok(())
 }
 
-/// Refuses a condition that cannot be asked together with a search of another kind.
+/// Refuses a condition that cannot be combined with another kind of search.
 /// # Errors
 /// `BadValue` for `$text` and `$where`.
 pub(super) fn refuse_elsewhere_only(condition: &Element<'_>) -> Result<()> {

@@ -6,9 +6,9 @@ use bunko_errors::{ErrorCode, Failure, Result};
 /// The stage's name.
 const STAGE: &str = "$shardedDataDistribution";
 
-/// Refuses the stage as a mongod does.
+/// Refuses the stage, as a mongod does.
 /// # Errors
-/// 6789100 for a specification that is no empty object, else 6789101.
+/// 6789100 if the specification is not an empty object, otherwise 6789101.
 pub(super) fn refuse(stage: Element<'_>) -> Result<()> {
     if stage.name != STAGE {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `$skip`: leaves out the first documents.
+//! `$skip`: drops the first documents.
 
 use super::{Definition, Plannable, Reads, Stage, Stages};
 use crate::{DocumentStream, Environment, Flow};

@@ -1,4 +1,4 @@
-//! `$sort`: orders all documents; only as many as a `$limit` behind it wants are kept.
+//! `$sort`: sorts all documents, and keeps only as many as a following `$limit` needs.
 
 use super::{Definition, Plannable, Reads, Stage, Stages};
 use crate::metadata::Carried;
@@ -39,7 +39,7 @@ impl Stage for Sort {
     }
 
     fn plannable(&self) -> Plannable<'_> {
-        // What documents hold is known to the stages behind the planner only.
+        // Metadata is available only to stages after the planner.
         if self.pattern.reads_metadata() { Plannable::Nothing } else { Plannable::Sort(&self.pattern) }
     }
 
@@ -59,10 +59,10 @@ impl Stage for Sort {
 
 struct Sorted {
     stage: Arc<Sort>,
-    /// Until it has been read.
+    /// The input, until it has been read.
     input: Option<Box<dyn DocumentStream>>,
     environment: Arc<Environment>,
-    /// The documents in order, once all have been read.
+    /// The documents in order, once all are read.
     order: Option<bunko_scratch::Sorted>,
     total_bytes: u64,
 }

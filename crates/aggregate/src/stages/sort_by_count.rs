@@ -1,4 +1,4 @@
-//! `$sortByCount`: groups by an expression, the largest group first.
+//! `$sortByCount`: groups by an expression, largest group first.
 
 use super::{Definition, Stages, group, sort};
 use crate::Environment;
@@ -7,7 +7,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const DEFINITION: Definition = Definition { name: "$sortByCount", strings: StringUse::Collated, parse };
 
-/// Short for `$group` and `$sort`.
+/// Expands to `$group` and `$sort`.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let refusal = |code, message| Failure::new(ErrorCode(code), message);
     match value {

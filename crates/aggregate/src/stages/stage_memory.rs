@@ -1,10 +1,10 @@
-//! What a stage that keeps its input has gathered so far.
+//! Memory of a stage that keeps its input.
 
 use crate::Environment;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::Gatherer;
 
-/// Bytes gathered, within the limit of one stage.
+/// Bytes kept, within a stage's limit.
 pub(super) struct StageMemory {
     stage: &'static str,
     bytes: usize,
@@ -16,7 +16,7 @@ impl StageMemory {
         Self { stage, bytes: 0, bytes_max: environment.operation().stage_bytes_max(gatherer) }
     }
 
-    /// Counts what is kept from now on.
+    /// Adds bytes that are kept from now on.
     /// # Errors
     /// `QueryExceededMemoryLimitNoDiskUseAllowed`.
     pub(super) fn keep(&mut self, bytes: usize) -> Result<()> {
@@ -27,13 +27,13 @@ impl StageMemory {
         Err(too_large(self.stage))
     }
 
-    /// Counts what is kept no longer.
+    /// Subtracts bytes that are no longer kept.
     pub(super) fn release(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 }
 
-/// What MongoDB says of a stage that may not use the disk.
+/// MongoDB's error for a stage that needs the disk and may not use it.
 pub(super) fn too_large(stage: &str) -> Failure {
     let message =
         format!("Exceeded memory limit for {stage}, but didn't allow external sort. Pass allowDiskUse:true to opt in.");

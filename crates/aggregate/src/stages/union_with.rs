@@ -1,4 +1,4 @@
-//! `$unionWith`: behind its input the documents of another collection, through a pipeline of their own.
+//! `$unionWith`: appends the documents of another collection, through a pipeline of their own.
 
 use super::{Definition, Reads, Stage, Stages, position};
 use crate::stage_fields::StageFields;
@@ -16,8 +16,8 @@ struct UnionWith {
     inside: Environment,
 }
 
-/// Errors: `FailedToParse`, `TypeMismatch`, `IDLUnknownField` for the specification, 31441 for stages that may not stand in it;
-/// those of the pipeline.
+/// Errors: `FailedToParse`, `TypeMismatch`, `IDLUnknownField` for the specification; 31441 for stages not allowed in
+/// it; errors of the pipeline.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let inside = environment.nested()?;
     let (source, stages) = match value {
@@ -70,7 +70,7 @@ impl Stage for UnionWith {
 struct United {
     stage: Arc<UnionWith>,
     part: Part,
-    /// Of the other documents nothing is known to the stages behind.
+    /// Cleared before the other collection, whose documents have no metadata for later stages.
     at_hand: Arc<AtHand>,
 }
 
@@ -80,7 +80,7 @@ enum Part {
 }
 
 impl United {
-    /// Goes on to the other collection; whether there was something to go on from.
+    /// Moves on to the other collection; returns whether the input was current before.
     fn go_on(&mut self) -> Result<bool> {
         if matches!(self.part, Part::Other(_)) {
             return Ok(false);

@@ -1,4 +1,5 @@
-//! `$_internalUnpackBucket`: the measurements of a time series' buckets. The views over such collections begin with it.
+//! `$_internalUnpackBucket`: unpacks the measurements of time series buckets. Views over such collections begin with
+//! it.
 
 use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
@@ -13,20 +14,20 @@ use std::sync::Arc;
 pub(super) const DEFINITION: Definition =
     Definition { name: "$_internalUnpackBucket", strings: StringUse::AsBytes, parse };
 
-/// Bytes of measurements that are unpacked at once.
+/// Bytes of measurements unpacked at a time.
 const PART_BYTES: usize = 1 << 20;
 
-/// What says how measurements were packed, and hints that make no difference to what comes out.
+/// Fields that describe how measurements were packed, and hints that do not change the result.
 const FIELDS: &[&str] =
     &["timeField", "metaField", "bucketMaxSpanSeconds", "assumeNoMixedSchemaData", "usesExtendedRange", "fixedBuckets"];
 
 struct UnpackBucket {
     series: TimeSeries,
-    /// Fields of buckets that come out in each of their measurements.
+    /// Fields of a bucket to copy into each of its measurements.
     kept: Vec<String>,
 }
 
-/// Errors: 5346500 for what is no object, `IDLUnknownField`, 40414 without `timeField`, `TypeMismatch`.
+/// Errors: 5346500 if it is not an object, `IDLUnknownField`, 40414 without `timeField`, `TypeMismatch`.
 fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
     let Some(specification) = value.as_document() else {
         let message = format!("$_internalUnpackBucket specification must be an object, got: {}", value.kind().alias());
@@ -59,7 +60,7 @@ impl Stage for UnpackBucket {
     }
 
     fn metadata(&self) -> Carried {
-        // A measurement has no record of its own.
+        // A measurement has no record of its own, so it has no metadata.
         Carried::Lost
     }
 
@@ -86,7 +87,7 @@ struct Unpacking {
     input: Box<dyn DocumentStream>,
     environment: Arc<Environment>,
     unpacked: std::vec::IntoIter<DocumentBuf>,
-    /// A bucket that has more, and from which row on.
+    /// A bucket that has more measurements, and the next row.
     rest: Option<(DocumentBuf, usize)>,
 }
 

@@ -17,32 +17,32 @@ struct Unwind {
     path: FieldPath,
     index_path: Option<FieldPath>,
     without_elements: WithoutElements,
-    /// The fields that are read behind it, where they are known.
+    /// Fields that later stages read, if known.
     read: Option<ReadFields>,
 }
 
-/// What an `$unwind` does, for a stage that makes the array and can spare it.
+/// The work of an `$unwind`, for a stage before it that could avoid making the array.
 #[derive(Clone)]
 pub struct Unwinding {
-    /// Where the array stands.
+    /// Path of the array.
     pub(super) path: FieldPath,
     index_path: Option<FieldPath>,
     without_elements: WithoutElements,
 }
 
 impl Unwinding {
-    /// Whether documents without elements stay.
+    /// Whether documents without elements are kept.
     pub(super) fn preserves_without_elements(&self) -> bool {
         self.without_elements == WithoutElements::Preserved
     }
 
-    /// The document with the index of its element, where one is asked for.
+    /// Adds the index of the element to the document, if the stage asks for it.
     pub(super) fn indexed(&self, document: DocumentBuf, index: ValueRef<'_>) -> DocumentBuf {
         indexed(self.index_path.as_ref(), document, index)
     }
 }
 
-/// What becomes of a document whose field is missing, null or an empty array.
+/// The treatment of a document whose field is missing, null or an empty array.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WithoutElements {
     Dropped,
@@ -64,7 +64,7 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
             return Err(failure(15981, message));
         }
     };
-    // Paths are looked at when all options are known.
+    // Paths are checked after all options are known.
     let mut path = "";
     let mut index_path = None;
     let mut without_elements = WithoutElements::Dropped;
@@ -150,18 +150,18 @@ impl Stage for Unwind {
     }
 }
 
-/// A document while it is unwound: what stands around the array, and which elements are left.
+/// A document being unwound: the parts around the array, and the remaining elements.
 struct Elementwise<'d> {
     document: DocumentRef<'d>,
-    /// What stands around the array, where no index is asked for: the common case, in which it is taken apart once and
-    /// copied whole for each element.
+    /// The parts around the array, unless an index is wanted. In this common case the document is taken apart once, and
+    /// the parts are copied whole for each element.
     around: Option<Around>,
     elements: Elements<'d>,
     index: i64,
 }
 
 impl<'d> Elementwise<'d> {
-    /// `spare` is what another document left behind, whose memory is used again.
+    /// `spare` comes from an earlier document; its memory is reused.
     fn new(stage: &Unwind, document: DocumentRef<'d>, array: ArrayRef<'d>, spare: Option<Around>) -> Self {
         let around = stage.index_path.is_none().then(|| {
             let mut around = spare.unwrap_or_default();
@@ -188,19 +188,19 @@ impl<'d> Elementwise<'d> {
     }
 }
 
-/// What becomes of a document.
+/// The result for a document.
 enum Outcome<'d> {
     Dropped,
-    /// It stays as it is.
+    /// Unchanged.
     Kept,
     Changed(DocumentBuf),
-    /// One for each element.
+    /// One document per element.
     Elements(ArrayRef<'d>),
 }
 
 impl Unwind {
     /// # Errors
-    /// 5984700 for paths that are too long to read or write at.
+    /// 5984700 for paths too long to read or write.
     fn outcome<'d>(&self, document: DocumentRef<'d>) -> Result<Outcome<'d>> {
         FieldPath::check_place(self.path.components().len())?;
         let outcome = self.outcome_at_path(document);
@@ -218,7 +218,7 @@ impl Unwind {
             {
                 Outcome::Dropped
             }
-            // An empty array is not one of its elements: the field goes.
+            // An empty array has no element to put there, so the field is removed.
             Some(ValueRef::Array(_)) => {
                 let without = with_path(document, self.path.components(), None);
                 Outcome::Changed(self.indexed(without, ValueRef::Null))
@@ -240,7 +240,7 @@ fn indexed(path: Option<&FieldPath>, document: DocumentBuf, index: ValueRef<'_>)
     }
 }
 
-/// The value at a path that leads through documents only.
+/// The value at a path that leads only through documents.
 fn through_documents<'a>(document: DocumentRef<'a>, path: &[Box<str>]) -> Option<ValueRef<'a>> {
     let (name, rest) = path.split_first()?;
     let value = document.get(name)?;
@@ -251,18 +251,18 @@ struct Unwound {
     stage: Arc<Unwind>,
     input: Box<dyn DocumentStream>,
     environment: Arc<Environment>,
-    /// The document of the input that is being pulled apart.
+    /// The input document being unwound.
     current: Option<Pulled>,
     /// Reused between visited documents.
     buffer: Vec<u8>,
     spare: Option<Around>,
 }
 
-/// A document that is pulled apart element by element, so that those to come take no memory.
+/// A document unwound element by element, so that later elements take no memory yet.
 struct Pulled {
     document: DocumentBuf,
     around: Option<Around>,
-    /// Bytes of the elements that were pulled already.
+    /// Bytes of the elements already returned.
     passed_bytes: usize,
     index: i64,
 }
@@ -272,7 +272,7 @@ impl Pulled {
         Self { document, around: None, passed_bytes: 0, index: 0 }
     }
 
-    /// As [`Elementwise::next`], which goes on where it was.
+    /// As [`Elementwise::next`], continuing after the last element.
     fn next(&mut self, stage: &Unwind, buffer: &mut Vec<u8>, operation: &OperationContext) -> Result<bool> {
         let document = self.document.as_ref();
         let Outcome::Elements(array) = stage.outcome(document)? else { return Ok(false) };

@@ -1,7 +1,7 @@
-//! `$vectorSearch`: the documents whose vectors are nearest to one. The server's indexes of vectors do it.
+//! `$vectorSearch`: the documents with the nearest vectors. The server's vector indexes find them.
 //!
-//! A part of the specification is checked when the pipeline is parsed, with codes of its own; the rest is checked by what
-//! MongoDB calls the search node, when the pipeline runs, and has one code.
+//! A part of the specification is checked when the pipeline is parsed, with separate error codes. The rest is checked
+//! by the part that MongoDB calls the search node, when the pipeline runs, with one error code.
 //! Source: MongoDB manual, "$vectorSearch"; answers of MongoDB 8.2.
 
 use super::search_filter::{refuse_elsewhere_only, visit_conditions};
@@ -15,11 +15,11 @@ use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$vectorSearch", strings: StringUse::AsBytes, parse };
 
-/// The stage as it was sent.
+/// The stage as sent.
 struct VectorSearch(DocumentBuf);
 
-/// Errors: `FailedToParse` for what is no document, 8575100 and 7912700 for a limit that is no number and one that is not
-/// positive, 10065 for a filter that is no object; those of filters.
+/// Errors: `FailedToParse` if it is not a document; 8575100 for a limit that is not a number and 7912700 for one that
+/// is not positive; 10065 for a filter that is not an object; errors of filters.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(specification) = value else {
         let kind = value.kind().alias();
@@ -41,18 +41,18 @@ fn check_limit(limit: ValueRef<'_>) -> Result<()> {
         let message = format!("Expected limit to be a number but found {kind}");
         return Err(Failure::new(ErrorCode(8_575_100), message));
     }
-    // What is no number counts as 0.
+    // A limit that is not a number counts as 0.
     if number::clamp_to_i64(limit).unwrap_or(0) < 1 {
         return Err(Failure::new(ErrorCode(7_912_700), "Expected limit to be positive"));
     }
     Ok(())
 }
 
-/// Checks that a filter is one of the query language. Which part of that a search takes the search node says.
+/// Checks that a filter is valid in the query language. The search node decides which filters a search accepts.
 fn check_filter(filter: ValueRef<'_>, environment: &Environment) -> Result<()> {
     let filter = match filter {
         ValueRef::Document(filter) => filter,
-        // The search node refuses it.
+        // The search node refuses an array.
         ValueRef::Array(_) => return Ok(()),
         other => {
             let kind = other.kind().alias();
@@ -97,7 +97,7 @@ impl Stage for VectorSearch {
 struct Searching {
     stage: Arc<VectorSearch>,
     environment: Arc<Environment>,
-    /// None before the first is asked for.
+    /// `None` until the first document is requested.
     found: Option<Box<dyn ScoredDocuments>>,
 }
 

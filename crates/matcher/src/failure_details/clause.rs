@@ -1,4 +1,5 @@
-//! A validator as its users wrote it: the tree of [`Expression`] is in normal form, details repeat what was written.
+//! A validator as its author wrote it: the tree of [`Expression`] is in normal form, but details repeat the written
+//! form.
 
 use crate::expression::Expression;
 use crate::parse::{self, Parser};
@@ -11,7 +12,7 @@ pub(crate) enum Clause {
     And(Vec<Self>),
     Or(Vec<Self>),
     Nor(Vec<Self>),
-    /// `$not` of conditions on one field.
+    /// `$not` with conditions on one field.
     Not(Box<Self>),
     /// One operator.
     Operator(Operator),
@@ -21,14 +22,14 @@ pub(crate) enum Clause {
 #[derive(Debug)]
 pub(crate) struct Operator {
     pub name: String,
-    /// The filter that holds nothing else.
+    /// The filter with only this operator.
     pub specified: DocumentBuf,
-    /// That filter, parsed.
+    /// The parsed filter.
     pub expression: Expression,
 }
 
 impl Clause {
-    /// Reads a filter that `parser` takes.
+    /// Parses a filter.
     /// # Errors
     /// As [`Parser::filter`].
     pub fn parse(parser: &Parser<'_>, filter: DocumentRef<'_>) -> Result<Self> {
@@ -47,7 +48,7 @@ impl Clause {
     }
 }
 
-/// All of the clauses; one stands for itself.
+/// The conjunction of clauses; a single clause stands for itself.
 fn all(mut clauses: Vec<Clause>) -> Clause {
     if clauses.len() == 1 { clauses.remove(0) } else { Clause::And(clauses) }
 }
@@ -67,7 +68,7 @@ fn operator(parser: &Parser<'_>, name: &str, specified: DocumentBuf) -> Result<C
     Ok(Clause::Operator(Operator { name: name.to_owned(), specified, expression }))
 }
 
-/// The conditions on one field, each of which is a clause.
+/// Adds a clause for each condition on one field.
 fn field(parser: &Parser<'_>, entry: Element<'_>, clauses: &mut Vec<Clause>) -> Result<()> {
     match entry.value {
         ValueRef::Document(condition) if parse::holds_operators(condition) => {
@@ -87,7 +88,7 @@ fn field(parser: &Parser<'_>, entry: Element<'_>, clauses: &mut Vec<Clause>) -> 
 fn conditions(parser: &Parser<'_>, path: &str, condition: DocumentRef<'_>, clauses: &mut Vec<Clause>) -> Result<()> {
     for element in condition {
         match (element.name, element.value) {
-            // It belongs to the `$regex` beside it.
+            // The clause of the `$regex` beside it covers it.
             ("$options", _) if condition.get("$regex").is_some() => {}
             ("$regex", _) => {
                 let mut both = only(element);

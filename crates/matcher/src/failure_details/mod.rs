@@ -1,4 +1,4 @@
-//! Why a document does not match, operator by operator: the `details` of a failed validation.
+//! Explains, operator by operator, why a document does not match: the `details` of a failed validation.
 //!
 //! Source: MongoDB manual, "View Existing Validation Rules" and "errInfo" in "Schema Validation"; SERVER-20547.
 
@@ -16,14 +16,14 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use wording::Wording;
 
-/// Largest value that details repeat, in bytes: there may be a thousand of them in one answer.
+/// Maximum size of a value repeated in details, in bytes: one answer may have a thousand of them.
 const CONSIDERED_BYTES_MAX: usize = 16 << 10;
 
-/// Most values at one path that details repeat.
+/// Maximum number of values of one path repeated in details.
 /// Source: MongoDB, parameter `internalQueryMaxDocValidationErrorConsideredValues`.
 const CONSIDERED_VALUES_MAX: usize = 10;
 
-/// Adds the value that was looked at, unless it is large.
+/// Adds the tested value, unless it is too large.
 pub(crate) fn consider(details: &mut DocumentBuf, value: ValueRef<'_>) {
     if len_bytes(value) <= CONSIDERED_BYTES_MAX {
         details.append("consideredValue", value);
@@ -40,12 +40,12 @@ fn len_bytes(value: ValueRef<'_>) -> usize {
     }
 }
 
-/// Which of a clause's answers is to be explained.
+/// The answer of a clause that needs an explanation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answer {
-    /// It does not match, and should.
+    /// The clause should match and does not.
     NoMatch,
-    /// It matches, and should not: it stands under a negation.
+    /// The clause is under a negation, and matches.
     Match,
 }
 
@@ -58,14 +58,14 @@ impl Answer {
     }
 }
 
-/// A clause that has been asked about a document.
+/// A clause that was tested on a document.
 struct Asked {
     matches: bool,
-    /// Why it does not match, or why it does: as its [`Answer`] demands.
+    /// The explanation of the [`Answer`].
     details: DocumentBuf,
 }
 
-/// Why the document does not match the validator.
+/// Explains why the document does not match the validator.
 pub(crate) fn of(clause: &Clause, document: DocumentRef<'_>, evaluation: &mut Evaluation<'_>) -> DocumentBuf {
     ask(clause, document, Answer::NoMatch, evaluation).details
 }
@@ -91,7 +91,7 @@ fn ask(clause: &Clause, document: DocumentRef<'_>, answer: Answer, evaluation: &
         }
         Clause::Operator(operator) => {
             let matches = evaluation.goes_on(1) && operator.expression.evaluate(document, evaluation);
-            // Nothing is told of one that answers as it should.
+            // A clause with the wanted answer needs no explanation.
             let is_told = matches == (answer == Answer::Match);
             let details =
                 if is_told { operator_details(operator, document, answer, evaluation) } else { DocumentBuf::new() };
@@ -100,7 +100,7 @@ fn ask(clause: &Clause, document: DocumentRef<'_>, answer: Answer, evaluation: &
     }
 }
 
-/// Those of the clauses that have the answer, and how many match.
+/// The explanations of the clauses that need one, and the number of clauses that match.
 fn list(
     name: &str,
     clauses: &[Clause],
@@ -137,7 +137,7 @@ fn operator_details(
     let mut details = DocumentBuf::new();
     details.append("operatorName", operator.name.as_str()).append("specifiedAs", &operator.specified);
     let wording = wording::of(&operator.name);
-    // `$ne`, `$nin` and `$exists: false` negate the condition that the wording is about.
+    // `$ne`, `$nin` and `$exists: false` negate the condition that the wording describes.
     let is_negation = matches!(operator.expression, Expression::Not(_));
     let answer = if is_negation { answer.opposite() } else { answer };
     let reason = if answer == Answer::Match { wording.matched } else { wording.no_match };
@@ -158,12 +158,12 @@ fn operator_details(
     details
 }
 
-/// The values that an operator looked at.
+/// The values that an operator tested.
 #[derive(Default)]
 struct Considered {
-    /// The first of them.
+    /// The first values.
     values: Vec<Value>,
-    /// The names of all values' types.
+    /// The type names of all values.
     types: BTreeSet<&'static str>,
     is_truncated: bool,
 }
@@ -218,7 +218,7 @@ impl Considered {
     }
 }
 
-/// One name under `field`, or several under its plural.
+/// Appends one name under `field`, or several under its plural.
 fn append_names<'n>(details: &mut DocumentBuf, field: &str, names: impl Iterator<Item = &'n str>) {
     let names: Vec<_> = names.collect();
     match names[..] {

@@ -1,17 +1,17 @@
-//! What details say of each operator.
+//! The wording of failure details for each operator.
 
 use crate::path::Leaves;
 use bunko_bson::Type;
 
-/// How a failure of an operator is told.
+/// The wording for an operator's failures.
 pub(super) struct Wording {
-    /// Where it does not match, and should.
+    /// For an operator that should match and does not.
     pub no_match: &'static str,
-    /// Where it matches, and should not.
+    /// For an operator that matches and should not.
     pub matched: &'static str,
-    /// Which values at its path it looks at; `None` where details name none.
+    /// The values at its path that the operator tests; `None` if details show none.
     pub leaves: Option<Leaves>,
-    /// The types of values that it can match; empty: all.
+    /// The types that the operator can match; empty for all.
     pub types: &'static [Type],
 }
 
@@ -21,7 +21,7 @@ const NUMBERS_AND_BYTES: &[Type] = &[Type::Binary, Type::Decimal128, Type::Doubl
 const TEXTS: &[Type] = &[Type::Regex, Type::String, Type::Symbol];
 const GEOMETRIES: &[Type] = &[Type::Array, Type::Document];
 
-/// The wording for an operator; types in the order of their names.
+/// The wording for an operator; types are sorted by name.
 pub(super) fn of(operator: &str) -> Wording {
     let each = Some(Leaves::ElementsAndWhole);
     let whole = Some(Leaves::Whole);

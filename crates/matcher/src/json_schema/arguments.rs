@@ -1,4 +1,4 @@
-//! What keywords take: checked here, with MongoDB's codes.
+//! Checks the operands of keywords, with MongoDB's error codes.
 
 use super::Schema;
 use super::keywords::Keywords;
@@ -14,7 +14,7 @@ fn mismatch(name: &str, wanted: &str, value: ValueRef<'_>) -> Failure {
     ))
 }
 
-/// A keyword's string.
+/// The string operand of a keyword.
 /// # Errors
 /// `TypeMismatch`.
 pub(super) fn string<'a>(keywords: &Keywords<'a>, name: &str) -> Result<Option<&'a str>> {
@@ -25,7 +25,7 @@ pub(super) fn string<'a>(keywords: &Keywords<'a>, name: &str) -> Result<Option<&
     }
 }
 
-/// A keyword's boolean.
+/// The boolean operand of a keyword.
 /// # Errors
 /// `TypeMismatch`.
 pub(super) fn boolean(keywords: &Keywords<'_>, name: &str) -> Result<Option<bool>> {
@@ -36,7 +36,7 @@ pub(super) fn boolean(keywords: &Keywords<'_>, name: &str) -> Result<Option<bool
     }
 }
 
-/// A keyword's number.
+/// The numeric operand of a keyword.
 /// # Errors
 /// `TypeMismatch`.
 pub(super) fn number<'a>(keywords: &Keywords<'a>, name: &str) -> Result<Option<ValueRef<'a>>> {
@@ -46,7 +46,7 @@ pub(super) fn number<'a>(keywords: &Keywords<'a>, name: &str) -> Result<Option<V
     }
 }
 
-/// A keyword's whole number from 0.
+/// The operand of a keyword as a whole number that is not negative.
 /// # Errors
 /// `FailedToParse`.
 pub(super) fn size(keywords: &Keywords<'_>, name: &str) -> Result<Option<u64>> {
@@ -54,7 +54,7 @@ pub(super) fn size(keywords: &Keywords<'_>, name: &str) -> Result<Option<u64>> {
     integer::non_negative(name, value).map(Some).map_err(Failure::failed_to_parse)
 }
 
-/// A keyword's document.
+/// The document operand of a keyword.
 /// # Errors
 /// `TypeMismatch`.
 pub(super) fn document<'a>(keywords: &Keywords<'a>, name: &str) -> Result<Option<DocumentRef<'a>>> {
@@ -65,7 +65,7 @@ pub(super) fn document<'a>(keywords: &Keywords<'a>, name: &str) -> Result<Option
     }
 }
 
-/// A keyword's array with something in it.
+/// The array operand of a keyword; it must not be empty.
 /// # Errors
 /// `TypeMismatch`; `FailedToParse` for an empty one.
 pub(super) fn array<'a>(keywords: &Keywords<'a>, name: &str) -> Result<Option<ArrayRef<'a>>> {
@@ -79,9 +79,9 @@ pub(super) fn array<'a>(keywords: &Keywords<'a>, name: &str) -> Result<Option<Ar
     }
 }
 
-/// The strings of an array, each of which stands there once.
+/// The strings of an array, which must be distinct.
 /// # Errors
-/// `TypeMismatch` for another element; `FailedToParse` for an empty array or a string that is there twice.
+/// `TypeMismatch` for another element; `FailedToParse` for an empty array or a duplicate string.
 pub(super) fn distinct_strings<'a>(name: &str, list: ArrayRef<'a>) -> Result<Vec<&'a str>> {
     if list.is_empty() {
         let message = format!("$jsonSchema keyword '{name}' cannot be an empty array");
@@ -101,7 +101,7 @@ pub(super) fn distinct_strings<'a>(name: &str, list: ArrayRef<'a>) -> Result<Vec
 
 /// The schemas of an array.
 /// # Errors
-/// `TypeMismatch` for another element; what the schemas' own parsing says.
+/// `TypeMismatch` for another element; errors of parsing the schemas.
 pub(super) fn schemas(keywords: &Keywords<'_>, name: &str, list: ArrayRef<'_>) -> Result<Vec<Schema>> {
     let schema = |value| match value {
         ValueRef::Document(schema) => keywords.schema(schema),
@@ -110,18 +110,18 @@ pub(super) fn schemas(keywords: &Keywords<'_>, name: &str, list: ArrayRef<'_>) -
     list.iter().map(schema).collect()
 }
 
-/// What is said about elements or fields that nothing else names.
+/// The demand on elements or fields that no other keyword names.
 #[derive(Debug)]
 pub(super) enum Additional {
-    /// `false`: there must be none.
+    /// `false`: none are allowed.
     Refused,
-    /// They have to satisfy a schema.
+    /// They must satisfy a schema.
     Schema(Schema),
 }
 
-/// `additionalItems` or `additionalProperties`; `None` where they are not there or `true`.
+/// The operand of `additionalItems` or `additionalProperties`; `None` if absent or `true`.
 /// # Errors
-/// `TypeMismatch`; what the schema's own parsing says.
+/// `TypeMismatch`; errors of parsing the schema.
 pub(super) fn additional(keywords: &Keywords<'_>, name: &str) -> Result<Option<Additional>> {
     match keywords.get(name) {
         None | Some(ValueRef::Boolean(true)) => Ok(None),

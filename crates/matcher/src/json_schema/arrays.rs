@@ -1,4 +1,4 @@
-//! `minItems`, `maxItems`, `uniqueItems`, `items` and `additionalItems`: of arrays.
+//! `minItems`, `maxItems`, `uniqueItems`, `items` and `additionalItems`: keywords for arrays.
 
 use super::arguments::{self, Additional};
 use super::keywords::Keywords;
@@ -10,9 +10,9 @@ use bunko_errors::{Failure, Result};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// Bytes of an array that count as one step of work where its elements are compared.
+/// Bytes of an array that count as one step of work when its elements are compared.
 const BYTES_PER_STEP: usize = 16;
-/// Steps of work that it takes to look an element up among all before it.
+/// Steps of work to look up an element among all earlier ones.
 const STEPS_PER_ELEMENT: usize = 4;
 
 #[derive(Debug)]
@@ -23,22 +23,22 @@ struct Number {
     most: u64,
 }
 
-/// No element is there twice. The order of fields in elements that are documents does not count.
+/// All elements are distinct. The order of fields in documents does not matter.
 #[derive(Debug)]
 struct UniqueItems;
 
-/// One schema for all elements from an index on.
+/// One schema for all elements from an index.
 #[derive(Debug)]
 struct EachItem {
     from: usize,
     schema: Schema,
 }
 
-/// A schema for each element at the beginning.
+/// Schemas for the first elements, one each.
 #[derive(Debug)]
 struct FirstItems(Vec<Schema>);
 
-/// There must be no more elements than that.
+/// Allows at most this number of elements.
 #[derive(Debug)]
 struct NoMoreItems(usize);
 
@@ -71,7 +71,7 @@ pub(super) fn parse(keywords: &Keywords<'_>, rules: &mut Rules) -> Result<()> {
             )));
         }
     }
-    // Without a list of first items nothing is additional.
+    // Without a list of first items, no item is additional.
     match (arguments::additional(keywords, "additionalItems")?, first) {
         (Some(Additional::Refused), Some(first)) => rules.push(Box::new(NoMoreItems(first))),
         (Some(Additional::Schema(schema)), Some(first)) => rules.push(Box::new(EachItem { from: first, schema })),
@@ -94,7 +94,7 @@ impl Rule for Number {
     }
 }
 
-/// A canonical value in its order.
+/// A canonical value with an order.
 struct Ordered(Value);
 
 impl Ord for Ordered {
@@ -117,8 +117,8 @@ impl PartialEq for Ordered {
 
 impl Eq for Ordered {}
 
-/// The first element that was in the array before. Each is put into a tree: a sort could not be left when the operation
-/// is to end.
+/// The first element that equals an earlier one. Elements go into a tree, since a sort could not be interrupted by the
+/// operation.
 fn duplicate(list: ArrayRef<'_>, evaluation: &mut Evaluation<'_>) -> Option<Value> {
     let mut before = BTreeSet::new();
     for element in list.iter() {
@@ -153,7 +153,7 @@ impl Rule for UniqueItems {
     }
 }
 
-/// The index of the first element that its schema does not take.
+/// The index of the first element that does not satisfy its schema.
 fn failing<'s>(
     list: ArrayRef<'_>,
     schema: impl Fn(usize) -> Option<&'s Schema>,

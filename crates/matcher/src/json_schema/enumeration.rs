@@ -1,4 +1,4 @@
-//! `enum`: the value is one of a list.
+//! `enum`: the value is in a list.
 
 use super::keywords::Keywords;
 use super::unordered::canonical;
@@ -13,7 +13,7 @@ const BYTES_PER_STEP: usize = 16;
 #[derive(Debug)]
 struct Enumeration {
     specified: DocumentBuf,
-    /// Canonical and sorted.
+    /// Canonical values, sorted.
     values: Vec<Value>,
 }
 

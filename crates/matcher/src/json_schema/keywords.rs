@@ -1,11 +1,11 @@
-//! The keywords of one schema, read once. The table says which there are.
+//! The keywords of one schema, read once. `KNOWN` lists the supported ones.
 
 use super::Schema;
 use crate::parse::Parser;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
 
-/// Keywords that a schema may have.
+/// Supported keywords, sorted.
 const KNOWN: &[&str] = &[
     "additionalItems",
     "additionalProperties",
@@ -38,20 +38,20 @@ const KNOWN: &[&str] = &[
     "uniqueItems",
 ];
 
-/// Keywords of JSON Schema that MongoDB does not take.
+/// Keywords of JSON Schema that MongoDB does not accept.
 const NOT_TAKEN: &[&str] = &["$ref", "$schema", "default", "definitions", "format", "id"];
 
-/// Keywords of encrypted fields, which need what we do not have.
+/// Keywords for encrypted fields, which are not supported yet.
 const NOT_YET: &[&str] = &["encrypt", "encryptMetadata"];
 
-/// The keywords of one schema, each at its place in [`KNOWN`].
+/// The operands of a schema's keywords, at their positions in [`KNOWN`].
 pub(super) struct Keywords<'a> {
     operands: [Option<ValueRef<'a>>; KNOWN.len()],
     parser: &'a Parser<'a>,
 }
 
 impl<'a> Keywords<'a> {
-    /// Reads a schema's fields.
+    /// Reads the fields of a schema.
     /// # Errors
     /// `FailedToParse` for a keyword that is unknown, not supported or given twice.
     pub fn read(schema: DocumentRef<'a>, parser: &'a Parser<'a>) -> Result<Self> {
@@ -66,21 +66,21 @@ impl<'a> Keywords<'a> {
         Ok(keywords)
     }
 
-    /// A schema inside this one.
+    /// Parses a nested schema.
     /// # Errors
-    /// As parsing that schema by itself.
+    /// As parsing that schema alone.
     pub fn schema(&self, schema: DocumentRef<'_>) -> Result<Schema> {
         Schema::of(schema, self.parser)
     }
 
-    /// The operand of a keyword of the table.
+    /// The operand of a keyword in the table.
     pub fn get(&self, name: &str) -> Option<ValueRef<'a>> {
         KNOWN.binary_search(&name).ok().and_then(|place| self.operands[place])
     }
 
     /// `title` and `description`.
     /// # Errors
-    /// `TypeMismatch` if one is no string.
+    /// `TypeMismatch` if one is not a string.
     pub fn annotations(&self) -> Result<DocumentBuf> {
         let mut annotations = DocumentBuf::new();
         for name in ["title", "description"] {

@@ -1,4 +1,4 @@
-//! `allOf`, `anyOf`, `oneOf` and `not`: schemas over the same value.
+//! `allOf`, `anyOf`, `oneOf` and `not`: schemas for one value.
 
 use super::keywords::Keywords;
 use super::{Rule, Rules, Schema, arguments};
@@ -6,7 +6,7 @@ use crate::evaluate::Evaluation;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_errors::Result;
 
-/// How many of a list of schemas a value has to satisfy.
+/// The number of a list's schemas that a value must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quantity {
     All,

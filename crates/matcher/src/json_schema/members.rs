@@ -1,4 +1,4 @@
-//! `required`, `minProperties`, `maxProperties` and `dependencies`: which fields a document has, and how many.
+//! `required`, `minProperties`, `maxProperties` and `dependencies`: the presence and number of fields.
 
 use super::keywords::Keywords;
 use super::names::Names;
@@ -11,7 +11,7 @@ use bunko_errors::{Failure, Result};
 struct Required {
     specified: DocumentBuf,
     names: Names,
-    /// In the order given.
+    /// The names in the order given.
     given: Vec<String>,
 }
 
@@ -25,12 +25,12 @@ struct Number {
 
 #[derive(Debug)]
 struct Dependencies {
-    /// All names that a dependency asks for.
+    /// All names that dependencies require.
     names: Names,
     given: Vec<Dependency>,
 }
 
-/// What a document that has a field has to be like.
+/// The demand on a document that has a field.
 #[derive(Debug)]
 struct Dependency {
     field: String,
@@ -39,7 +39,7 @@ struct Dependency {
 
 #[derive(Debug)]
 enum Demand {
-    /// It has these fields too.
+    /// The document must have these fields too.
     Fields(Vec<String>),
     Schema(Schema),
 }
@@ -111,7 +111,7 @@ impl Rule for Required {
     }
 }
 
-/// Those of the fields that a document has not; all of them are in `names`.
+/// The names among `fields` that the document lacks; `names` contains all of them.
 fn missing(names: &Names, fields: &[String], document: DocumentRef<'_>, evaluation: &mut Evaluation<'_>) -> ArrayBuf {
     let found = names.find(document, evaluation);
     let is_missing = |field: &&String| names.place(field).is_some_and(|place| !found.has(place));

@@ -1,8 +1,8 @@
-//! `$jsonSchema`: JSON Schema draft 4 as MongoDB has it, with `bsonType`. A schema is a list of rules, one for each
-//! keyword, in the order in which error details show them; one file holds one family of keywords.
+//! `$jsonSchema`: JSON Schema draft 4 as in MongoDB, with `bsonType`. A schema is a list of rules, one per keyword, in
+//! the order in which error details show them; each file has one family of keywords.
 //!
-//! **Invariant:** a value is looked at once for each rule that applies to it: no rule asks a document for one name after the
-//! other. Fields, elements and rules are counted as the operation's work.
+//! **Invariant:** each rule that applies to a value reads it once: no rule searches a document separately for each
+//! name. Fields, elements and rules count as work of the operation.
 //! Source: MongoDB manual, "$jsonSchema".
 
 mod arguments;
@@ -27,12 +27,12 @@ use bunko_errors::{Failure, Result};
 use keywords::Keywords;
 use std::fmt;
 
-/// What one keyword demands of a value. A keyword for another type of value than the one at hand demands nothing.
+/// The demand of one keyword on a value. A keyword for another type demands nothing of a value.
 trait Rule: fmt::Debug + Send + Sync {
-    /// Whether the value is as demanded.
+    /// Whether the value satisfies the demand.
     fn holds(&self, value: ValueRef<'_>, evaluation: &mut Evaluation<'_>) -> bool;
 
-    /// What error details say of a value that is not as demanded.
+    /// Error details for a value that does not satisfy the demand.
     fn details(&self, value: ValueRef<'_>, evaluation: &mut Evaluation<'_>) -> DocumentBuf;
 }
 
@@ -42,13 +42,13 @@ type Rules = Vec<Box<dyn Rule>>;
 #[derive(Debug)]
 pub struct Schema {
     source: DocumentBuf,
-    /// `title` and `description`, as they stand in error details.
+    /// `title` and `description`, as in error details.
     annotations: DocumentBuf,
     rules: Rules,
 }
 
 impl Schema {
-    /// Whether documents that satisfy it have a field of that name at the top.
+    /// Whether documents must have this top-level field to satisfy the schema.
     pub fn requires(&self, name: &str) -> bool {
         let required = self.source.as_ref().get("required").and_then(ValueRef::as_array);
         required.is_some_and(|required| required.iter().any(|required| required.as_str() == Some(name)))
@@ -56,8 +56,8 @@ impl Schema {
 
     /// Parses the operand of `$jsonSchema`.
     /// # Errors
-    /// `TypeMismatch` for an operand or keyword of the wrong type; `FailedToParse` for a keyword that is unknown, not
-    /// supported, given twice, or that makes no sense; `BadValue` for an unknown type; 51091 for a bad pattern.
+    /// `TypeMismatch` for an operand or keyword of the wrong type; `FailedToParse` for a keyword that is unknown,
+    /// unsupported, duplicate or senseless; `BadValue` for an unknown type; 51091 for a bad pattern.
     pub(crate) fn parse(operand: ValueRef<'_>, parser: &Parser<'_>) -> Result<Self> {
         match operand {
             ValueRef::Document(schema) => Self::of(schema, parser),
@@ -67,7 +67,7 @@ impl Schema {
 
     fn of(source: DocumentRef<'_>, parser: &Parser<'_>) -> Result<Self> {
         parser.count_condition()?;
-        // Each level keeps its schema as it is written, and the operands of its keywords.
+        // Each level keeps a copy of its schema and of its keywords' operands.
         parser.will_take(2 * source.len_bytes())?;
         let keywords = Keywords::read(source, parser)?;
         let annotations = keywords.annotations()?;
@@ -84,7 +84,7 @@ impl Schema {
         Ok(Self { source: source.to_owned(), annotations, rules })
     }
 
-    /// The schema as it was written.
+    /// The schema as written.
     pub(crate) fn source(&self) -> DocumentRef<'_> {
         self.source.as_ref()
     }
@@ -94,7 +94,7 @@ impl Schema {
         subject.document().is_some_and(|document| self.holds(ValueRef::Document(document), evaluation))
     }
 
-    /// What a document does not satisfy: `{title, description, schemaRulesNotSatisfied}`.
+    /// Explains which rules a document does not satisfy: `{title, description, schemaRulesNotSatisfied}`.
     pub(crate) fn explain(&self, document: DocumentRef<'_>, evaluation: &mut Evaluation<'_>) -> DocumentBuf {
         let rules = self.not_satisfied(ValueRef::Document(document), evaluation);
         self.annotations.clone().with("schemaRulesNotSatisfied", &rules)
@@ -104,7 +104,7 @@ impl Schema {
         self.rules.iter().all(|rule| !evaluation.goes_on(1) || rule.holds(value, evaluation))
     }
 
-    /// The details of all rules that a value does not satisfy.
+    /// The details of all rules that the value does not satisfy.
     fn not_satisfied(&self, value: ValueRef<'_>, evaluation: &mut Evaluation<'_>) -> ArrayBuf {
         let mut details = ArrayBuf::new();
         for rule in &self.rules {
@@ -116,7 +116,7 @@ impl Schema {
     }
 }
 
-/// Details of the usual shape: `{operatorName, specifiedAs, reason, consideredValue}`.
+/// Details in the usual form: `{operatorName, specifiedAs, reason, consideredValue}`.
 fn failed(name: &str, specified: &DocumentBuf, reason: &str, value: ValueRef<'_>) -> DocumentBuf {
     let mut details =
         DocumentBuf::new().with("operatorName", name).with("specifiedAs", specified).with("reason", reason);

@@ -1,13 +1,13 @@
-//! Sets of names that a document is asked for all at once, in one walk over its fields.
+//! Sets of field names, looked up together in one walk over a document.
 
 use crate::evaluate::Evaluation;
 use bunko_bson::DocumentRef;
 
-/// Names, each at a place of its own.
+/// Distinct names, each with a position.
 #[derive(Debug)]
 pub(super) struct Names(Box<[Box<str>]>);
 
-/// Which of a set's names a document has.
+/// Whether a document has each of the names.
 pub(super) struct Found(Box<[bool]>);
 
 impl Names {
@@ -18,12 +18,12 @@ impl Names {
         Self(names.into())
     }
 
-    /// The place of a name.
+    /// The position of a name.
     pub fn place(&self, name: &str) -> Option<usize> {
         self.0.binary_search_by(|known| (**known).cmp(name)).ok()
     }
 
-    /// Looks all of them up.
+    /// Looks up all names in a document.
     pub fn find(&self, document: DocumentRef<'_>, evaluation: &mut Evaluation<'_>) -> Found {
         let mut found = vec![false; self.0.len()].into_boxed_slice();
         let mut missing = found.len();
@@ -42,12 +42,12 @@ impl Names {
 }
 
 impl Found {
-    /// Whether the document has the name at that place.
+    /// Whether the document has the name at that position.
     pub fn has(&self, place: usize) -> bool {
         self.0[place]
     }
 
-    /// Whether the document has them all.
+    /// Whether the document has all names.
     pub fn all(&self) -> bool {
         self.0.iter().all(|&found| found)
     }

@@ -1,4 +1,4 @@
-//! `multipleOf`, `maximum`, `minimum`, `exclusiveMaximum` and `exclusiveMinimum`: of numbers.
+//! `multipleOf`, `maximum`, `minimum`, `exclusiveMaximum` and `exclusiveMinimum`: keywords for numbers.
 
 use super::keywords::Keywords;
 use super::{Rule, Rules, arguments, failed};
@@ -63,7 +63,7 @@ fn divisor(value: ValueRef<'_>) -> Result<Decimal128> {
     Ok(divisor)
 }
 
-/// A number in decimal; doubles have the 15 digits that can be relied on, so that 0.3 is a multiple of 0.1.
+/// A number as decimal. A double keeps its 15 reliable digits, so that 0.3 is a multiple of 0.1.
 fn decimal(value: ValueRef<'_>) -> Decimal128 {
     match value {
         ValueRef::Decimal128(decimal) => decimal,

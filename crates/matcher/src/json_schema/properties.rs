@@ -1,4 +1,4 @@
-//! `properties`, `patternProperties` and `additionalProperties`: what a document's fields have to be like.
+//! `properties`, `patternProperties` and `additionalProperties`: the demands on fields.
 
 use super::arguments::{self, Additional};
 use super::keywords::Keywords;
@@ -9,7 +9,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_errors::{Failure, Result};
 use std::sync::Arc;
 
-/// Schemas by the names of fields, sorted by name.
+/// Schemas by field name, sorted by name.
 #[derive(Debug)]
 struct Properties {
     by_name: Vec<Property>,
@@ -18,7 +18,7 @@ struct Properties {
 #[derive(Debug)]
 struct Property {
     name: String,
-    /// Its place in the schema: error details have that order.
+    /// Position in the schema, for the order of error details.
     place: usize,
     schema: Schema,
 }
@@ -27,7 +27,7 @@ struct Property {
 #[derive(Debug)]
 struct PatternProperties(Vec<(Regex, Schema)>);
 
-/// What is said about fields that neither a name nor a pattern takes.
+/// The demand on fields that no name and no pattern covers.
 #[derive(Debug)]
 struct AdditionalProperties {
     properties: Arc<Properties>,
@@ -69,7 +69,7 @@ impl Properties {
         Ok(Self { by_name })
     }
 
-    /// The schemas for fields of that name.
+    /// The schemas for the field `name`.
     fn of(&self, name: &str) -> &[Property] {
         let from = self.by_name.partition_point(|property| *property.name < *name);
         let several = self.by_name[from..].partition_point(|property| *property.name == *name);
@@ -159,7 +159,7 @@ impl Rule for Arc<PatternProperties> {
 }
 
 impl AdditionalProperties {
-    /// Whether neither a name nor a pattern takes a field.
+    /// Whether no name and no pattern covers the field.
     fn is_additional(&self, name: &str, evaluation: &mut Evaluation<'_>) -> bool {
         let value = Some(ValueRef::String(name));
         self.properties.of(name).is_empty() && !self.patterns.0.iter().any(|(regex, _)| evaluation.regex(regex, value))

@@ -1,4 +1,4 @@
-//! `pattern`, `maxLength` and `minLength`: of strings, whose length is counted in code points.
+//! `pattern`, `maxLength` and `minLength`: keywords for strings; length is counted in code points.
 
 use super::keywords::Keywords;
 use super::{Rule, Rules, arguments, failed};

@@ -7,7 +7,7 @@ use crate::operators::bson_type::TypeSet;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_errors::{Failure, Result};
 
-/// JSON's names of types, and BSON's. Source: MongoDB manual, "$jsonSchema", "Available Keywords".
+/// JSON's type names and the BSON ones. Source: MongoDB manual, "$jsonSchema", "Available Keywords".
 const JSON_TYPES: &[(&str, &str)] = &[
     ("array", "array"),
     ("boolean", "bool"),
@@ -24,7 +24,7 @@ struct OneOf {
     types: TypeSet,
 }
 
-/// The rule about the value's own type, if there is one.
+/// The rule for the type of the value, if the schema has one.
 pub(super) fn parse(keywords: &Keywords<'_>) -> Result<Option<Box<dyn Rule>>> {
     let (name, value) = match (keywords.get("type"), keywords.get("bsonType")) {
         (None, None) => return Ok(None),

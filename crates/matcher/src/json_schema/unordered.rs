@@ -1,9 +1,9 @@
-//! Equality of values in which the order of a document's fields does not count, as `enum` and `uniqueItems` have it.
+//! Equality of values regardless of the order of fields in documents, for `enum` and `uniqueItems`.
 
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef};
 
-/// The value with the fields of all documents in it in the order of their names. Two values are equal without regard to
-/// the order of fields if the canonical ones compare equal.
+/// A copy in which the fields of all documents are sorted by name. Two values are equal regardless of field order if
+/// their canonical forms are equal.
 pub(super) fn canonical(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Document(document) => Value::Document(sorted(document)),

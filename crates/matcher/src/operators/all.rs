@@ -1,4 +1,4 @@
-//! `$all`: the array holds every one of these, or an element for each `$elemMatch`.
+//! `$all`: the array contains all of these values, or a match for each `$elemMatch`.
 
 use super::{FieldOperator, elem_match, is_condition};
 use crate::expression::Expression;
@@ -14,7 +14,7 @@ fn parse(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
         return Err(Failure::bad_value("$all needs an array"));
     };
     if list.is_empty() {
-        // Nothing matches, but the path stays known to array filters.
+        // No document matches, but array filters need the path.
         return Ok(Expression::In { path: operand.path.clone(), values: Arc::default(), regexes: Vec::new() });
     }
     let children = match list.iter().next() {

@@ -28,7 +28,7 @@ pub(crate) const ANY_CLEAR: FieldOperator = FieldOperator {
     parse: |parser, operand| parse(parser, operand, BitTest::AnyClear),
 };
 
-/// How the bits of a mask have to be.
+/// The required state of a mask's bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum BitTest {
@@ -50,12 +50,12 @@ impl BitTest {
     }
 }
 
-/// Which bits to look at.
+/// The bits to test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitMask(Vec<u32>);
 
 impl BitMask {
-    /// Positions from 0, the least significant bit, ascending.
+    /// Bit positions, ascending; 0 is the least significant bit.
     pub fn positions(&self) -> &[u32] {
         &self.0
     }
@@ -85,7 +85,7 @@ fn parse(parser: &Parser<'_>, operand: &Operand<'_>, test: BitTest) -> Result<Ex
         }
         ValueRef::Binary { bytes, .. } => {
             let set: usize = bytes.iter().map(|byte| byte.count_ones() as usize).sum();
-            // The list of positions grows by doubling.
+            // The list of positions may double while it grows.
             parser.will_take(3 * set * size_of::<u32>())?;
             BitMask::of_bytes(bytes)
         }
@@ -109,7 +109,7 @@ fn parse(parser: &Parser<'_>, operand: &Operand<'_>, test: BitTest) -> Result<Ex
 pub(crate) fn matches(test: BitTest, mask: &BitMask, value: Option<ValueRef<'_>>) -> bool {
     match value {
         Some(ValueRef::Binary { bytes, .. }) => passes(test, mask, |position| bit_of_bytes(bytes, position)),
-        // Beyond its width a number repeats its sign.
+        // Beyond its width, a number repeats its sign bit.
         Some(value) if value.is_number() => number::as_i64_exact(value)
             .is_some_and(|number| passes(test, mask, |position| number >> position.min(63) & 1 == 1)),
         _ => false,
@@ -126,7 +126,7 @@ fn passes(test: BitTest, mask: &BitMask, is_set: impl Fn(u32) -> bool) -> bool {
     }
 }
 
-/// Binary data is little-endian, and clear beyond its end.
+/// The bit at a position of binary data, which is little-endian; 0 beyond its end.
 fn bit_of_bytes(bytes: &[u8], position: u32) -> bool {
     bytes.get(position as usize / 8).is_some_and(|byte| byte >> (position % 8) & 1 == 1)
 }

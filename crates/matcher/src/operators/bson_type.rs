@@ -16,23 +16,23 @@ const NUMBERS: [Type; 4] = [Type::Double, Type::Int32, Type::Int64, Type::Decima
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeSet {
     types: Vec<Type>,
-    /// Whether the set was given the alias `"number"`, which explain prints again.
+    /// Whether the set has the alias `"number"`, which explain shows again.
     all_numbers: bool,
 }
 
 impl TypeSet {
-    /// Whether the set holds that type.
+    /// Whether the set contains the type.
     pub fn contains(&self, kind: Type) -> bool {
         self.types.contains(&kind) || self.all_numbers && NUMBERS.contains(&kind)
     }
 
-    /// Whether the other set holds all types of this one.
+    /// Whether `other` contains all types of this set.
     pub(crate) fn is_within(&self, other: &Self) -> bool {
         let numbers: &[Type] = if self.all_numbers { &NUMBERS } else { &[] };
         self.types.iter().chain(numbers).all(|&kind| other.contains(kind))
     }
 
-    /// The types given one by one, ascending by number, and then `"number"`: an operand of `$type`.
+    /// The types as an operand of `$type`: single types in ascending order, then `"number"`.
     pub fn to_array(&self) -> ArrayBuf {
         let mut array: ArrayBuf = self.types.iter().map(|&kind| code(kind)).collect();
         if self.all_numbers {
@@ -41,7 +41,7 @@ impl TypeSet {
         array
     }
 
-    /// Adds a type by number or alias, and says whether it is new.
+    /// Adds a type by number or alias; returns whether it is new.
     /// # Errors
     /// `BadValue` for an unknown type, `TypeMismatch` for another value.
     pub(crate) fn insert(&mut self, value: ValueRef<'_>) -> Result<bool> {

@@ -1,5 +1,5 @@
-//! `$_internalBucketGeoWithin`: buckets of a time series with a measurement whose place is within a region. What `$geoWithin`
-//! over measurements says of their buckets.
+//! `$_internalBucketGeoWithin`: time series buckets with a measurement located within a region. `$geoWithin` over
+//! measurements implies it for their buckets.
 
 use super::TopLevelOperator;
 use super::geo::{self, Geo};
@@ -13,10 +13,10 @@ use bunko_geometry::values_at;
 pub(crate) const BUCKET_GEO_WITHIN: TopLevelOperator =
     TopLevelOperator { name: "$_internalBucketGeoWithin", strings: StringUse::AsBytes, parse: |_, value| parse(value) };
 
-/// Where a bucket has its columns.
+/// The field of a bucket that has its columns.
 const COLUMNS: &str = "data";
 
-/// Errors: `TypeMismatch` and `BadValue` for what is no region and field.
+/// Errors: `TypeMismatch` and `BadValue` for an invalid region or field.
 fn parse(value: ValueRef<'_>) -> Result<Expression> {
     let name = BUCKET_GEO_WITHIN.name;
     let Some(operand) = value.as_document() else {
@@ -41,14 +41,15 @@ pub(crate) fn to_document(field: &Path, geo: &Geo) -> DocumentBuf {
     DocumentBuf::new().with(BUCKET_GEO_WITHIN.name, &operand)
 }
 
-/// Whether some measurement of the bucket has a place within the region; of what has no columns that can be read it may.
+/// Whether some measurement of the bucket is located within the region. True for a bucket whose columns cannot be read,
+/// since it may have one.
 pub(crate) fn matches(bucket: DocumentRef<'_>, field: &Path, geo: &Geo, evaluation: &mut Evaluation<'_>) -> bool {
     let (column, rest) = field.as_str().split_once('.').unwrap_or((field.as_str(), ""));
     let Some(columns) = bucket.get(COLUMNS).and_then(ValueRef::as_document) else { return true };
     let values = match columns.get(column) {
         None => return false,
         Some(ValueRef::Document(values)) => values,
-        // It is compressed.
+        // Compressed column.
         Some(_) => return true,
     };
     values.iter().any(|row| {
@@ -60,7 +61,7 @@ pub(crate) fn matches(bucket: DocumentRef<'_>, field: &Path, geo: &Geo, evaluati
     })
 }
 
-/// An array that is no place may have places in it.
+/// Whether a value is a location within the region, or an array with such a location.
 fn matches_one(geo: &Geo, value: ValueRef<'_>, evaluation: &mut Evaluation<'_>) -> bool {
     geo::matches(geo, Some(value), evaluation)
         || value.as_array().is_some_and(|array| array.iter().any(|inner| geo::matches(geo, Some(inner), evaluation)))

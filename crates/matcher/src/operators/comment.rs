@@ -1,4 +1,4 @@
-//! `$comment`: words for the log and the profiler, which match everything.
+//! `$comment`: a comment for the log and the profiler; matches every document.
 
 use super::{FieldOperator, TopLevelOperator};
 use crate::expression::Expression;

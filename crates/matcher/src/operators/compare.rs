@@ -60,7 +60,7 @@ fn comparison(path: &Path, op: Comparison, value: ValueRef<'_>) -> Result<Expres
     Ok(Expression::Compare { path: path.clone(), op, value: value.to_value() })
 }
 
-/// Whether `value`, or a missing one, compares so with `operand`.
+/// Whether `value`, or a missing value, compares with `operand` this way.
 #[inline]
 pub(crate) fn matches(
     op: Comparison,
@@ -73,7 +73,7 @@ pub(crate) fn matches(
         (Some(ValueRef::String(value)), ValueRef::String(operand)) => op.holds(strings.compare_strings(value, operand)),
         (Some(ValueRef::ObjectId(value)), ValueRef::ObjectId(operand)) => op.holds(value.0.cmp(&operand.0)),
         (Some(value), operand) => matches_present(op, value, operand, strings),
-        // A missing value is null, and beyond neither end of the order.
+        // A missing value equals null, and is beyond neither end of the order.
         (None, ValueRef::Null) => op.includes_equality(),
         (None, operand) => within_ends(op, operand),
     }
@@ -90,8 +90,8 @@ fn matches_present(op: Comparison, value: ValueRef<'_>, operand: ValueRef<'_>, s
     }
 }
 
-/// Whether a value of another type satisfies a comparison with one of the order's ends: everything is greater than
-/// `MinKey` and less than `MaxKey`. All other operands keep to their type bracket.
+/// Whether a value of another type satisfies a comparison with `MinKey` or `MaxKey`: all other values are between them.
+/// Other operands only match their own type bracket.
 fn within_ends(op: Comparison, operand: ValueRef<'_>) -> bool {
     match operand {
         ValueRef::MinKey => matches!(op, Comparison::Gt | Comparison::Gte),
@@ -108,7 +108,7 @@ fn is_nan(value: ValueRef<'_>) -> bool {
     }
 }
 
-/// Whether two values are equal, as `$eq` sees them.
+/// Whether two values are equal in the sense of `$eq`.
 pub(crate) fn equals(value: ValueRef<'_>, operand: ValueRef<'_>, strings: &StringOrder) -> bool {
     matches(Comparison::Eq, Some(value), operand, strings)
 }

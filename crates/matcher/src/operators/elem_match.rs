@@ -1,4 +1,4 @@
-//! `$elemMatch`: one element of an array satisfies everything at once.
+//! `$elemMatch`: one array element satisfies all conditions.
 
 use super::{FieldOperator, is_top_level};
 use crate::evaluate::{Evaluation, any_value};
@@ -14,7 +14,7 @@ pub(crate) const ELEM_MATCH: FieldOperator = FieldOperator {
     parse: |parser, operand| parse(parser, operand.path, operand.value),
 };
 
-/// Either form: operators apply to the element itself, anything else is a filter on its fields.
+/// Parses either form: operators apply to the element itself, any other document is a filter on its fields.
 pub(crate) fn parse(parser: &Parser<'_>, path: &Path, operand: ValueRef<'_>) -> Result<Expression> {
     let ValueRef::Document(condition) = operand else {
         return Err(Failure::bad_value("$elemMatch needs an Object"));
@@ -31,7 +31,7 @@ fn is_on_values(condition: DocumentRef<'_>) -> bool {
     condition.first().is_some_and(|first| is_operator(first.name) && !is_top_level(first.name))
 }
 
-/// Whether one element satisfies the object form's filter. An array counts as a document.
+/// Whether an element satisfies the filter of the object form. An array counts as a document.
 pub(crate) fn is_object(filter: &Expression, element: ValueRef<'_>, evaluation: &mut Evaluation<'_>) -> bool {
     match element {
         ValueRef::Document(document) => filter.evaluate(document, evaluation),
@@ -70,7 +70,7 @@ fn matches_element<S: Subject>(
         let Some(ValueRef::Array(array)) = value else { return false };
         let before = evaluation.position;
         let found = array.iter().position(|element| !evaluation.goes_on(1) || test(element, evaluation));
-        // What the condition found inside an element is not this array's position.
+        // A position within an element is not a position in this array.
         evaluation.position = if found.is_some() { outer.or(found) } else { before };
         found.is_some()
     })

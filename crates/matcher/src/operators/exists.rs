@@ -13,7 +13,7 @@ pub(crate) const EXISTS: FieldOperator = FieldOperator {
     },
 };
 
-/// What counts as true where a boolean is expected: everything but false, zero, null and undefined.
+/// Truth of a value where a boolean is expected: false, zero, null and undefined are false.
 fn is_true(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Boolean(boolean) => boolean,

@@ -1,4 +1,4 @@
-//! `$geoWithin` (of old `$within`) and `$geoIntersects`: a geometry in a document and one in the query.
+//! `$geoWithin` (formerly `$within`) and `$geoIntersects`: compare a geometry in a document with one in the query.
 
 use super::FieldOperator;
 use crate::evaluate::Evaluation;
@@ -10,8 +10,8 @@ use bunko_errors::{Failure, Result};
 use bunko_geometry::{Effort, Question, Region, Stored};
 use std::sync::Arc;
 
-/// Memory that a region takes while it is parsed, as a multiple of its document's size: points as numbers and as
-/// vectors, edges, and the order in which they are compared.
+/// Memory for parsing a region, as a multiple of its document's size: points as numbers and as vectors, edges, and
+/// their order.
 const REGION_PARTS: usize = 6;
 
 pub(crate) const GEO_WITHIN: FieldOperator = FieldOperator {
@@ -30,10 +30,10 @@ pub(crate) const GEO_INTERSECTS: FieldOperator = FieldOperator {
     parse: |parser, operand| parse(parser, operand, Question::Intersects),
 };
 
-/// What a geometry is asked.
+/// A condition on geometries.
 #[derive(Clone, Debug)]
 pub struct Geo {
-    /// The question.
+    /// The question about the document's geometry.
     pub question: Question,
     /// The geometry in the query.
     pub region: Arc<Region>,
@@ -42,33 +42,33 @@ pub struct Geo {
 }
 
 impl Geo {
-    /// Whether a place is within a region.
+    /// The condition to be within a region.
     /// # Errors
-    /// `BadValue` for what is no region.
+    /// `BadValue` if it is not a region.
     pub(crate) fn within(region: DocumentRef<'_>) -> Result<Self> {
         let parsed = Region::parse(region, Question::Within).map_err(Failure::bad_value)?;
         let (question, source) = (Question::Within, region.to_owned());
         Ok(Self { question, region: Arc::new(parsed), name: GEO_WITHIN.name, source })
     }
 
-    /// The operand, as it was written.
+    /// The operand as written.
     pub(crate) fn source(&self) -> &DocumentBuf {
         &self.source
     }
 
-    /// Whether the same is asked, but perhaps with numbers of other types.
+    /// Whether the conditions are equal, up to the types of numbers.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.question == other.question && order::compare_documents(self.source.as_ref(), other.source.as_ref()).is_eq()
     }
 
-    /// The operator and its operand, as they were written.
+    /// The operator and its operand as written.
     pub(crate) fn to_document(&self) -> DocumentBuf {
         DocumentBuf::new().with(self.name, &self.source)
     }
 }
 
 fn parse(parser: &Parser<'_>, operand: &Operand<'_>, question: Question) -> Result<Expression> {
-    // Unlike other operators these stand alone behind a field.
+    // Unlike other operators, a geo operator must be the only one of its field.
     if operand.siblings.first().is_none_or(|first| first.name != operand.name) {
         let text = ValueText(ValueRef::Document(operand.siblings));
         return Err(Failure::bad_value(format!("invalid geo query: {text}")));
@@ -98,7 +98,7 @@ impl Effort for Counted<'_, '_> {
     }
 }
 
-/// Whether a value is a geometry that answers the question with yes.
+/// Whether a value is a geometry that satisfies the condition.
 pub(crate) fn matches(geo: &Geo, value: Option<ValueRef<'_>>, evaluation: &mut Evaluation<'_>) -> bool {
     let Some(value @ (ValueRef::Document(_) | ValueRef::Array(_))) = value else { return false };
     Stored::parse(value).is_ok_and(|stored| geo.region.matches(geo.question, &stored, &mut Counted(evaluation)))

@@ -1,4 +1,4 @@
-//! `$in` and `$nin`: equality with one of several values, regexes among them.
+//! `$in` and `$nin`: equality with one of several values, which may include regexes.
 
 use super::FieldOperator;
 use super::regex::Regex;
@@ -20,7 +20,7 @@ fn parse(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
     let ValueRef::Array(list) = operand.value else {
         return Err(Failure::bad_value(format!("{} needs an array", operand.name)));
     };
-    // A long list is asked for once, and is not copied while it grows.
+    // Memory for a long list is requested once, and the list is not copied while it grows.
     let count = list.iter().count();
     parser.will_take(count * size_of::<Value>())?;
     let (mut values, mut regexes) = (Vec::with_capacity(count), Vec::new());
@@ -42,14 +42,14 @@ fn parse(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
     Ok(simplest(operand, values, regexes))
 }
 
-/// Brings values into their order, each once.
+/// Sorts values and removes duplicates.
 fn sort(values: &mut Vec<Value>, parser: &Parser<'_>) -> Result<()> {
     let integer = |value: &Value| match value {
         Value::Int32(number) => Some(i64::from(*number)),
         Value::Int64(number) => Some(*number),
         _ => None,
     };
-    // Long lists are mostly of integers, and comparing these as any values takes most of the time of such a query's plan.
+    // Most long lists hold integers, and comparing these as general values would dominate the planning time.
     if values.iter().all(|value| integer(value).is_some()) {
         if !values.is_sorted_by_key(integer) {
             parser.will_take(size_of_val(values.as_slice()))?;
@@ -60,7 +60,7 @@ fn sort(values: &mut Vec<Value>, parser: &Parser<'_>) -> Result<()> {
     }
     let strings = parser.compiler.strings();
     if !values.is_sorted_by(|a, b| strings.compare(a.as_ref(), b.as_ref()).is_le()) {
-        // A sort that keeps equal values in their order takes as much again for a moment.
+        // A stable sort needs as much memory again.
         parser.will_take(size_of_val(values.as_slice()))?;
         values.sort_by(|a, b| strings.compare(a.as_ref(), b.as_ref()));
     }
@@ -68,7 +68,7 @@ fn sort(values: &mut Vec<Value>, parser: &Parser<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A list of one is an equality or a regex match, as the planner and explain see it.
+/// Simplifies a list with one value to an equality or a regex match, as the planner and explain expect it.
 fn simplest(operand: &Operand<'_>, mut values: Vec<Value>, mut regexes: Vec<Regex>) -> Expression {
     let path = operand.path.clone();
     match (values.len(), regexes.len()) {
@@ -78,7 +78,7 @@ fn simplest(operand: &Operand<'_>, mut values: Vec<Value>, mut regexes: Vec<Rege
     }
 }
 
-/// Whether `value`, or a missing one, is in the list.
+/// Whether the list contains `value`, or a missing value.
 pub(crate) fn matches(
     values: &[Value],
     regexes: &[Regex],

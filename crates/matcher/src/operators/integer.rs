@@ -1,11 +1,11 @@
-//! Operands that have to be whole numbers.
+//! Operands that must be whole numbers.
 
 use bunko_bson::text::ValueText;
 use bunko_bson::{ValueRef, number};
 
 /// A whole number of any numeric type.
 /// # Errors
-/// The reason, naming `field` (an operator, or an index in its array) and the value.
+/// A reason that names `field` (an operator, or an index in its array) and the value.
 pub(crate) fn whole(field: &str, value: ValueRef<'_>) -> Result<i64, String> {
     let shown = || format!("{field}: {}", ValueText(value));
     if !value.is_number() {
@@ -20,7 +20,7 @@ pub(crate) fn whole(field: &str, value: ValueRef<'_>) -> Result<i64, String> {
     number::as_i64_exact(value).ok_or_else(|| format!("Expected an integer: {}", shown()))
 }
 
-/// A whole number from 0.
+/// A whole number that is not negative.
 /// # Errors
 /// As [`whole`].
 pub(crate) fn non_negative(field: &str, value: ValueRef<'_>) -> Result<u64, String> {
@@ -28,7 +28,7 @@ pub(crate) fn non_negative(field: &str, value: ValueRef<'_>) -> Result<u64, Stri
     u64::try_from(whole(field, value)?).map_err(reason)
 }
 
-/// A whole number from 0 that fits 32 bits with a sign.
+/// A whole number that is not negative and fits a signed 32-bit integer.
 /// # Errors
 /// As [`whole`].
 pub(crate) fn non_negative_i32(field: &str, value: ValueRef<'_>) -> Result<u32, String> {

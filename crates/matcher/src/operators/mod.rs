@@ -1,5 +1,5 @@
-//! Query operators, one file per operator or family. The tables are the registry: parsers find operators here only,
-//! and a test asks a script of every entry.
+//! Query operators, one file per operator or family. The tables are the registry: parsers find operators only here, and
+//! a test requires a script for every entry.
 
 mod all;
 mod always;
@@ -30,7 +30,7 @@ use crate::parse::{Operand, Parser};
 use bunko_bson::{StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 
-/// An operator behind a field's name: `{a: {$gt: 1}}`.
+/// An operator after a field name: `{a: {$gt: 1}}`.
 pub(crate) struct FieldOperator {
     pub name: &'static str,
     /// Whether it compares strings.
@@ -39,7 +39,7 @@ pub(crate) struct FieldOperator {
     pub parse: fn(&Parser<'_>, &Operand<'_>) -> Result<Expression>,
 }
 
-/// An operator in place of a field's name: `{$or: [...]}`.
+/// An operator in place of a field name: `{$or: [...]}`.
 pub(crate) struct TopLevelOperator {
     pub name: &'static str,
     /// Whether it compares strings.
@@ -94,28 +94,28 @@ const TOP_LEVEL_OPERATORS: &[TopLevelOperator] = &[
     always::ALWAYS_FALSE,
 ];
 
-/// The operator of that name behind a field's name.
+/// The operator with that name, after a field name.
 pub(crate) fn on_field(name: &str) -> Option<&'static FieldOperator> {
     FIELD_OPERATORS.iter().find(|operator| operator.name == name)
 }
 
-/// Whether an operator of that name may stand behind a field's name; `$not` and `$comment` are no conditions
+/// Whether an operator with that name may follow a field name as a condition; `$not` and `$comment` are no conditions
 /// of their own.
 pub(crate) fn is_condition(name: &str) -> bool {
     on_field(name).is_some() && name != not::NOT.name && name != comment::ON_FIELD.name
 }
 
-/// Whether an operator of that name stands in place of a field's name.
+/// Whether an operator with that name may be in place of a field name.
 pub(crate) fn is_top_level(name: &str) -> bool {
     top_level(name).is_some()
 }
 
-/// The refusal of a name behind a field's name that stands elsewhere only.
+/// The failure for a name after a field name that is not allowed there.
 pub(crate) fn refused_on_field(name: &str) -> Failure {
     where_script::on_field(name).unwrap_or_else(|| Failure::bad_value(format!("unknown operator: {name}")))
 }
 
-/// The operator of that name in place of a field's name.
+/// The operator with that name, in place of a field name.
 pub(crate) fn top_level(name: &str) -> Option<&'static TopLevelOperator> {
     TOP_LEVEL_OPERATORS.iter().find(|operator| operator.name == name)
 }
@@ -141,7 +141,7 @@ mod tests {
         "1",
     ];
 
-    /// Which values the filters that can be parsed hold for.
+    /// For each filter that can be parsed, which values it matches.
     fn matched(filters: impl Iterator<Item = String>, strings: &StringOrder) -> Vec<(String, Vec<bool>)> {
         let document = |text: &str| shell::parse_document(text).unwrap_or_else(|failure| panic!("{text}: {failure}"));
         filters
@@ -167,14 +167,14 @@ mod tests {
             let filters = ON_FIELD.iter().map(|operand| format!("{{v: {{'{}': {operand}}}}}", operator.name));
             check(operator.name, operator.strings, &filters.collect::<Vec<_>>());
         }
-        // The test of expressions has what `$expr` compares.
+        // The test of expressions covers the comparisons of `$expr`.
         for operator in TOP_LEVEL_OPERATORS.iter().filter(|operator| operator.name != expr::EXPR.name) {
             let filters = TOP_LEVEL.iter().map(|operand| format!("{{'{}': {operand}}}", operator.name));
             check(operator.name, operator.strings, &filters.collect::<Vec<_>>());
         }
     }
 
-    /// A script `gt-gte.txt` covers `$gt` and `$gte`.
+    /// A script `gt-gte.txt` covers both `$gt` and `$gte`.
     #[test]
     fn every_operator_has_a_script() {
         let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripts");

@@ -41,9 +41,9 @@ fn integer(what: &str, value: ValueRef<'_>) -> Result<i64> {
     })
 }
 
-/// Whether `value`, truncated to an integer, leaves that remainder.
+/// Whether `value`, truncated to an integer, leaves this remainder.
 pub(crate) fn matches(divisor: i64, remainder: i64, value: Option<ValueRef<'_>>) -> bool {
     let integer = value.filter(|value| value.is_number()).and_then(number::truncate_to_i64);
-    // Wrapping: the least integer divided by -1 overflows, though its remainder is 0.
+    // Wrapping, since the smallest integer divided by -1 overflows, though its remainder is 0.
     integer.is_some_and(|integer| integer.wrapping_rem(divisor) == remainder)
 }

@@ -1,6 +1,6 @@
-//! `$near` and `$nearSphere`: documents by their distance from a point, nearest first.
+//! `$near` and `$nearSphere`: documents by distance from a point, nearest first.
 //!
-//! The planner finds the documents and their order; as a condition these hold for all.
+//! The planner finds the documents and their order; as conditions these match every document.
 
 use super::FieldOperator;
 use crate::expression::Expression;
@@ -25,7 +25,7 @@ pub(crate) const GEO_NEAR: FieldOperator = FieldOperator {
     parse: |parser, operand| misplaced(parser, operand),
 };
 
-/// What documents are near to.
+/// The point of a search by distance.
 #[derive(Clone, Debug)]
 pub struct NearPoint {
     /// The point and the distances.
@@ -34,19 +34,19 @@ pub struct NearPoint {
 }
 
 impl NearPoint {
-    /// Near to a point that no filter names.
+    /// A search near a point that comes from no filter.
     pub fn new(near: Near) -> Self {
         Self { near: Arc::new(near), source: DocumentBuf::new() }
     }
 
-    /// The operators, as they were written.
+    /// The operators as written.
     pub(crate) fn to_document(&self) -> DocumentBuf {
         self.source.clone()
     }
 }
 
-/// Whether the operators behind a field are these: then all of them are parsed together, because `$maxDistance` may stand
-/// beside `$near`.
+/// Whether the operators of a field are a search by distance. All of them are then parsed together, since
+/// `$maxDistance` may be a sibling of `$near`.
 pub(crate) fn is_near(condition: DocumentRef<'_>) -> bool {
     condition.first().is_some_and(|first| {
         matches!(first.name, "$near" | "$nearSphere" | "$geoNear")
@@ -61,9 +61,9 @@ pub(crate) fn parse(parser: &Parser<'_>, path: &Path, condition: DocumentRef<'_>
     Ok(Expression::Near { path: path.clone(), point })
 }
 
-/// Reads a point and how far from it is near.
+/// Parses a point and the distance bounds.
 /// # Errors
-/// MongoDB's codes for what is none.
+/// MongoDB's codes for invalid points and distances.
 pub fn near_of(operators: DocumentRef<'_>) -> Result<Near> {
     Near::parse(operators).map_err(|failure| Failure::new(ErrorCode(failure.code), failure.reason))
 }
@@ -84,7 +84,7 @@ fn refuse_place(parser: &Parser<'_>) -> Result<()> {
     }
 }
 
-/// Refuses what a plan cannot do: more than one of these, or one that is not a condition on every document.
+/// Refuses searches that a plan cannot run: more than one, or one that is not a condition on every document.
 pub(crate) fn check(root: &Expression) -> Result<()> {
     let top: &[Expression] = match root {
         Expression::And(children) => children,
@@ -100,7 +100,7 @@ pub(crate) fn check(root: &Expression) -> Result<()> {
     Ok(())
 }
 
-/// Whether a search by distance stands somewhere.
+/// Whether the tree contains a search by distance.
 pub(crate) fn holds_near(expression: &Expression) -> bool {
     match expression {
         Expression::Near { .. } => true,

@@ -1,4 +1,4 @@
-//! `$not`: the opposite of other operators on the same field, missing fields included.
+//! `$not`: negates other operators on one field; missing fields match too.
 
 use super::FieldOperator;
 use crate::expression::Expression;

@@ -11,7 +11,7 @@ use bunko_pattern::{Pattern, Stopped};
 pub(crate) const REGEX: FieldOperator =
     FieldOperator { name: "$regex", strings: StringUse::AsBytes, parse: |_, operand| parse(operand) };
 
-/// Read by `$regex`; here only its company is checked.
+/// `$regex` reads the options; this only checks that there is a `$regex`.
 pub(crate) const OPTIONS: FieldOperator = FieldOperator {
     name: "$options",
     strings: StringUse::AsBytes,
@@ -21,7 +21,7 @@ pub(crate) const OPTIONS: FieldOperator = FieldOperator {
     },
 };
 
-/// Longest pattern, in bytes. Source: MongoDB limits.
+/// Maximum length of a pattern in bytes. Source: MongoDB limits.
 const MAX_PATTERN_BYTES: usize = 16 * 1024;
 
 /// A compiled regular expression and its source.
@@ -32,12 +32,12 @@ pub struct Regex {
     compiled: Pattern,
 }
 
-/// What strings have to start with for a pattern to match, and nothing more than that can be told.
+/// The literal prefix of a pattern's matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegexPrefix {
     /// All matching strings start with this; never empty.
     pub literal: String,
-    /// Whether all strings that start so match: a range of keys then answers the query without the regex.
+    /// Whether all strings with this prefix match: then a key range answers the query without the regex.
     pub exact: bool,
 }
 
@@ -52,25 +52,25 @@ impl Regex {
         if pattern.len() > MAX_PATTERN_BYTES {
             return Err(Failure::new(ErrorCode(51091), "Regular expression is invalid: pattern is too large"));
         }
-        // UTF-8 is always on, which makes `u` a word without effect.
+        // UTF-8 mode is always on, so `u` has no effect.
         let compiled = Pattern::compile(pattern, options)
             .map_err(|reason| Failure::new(ErrorCode(51091), format!("Regular expression is invalid: {reason}")))?;
         Ok(Self { pattern: pattern.to_owned(), options: options.to_owned(), compiled })
     }
 
-    /// The pattern as it was written.
+    /// The pattern as written.
     pub fn pattern(&self) -> &str {
         &self.pattern
     }
 
-    /// The options as they were written.
+    /// The options as written.
     pub fn options(&self) -> &str {
         &self.options
     }
 
-    /// Whether the pattern matches somewhere in `text`. A match that exceeds PCRE2's limits is none.
+    /// Whether the pattern matches somewhere in `text`. A match that exceeds PCRE2's limits does not count.
     /// # Errors
-    /// What `goes_on` says, which is asked every so often with the steps that were taken.
+    /// Errors of `goes_on`, which is called regularly with the number of steps taken.
     pub fn is_match(&self, text: &str, goes_on: impl FnMut(usize) -> Result<()>) -> Result<bool> {
         match self.compiled.is_match(text, goes_on) {
             Ok(matched) => Ok(matched),
@@ -79,19 +79,19 @@ impl Regex {
         }
     }
 
-    /// Whether a value is this regex itself.
+    /// Whether the value is an equal regex.
     pub(crate) fn is_same(&self, value: Option<ValueRef<'_>>) -> bool {
         matches!(value, Some(ValueRef::Regex { pattern, options }) if pattern == self.pattern && options == self.options)
     }
 
-    /// The literal that matching strings start with, for patterns such as `^abc` and `\Aabc`. `None` under the
-    /// options `i`, `m` and `x`, which change what the start means.
+    /// The literal that matching strings start with, for patterns such as `^abc` and `\Aabc`. `None` with the options
+    /// `i`, `m` and `x`, which change the meaning of the start.
     pub fn prefix(&self) -> Option<RegexPrefix> {
         if self.options.contains(['i', 'm', 'x']) {
             return None;
         }
         let rest = self.pattern.strip_prefix('^').or_else(|| self.pattern.strip_prefix("\\A"))?;
-        // An alternative would start anew, and finding out whether a bar is quoted is not worth it.
+        // An alternative could start differently. A quoted bar is rare, so it is not told apart.
         if rest.contains('|') {
             return None;
         }
@@ -103,7 +103,8 @@ fn literal_prefix(pattern: &str) -> Option<RegexPrefix> {
     let mut literal = String::new();
     let mut rest = pattern;
     while let Some((character, after)) = literal_character(rest) {
-        // A quantifier that allows none takes its character out of the prefix; one that allows several ends it.
+        // A quantifier that allows zero removes its character from the prefix; a quantifier that allows several ends
+        // the prefix.
         match after.as_bytes().first() {
             Some(b'*' | b'?' | b'{') => break,
             Some(b'+') => {
@@ -118,7 +119,7 @@ fn literal_prefix(pattern: &str) -> Option<RegexPrefix> {
     (!literal.is_empty()).then_some(RegexPrefix { literal, exact: matches!(rest, "" | ".*") })
 }
 
-/// The character that a pattern starts with, if it stands for itself, and the pattern behind it.
+/// The first character of a pattern, if it stands for itself, and the rest of the pattern.
 fn literal_character(pattern: &str) -> Option<(char, &str)> {
     let mut characters = pattern.chars();
     match characters.next()? {
@@ -131,12 +132,12 @@ fn literal_character(pattern: &str) -> Option<(char, &str)> {
     }
 }
 
-/// A regex match at a path.
+/// A condition that a string at the path matches.
 pub(crate) fn expression(path: &Path, pattern: &str, options: &str) -> Result<Expression> {
     Ok(Expression::Regex { path: path.clone(), regex: Regex::new(pattern, options)? })
 }
 
-/// Whether `$options` stands before `$regex`, where empty ones say nothing.
+/// Whether a non-empty `$options` comes before `$regex`.
 fn options_come_first(operand: &Operand<'_>) -> bool {
     let first = operand.siblings.iter().find(|field| matches!(field.name, "$regex" | "$options"));
     first.is_some_and(|field| field.name == OPTIONS.name)

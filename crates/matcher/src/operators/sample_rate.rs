@@ -1,4 +1,4 @@
-//! `$sampleRate`: each document matches with that probability.
+//! `$sampleRate`: each document matches with the given probability.
 
 use super::{TopLevelOperator, expr};
 use crate::expression::{Expr, Expression};
@@ -9,7 +9,7 @@ use bunko_errors::{Failure, Result};
 pub(crate) const SAMPLE_RATE: TopLevelOperator =
     TopLevelOperator { name: "$sampleRate", strings: StringUse::AsBytes, parse };
 
-/// Short for a comparison with `$rand` by `$expr`.
+/// Expands to an `$expr` that compares with `$rand`.
 fn parse(parser: &Parser<'_>, value: ValueRef<'_>) -> Result<Expression> {
     if parser.level == Level::Element {
         return Err(Failure::bad_value("$sampleRate can only be applied to the top-level document"));

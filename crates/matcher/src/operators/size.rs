@@ -1,4 +1,4 @@
-//! `$size`: the number of an array's elements.
+//! `$size`: the number of elements of an array.
 
 use super::{FieldOperator, integer};
 use crate::expression::Expression;

@@ -1,7 +1,7 @@
-//! `$text`: documents by the words of their texts.
+//! `$text`: text search.
 //!
-//! Which texts these are, and how they fall into words, is said by the collection's text index: the planner finds it and
-//! [asks](TextSearch::ask) it. Until then no document matches.
+//! The collection's text index defines the texts and their words: the planner finds the index and
+//! [asks](TextSearch::ask) it. Before that, no document matches.
 
 use super::TopLevelOperator;
 use crate::expression::Expression;
@@ -14,7 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 pub(crate) const TEXT: TopLevelOperator = TopLevelOperator { name: "$text", strings: StringUse::AsBytes, parse };
 
-/// What `$text` asks for.
+/// The operand of `$text`.
 #[derive(Debug)]
 pub struct TextSearch {
     search: String,
@@ -24,19 +24,19 @@ pub struct TextSearch {
     asked: RwLock<Option<Arc<AskedText>>>,
 }
 
-/// A search of the texts of an index.
+/// A text search bound to an index.
 #[derive(Debug)]
 pub struct AskedText {
-    /// The texts.
+    /// The texts of the index.
     pub fields: Arc<TextFields>,
-    /// What is looked for in them.
+    /// The parsed search.
     pub search: Search,
 }
 
 impl TextSearch {
-    /// Asks an index: from now on documents are matched by its texts.
+    /// Binds the search to an index; afterwards documents are matched by its texts.
     /// # Errors
-    /// `BadValue` for a language that is not known.
+    /// `BadValue` for an unknown language.
     pub fn ask(&self, fields: &Arc<TextFields>) -> Result<Arc<AskedText>> {
         let language = match &self.language {
             None => fields.language,
@@ -56,9 +56,9 @@ impl TextSearch {
         Ok(asked)
     }
 
-    /// Whether a document matches.
+    /// Whether `document` matches.
     /// # Errors
-    /// What the operation says.
+    /// Errors of the operation.
     pub(crate) fn matches(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<bool> {
         let asked = self.asked.read().unwrap_or_else(PoisonError::into_inner).clone();
         asked.map_or(Ok(false), |asked| asked.search.matches(&asked.fields, document, operation))
@@ -86,7 +86,7 @@ fn parse(parser: &Parser<'_>, value: ValueRef<'_>) -> Result<Expression> {
     for field in operand {
         match field.name {
             "$search" => search = Some(string(field.name, field.value)?),
-            // An empty language is the index's own, as if none were named.
+            // An empty language means the index's default.
             "$language" => language = Some(string(field.name, field.value)?).filter(|name| !name.is_empty()),
             "$caseSensitive" if truth(field.name, field.value)? => case = CaseRule::Kept,
             "$diacriticSensitive" if truth(field.name, field.value)? => diacritics = DiacriticRule::Kept,
@@ -119,7 +119,7 @@ fn wrong_type(name: &str, expected: &str, value: ValueRef<'_>) -> Failure {
     Failure::type_mismatch(format!("\"{name}\" had the wrong type. Expected {expected}, found {found}"))
 }
 
-/// The search of a filter, wherever it stands.
+/// The text search of a filter, at any depth.
 pub(crate) fn search(root: &Expression) -> Option<&Arc<TextSearch>> {
     match root {
         Expression::Text(search) => Some(search),
@@ -130,9 +130,9 @@ pub(crate) fn search(root: &Expression) -> Option<&Arc<TextSearch>> {
     }
 }
 
-/// Refuses what a plan cannot do.
+/// Refuses searches that a plan cannot run.
 /// # Errors
-/// `BadValue` for more than one search, for one that is negated, and for one beside `$near`.
+/// `BadValue` for more than one search, for a negated search, and for a search together with `$near`.
 pub(crate) fn check(root: &Expression) -> Result<()> {
     match count(root) {
         0 => return Ok(()),

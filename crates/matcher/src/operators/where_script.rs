@@ -1,4 +1,4 @@
-//! `$where`: documents for which a script answers what counts as true. Compiled by the caller's [`crate::ExprCompiler`].
+//! `$where`: documents for which a script returns a true value. Compiled by the caller's [`crate::ExprCompiler`].
 
 use super::TopLevelOperator;
 use crate::expression::{Expr, Expression};
@@ -19,7 +19,7 @@ fn parse(parser: &Parser<'_>, value: ValueRef<'_>) -> Result<Expression> {
     Ok(Expression::Expr(Expr { name: WHERE.name, source: Value::JavaScript(text.to_owned()), predicate }))
 }
 
-/// The refusal of `$where` behind a field's name.
+/// The failure for `$where` after a field name.
 pub(super) fn on_field(name: &str) -> Option<Failure> {
     (name == WHERE.name).then(|| Failure::bad_value("$where cannot be applied to a field"))
 }

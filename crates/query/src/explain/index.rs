@@ -1,4 +1,4 @@
-//! What explain says of an index and of the bounds in it.
+//! Explain's fields for an index and its bounds.
 
 use super::Facts;
 use crate::planner::{Edge, IndexBounds, IntervalRef, Intervals, KeyWindow};
@@ -32,7 +32,7 @@ pub(crate) fn describe_index(bounds: &IndexBounds, direction: Direction, facts: 
     facts.append_counted("indexBounds", &printed);
 }
 
-/// Adds what explain says of an index itself.
+/// Adds the fields for the index itself.
 fn describe_properties(bounds: &IndexBounds, facts: &mut DocumentBuf) {
     let index = &bounds.index;
     let mut multikey_paths = DocumentBuf::new();
@@ -55,7 +55,7 @@ fn describe_properties(bounds: &IndexBounds, facts: &mut DocumentBuf) {
         .append("indexVersion", 2_i32);
 }
 
-/// As the index has it; of one that answers by path, with the path that is looked for.
+/// The key pattern of the index; for an index that answers by path, with the searched path.
 fn key_pattern(bounds: &IndexBounds) -> DocumentBuf {
     let index = &bounds.index;
     if index.kind.answers() == Answers::ByField {
@@ -66,7 +66,7 @@ fn key_pattern(bounds: &IndexBounds) -> DocumentBuf {
     })
 }
 
-/// The intervals as texts; `None` where they take more than what is `left`, in bytes.
+/// The intervals as texts; `None` if they need more than `left` bytes.
 fn printed_intervals(intervals: &Intervals, is_reversed: bool, left: &mut usize) -> Option<ArrayBuf> {
     let mut printed = ArrayBuf::new();
     let mut push = |interval: IntervalRef<'_>| {
@@ -83,7 +83,7 @@ fn printed_intervals(intervals: &Intervals, is_reversed: bool, left: &mut usize)
     Some(printed)
 }
 
-/// A window has no intervals of its fields: it cuts through the index as a whole.
+/// The window's keys. A window has no intervals per field: it is one range of whole keys.
 fn printed_window(window: &KeyWindow) -> DocumentBuf {
     let mut printed = DocumentBuf::new();
     if !window.min.as_ref().is_empty() {

@@ -1,4 +1,4 @@
-//! What explain prints, in the shape of MongoDB 8.0.
+//! The output of explain, in the shape of MongoDB 8.0.
 
 mod index;
 mod room;
@@ -22,14 +22,14 @@ use bunko_scratch::Spilled;
 use bunko_store::Direction as LogDirection;
 use std::time::Duration;
 
-/// How much explain tells.
+/// The amount of detail in explain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verbosity {
     /// The plan.
     QueryPlanner,
-    /// And what happened when it ran.
+    /// The plan and the statistics of its run.
     ExecutionStats,
-    /// And what happened in the trial to the plans that ran in it.
+    /// As `ExecutionStats`, with the statistics of all plans in the trial.
     AllPlansExecution,
 }
 
@@ -40,9 +40,9 @@ impl Verbosity {
     }
 }
 
-/// The failure of a run that is explained, which is told beside the plan, as MongoDB does.
+/// Returns the failure of an explained run, which MongoDB reports beside the plan.
 /// # Errors
-/// The failure, where it ends the command and not the run: the command is killed, or is to be run again elsewhere.
+/// The failure, if it ends the command and not only the run: the command was killed, or has to be run again elsewhere.
 pub fn failed_run(failure: Failure) -> Result<Failure> {
     let ends_command = matches!(
         failure.code(),
@@ -51,16 +51,16 @@ pub fn failed_run(failure: Failure) -> Result<Failure> {
     if ends_command || failure.is_too_long() { Err(failure) } else { Ok(failure) }
 }
 
-/// What is explained.
+/// Input of explain.
 #[derive(Clone, Copy)]
 pub struct Explained<'a> {
     /// `database.collection`.
     pub namespace: &'a str,
     /// The query.
     pub query: &'a FindQuery,
-    /// How much to tell.
+    /// The amount of detail.
     pub verbosity: Verbosity,
-    /// How long the run took, where there was one.
+    /// Duration of the run, if there was one.
     pub elapsed: Duration,
     /// The failure of the run.
     pub failure: Option<&'a Failure>,
@@ -81,7 +81,7 @@ pub fn explain_plan(explained: Explained<'_>, plan: Option<&Plan>, execution: Op
     reply
 }
 
-/// Explains a count, as [`explain_plan`]; `counted` is what the run gave.
+/// Explains a count, as [`explain_plan`]; `counted` is the result of its run.
 pub fn explain_count(
     explained: Explained<'_>,
     plan: Option<&CountPlan>,
@@ -106,23 +106,23 @@ pub fn explain_count(
     reply
 }
 
-/// A read of the log in place of a collection's documents, which needs no planner.
+/// A read of the log in place of a collection scan, which needs no planner.
 #[derive(Clone, Copy, Debug)]
 pub struct LogRead {
-    /// Nothing earlier is read, where that is said.
+    /// The earliest entry to read, if there is a bound.
     pub from: Option<Timestamp>,
-    /// From which end.
+    /// The direction of the read.
     pub direction: LogDirection,
-    /// Counts of the read, where it has run to its end.
+    /// Counts of the read, after it has run to its end.
     pub run: Option<LogRun>,
 }
 
-/// Entries of the oplog that a read of the log met.
+/// Counts of oplog entries in a read of the log.
 #[derive(Clone, Copy, Debug)]
 pub struct LogRun {
-    /// Entries that were made. The entries that are passed over are not made.
+    /// Entries built. Entries that the read skips are not built.
     pub examined: u64,
-    /// Entries that the query's filter let through.
+    /// Entries that passed the query's filter.
     pub returned: u64,
 }
 
@@ -207,7 +207,7 @@ pub(crate) fn sort_document(sort: &SortPattern) -> DocumentBuf {
     document
 }
 
-/// Appends a count as an int, or as a long where it is too large.
+/// Appends a count as an int, or as a long if it does not fit.
 pub(crate) fn append_count(facts: &mut DocumentBuf, name: &str, count: u64) {
     match i32::try_from(count) {
         Ok(count) => facts.append(name, count),
@@ -215,7 +215,7 @@ pub(crate) fn append_count(facts: &mut DocumentBuf, name: &str, count: u64) {
     };
 }
 
-/// Adds what a stage put on disk.
+/// Adds the data that a stage spilled to disk.
 /// Source: MongoDB 8.2, "Explain Results", `$sort` and `$group`; names as of SERVER-99642.
 pub fn append_spilled(facts: &mut DocumentBuf, spilled: Spilled) {
     facts.append("usedDisk", spilled.spills > 0);

@@ -1,16 +1,16 @@
-//! Room for an explanation. A large part asks before it is made; one that does not fit is left out, and a warning stands in
-//! its place, as in MongoDB.
+//! Size limit of an explanation. The size of a large part is checked before it is made; a part that does not fit is
+//! replaced by a warning, as in MongoDB.
 
 use bunko_bson::DocumentBuf;
 use bunko_matcher::Filter;
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 
-/// Most bytes of the explanation that a client asks for, so that the rest of the reply has room.
+/// Maximum size in bytes of an explanation for a client, so that the rest of the reply has room.
 /// Source: MongoDB 8.2, parameter `internalQueryExplainSizeThresholdBytes`.
 pub(crate) const EXPLAINED_BYTES_MAX: usize = 10 << 20;
 
-/// Bytes that an explanation may still take.
+/// Remaining bytes of an explanation.
 pub(crate) struct Room(Cell<usize>);
 
 impl Room {
@@ -18,7 +18,7 @@ impl Room {
         Self(Cell::new(bytes))
     }
 
-    /// Room for an explanation that a client asks for.
+    /// The room of an explanation for a client.
     pub fn of_reply() -> Self {
         Self::new(EXPLAINED_BYTES_MAX)
     }
@@ -27,17 +27,17 @@ impl Room {
         self.0.get()
     }
 
-    /// Counts bytes that are there, as far as there is room for them.
+    /// Counts bytes already used, as far as there is room.
     pub fn count(&self, bytes: usize) {
         self.0.set(self.left().saturating_sub(bytes));
     }
 }
 
-/// Facts of a stage or a plan, in the room of their explanation.
+/// Facts of a stage or a plan, limited by the explanation's room.
 pub(crate) struct Facts<'r> {
     document: DocumentBuf,
     room: &'r Room,
-    /// Bytes of parts that have been counted.
+    /// Bytes of the parts counted so far.
     counted: usize,
 }
 
@@ -46,7 +46,7 @@ impl<'r> Facts<'r> {
         Self { document, room, counted: 0 }
     }
 
-    /// Counts the small parts too, and gives the facts.
+    /// Counts the remaining small parts too, and returns the facts.
     pub fn into_document(self) -> DocumentBuf {
         self.room.count(self.document.as_ref().len_bytes().saturating_sub(self.counted));
         self.document
@@ -56,7 +56,7 @@ impl<'r> Facts<'r> {
         self.room.left()
     }
 
-    /// Adds a part that was made within [`Self::room_left`].
+    /// Appends a part that was made within [`Self::room_left`].
     pub fn append_counted(&mut self, name: &str, part: &DocumentBuf) {
         let bytes = part.as_ref().len_bytes();
         self.room.count(bytes);
@@ -64,7 +64,7 @@ impl<'r> Facts<'r> {
         self.document.append(name, part);
     }
 
-    /// Adds a document, or a warning in its place.
+    /// Appends a document, or a warning if it does not fit.
     pub fn append_large(&mut self, name: &str, part: &DocumentBuf) {
         if part.as_ref().len_bytes() <= self.room.left() {
             self.append_counted(name, part);
@@ -73,12 +73,12 @@ impl<'r> Facts<'r> {
         }
     }
 
-    /// Adds a filter, or a warning in its place.
+    /// Appends a filter, or a warning if it does not fit.
     pub fn append_filter(&mut self, name: &str, filter: &Filter) {
         self.append_filter_part(name, filter, &|_| true);
     }
 
-    /// Adds those predicates of a filter's outermost conjunction that `is_taken` takes by their positions.
+    /// Appends part of a filter: the predicates of its top-level conjunction whose positions `is_taken` accepts.
     pub fn append_filter_part(&mut self, name: &str, filter: &Filter, is_taken: &dyn Fn(usize) -> bool) {
         match filter.part_within(is_taken, self.room.left()) {
             Some(part) => self.append_counted(name, &part),

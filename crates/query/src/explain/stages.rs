@@ -1,4 +1,4 @@
-//! The tree of stages, as planned and as run.
+//! The tree of stages in explain, planned and executed.
 
 use super::index::describe_count;
 use super::{Facts, LogRead, Room};
@@ -12,7 +12,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_matcher::Expression;
 use bunko_store::Direction;
 
-/// What is printed beside a stage's description.
+/// Details shown beside a stage's description.
 #[derive(Clone, Copy)]
 enum Detail<'a> {
     Plan,
@@ -35,17 +35,17 @@ pub(super) fn rejected_plans(query: &FindQuery, plan: Option<&Plan>, room: &Room
     rejected
 }
 
-/// The stages of a plan that is kept.
+/// The stage tree of a cached plan.
 pub(crate) fn tree_of(plan: &Plan, room: &Room) -> DocumentBuf {
     whole(plan.query(), plan, Detail::Plan, room)
 }
 
-/// The stages of a plan with their figures.
+/// The stage tree of a plan with its statistics.
 pub(crate) fn run_tree(plan: &Plan, statistics: &[StageStatistics], room: &Room) -> DocumentBuf {
     whole(plan.query(), plan, Detail::Run(statistics), room)
 }
 
-/// What all plans did in a trial.
+/// The runs of all plans in a trial.
 pub(crate) fn all_trials(trials: &[Trial], room: &Room) -> ArrayBuf {
     let described = |trial: &Trial| {
         let mut described = DocumentBuf::new()
@@ -99,11 +99,11 @@ pub(super) fn executed_count(
     cached(false).with_tree(counted_stages(query, plan, counted, room))
 }
 
-/// The stages of a count of a collection with their figures.
+/// The stage tree of a count with its statistics.
 pub(crate) fn counted(plan: &CountPlan, execution: Option<&Execution>, count: u64, room: &Room) -> DocumentBuf {
     match execution {
         Some(execution) => counted_stages(execution.plan().query(), Some(plan), (Some(execution), count), room),
-        // Without an execution no stage reads the collection, and the query is not looked at.
+        // Without an execution no stage reads the collection, so the query is not needed.
         None => count_stage(Some(plan), count),
     }
 }
@@ -136,7 +136,7 @@ fn count_stage(plan: Option<&CountPlan>, count: u64) -> DocumentBuf {
     tree
 }
 
-/// A read of the log, and which entries it met, once it has run.
+/// A read of the log, with counts once it has run.
 pub(super) fn log_read(query: &FindQuery, read: LogRead, room: &Room) -> DocumentBuf {
     let mut facts = Facts::new(stage("COLLSCAN"), room);
     facts.append_filter("filter", &query.filter);
@@ -158,7 +158,7 @@ pub(super) fn log_read(query: &FindQuery, read: LogRead, room: &Room) -> Documen
     cached(false).with_tree(tree)
 }
 
-/// Plans say first whether they are kept.
+/// The `isCached` field, which comes first in each plan.
 fn cached(is_cached: bool) -> DocumentBuf {
     DocumentBuf::new().with("isCached", is_cached)
 }
@@ -187,7 +187,7 @@ fn with_input(mut stage: DocumentBuf, input: &DocumentBuf) -> DocumentBuf {
     stage
 }
 
-/// The whole tree; an `$or` at the top is planned branch by branch, which MongoDB shows as a stage.
+/// The whole tree. An `$or` at the top is planned branch by branch, which MongoDB shows as a stage.
 fn whole(query: &FindQuery, plan: &Plan, detail: Detail<'_>, room: &Room) -> DocumentBuf {
     let root: &dyn Stage = plan.parts().root.as_ref();
     let tree = tree(query, root, detail, room);
@@ -263,7 +263,7 @@ fn add_counters(stage: &mut DocumentBuf, statistics: &StageStatistics) {
         .append("isEOF", i32::from(statistics.is_at_end));
 }
 
-/// What a count reads: keys alone where they decide the filter.
+/// The stages that a count runs: keys alone if they decide the filter.
 fn counted_tree(query: &FindQuery, plan: &Plan, detail: Detail<'_>, room: &Room) -> DocumentBuf {
     let root = plan.parts().root.as_ref();
     let Some(keys) = root.decided_by_keys() else { return whole(query, plan, detail, room) };

@@ -1,9 +1,8 @@
-//! Bounds in an index whose keys are paths and values: of the paths that the filter has conditions on, the one whose condition
-//! is narrowest.
+//! Bounds in an index whose keys hold a path and a value: the filter's path with the narrowest condition is used.
 //!
-//! Such an index has no keys of missing fields, nor of whole documents and arrays but those in arrays; conditions that may be
-//! satisfied by these are not asked of it. If a condition only holds for documents that have some value at its path, all keys of
-//! that path and of those below it lead to them.
+//! Such an index has no keys for missing fields, and for whole documents and arrays only inside arrays, so it cannot
+//! serve conditions that these may satisfy. If a condition implies some value at its path, all keys of that path and of
+//! paths below it lead to its documents.
 
 use super::index_bounds::{IndexBounds, names_array_index};
 use super::intervals::{Edge, Interval, IntervalRef, Intervals};
@@ -14,22 +13,22 @@ use bunko_matcher::{Comparison, Expression};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Most paths whose conditions are compared: for each, all conditions are gone over.
+/// Maximum number of paths compared; for each path, all conditions are examined.
 const PATHS_MAX: usize = 100;
 
-/// The bounds that `predicates`, all of which hold, give; unbounded where no condition can be asked of the index, which has
+/// The bounds that the conjunction `predicates` implies; unbounded if no condition can use the index. The index has
 /// `before` ordinary fields before the path.
 pub(super) fn derive(index: &Arc<Index>, before: usize, predicates: &[Expression], orders: Orders<'_>) -> IndexBounds {
     let mut full = IndexBounds::full(index);
     full.narrow(0..before, predicates, orders);
-    // A field before the path is asked again: documents are looked for by one path among several.
+    // Fields before the path are checked again on the document, since only one of several paths is searched.
     full.decided.clear();
-    // A document without any of the paths has a key too.
+    // A document with none of the paths has a key too.
     full.excludes_missing = before > 0;
     full.spans_paths = before > 0;
     let keys = if full.is_multikey_at(before + 1) { Keys::Several } else { Keys::One };
     let mut best: Option<(usize, &str, Bounds)> = None;
-    // Thousands of conditions may be on one path: they are looked at together, once.
+    // One path may have thousands of conditions; they are examined together, once.
     let mut seen = HashSet::new();
     let paths = predicates.iter().flat_map(paths).filter(|path| seen.insert(*path));
     let asked = paths.filter(|path| index.kind.covers(path) && !names_array_index(path));
@@ -45,13 +44,13 @@ pub(super) fn derive(index: &Arc<Index>, before: usize, predicates: &[Expression
     }
     if let Some((_, path, bounds)) = best {
         let paths = Intervals::union(vec![Interval::point(Value::String(path.to_owned()))]);
-        // Of long keys the beginning is read, which may end before the path.
+        // Only the start of a long key is read, and it may end before the path.
         let spans_paths = full.has_long_keys();
         return IndexBounds { spans_paths, ..with(full, before, path, [paths, bounds.intervals]) };
     }
     let places = predicates.iter().filter_map(|predicate| place_of_presence(predicate, keys));
     let Some(path) = places.take(PATHS_MAX).find(|path| index.kind.covers_below(path)) else { return full };
-    // Its own values, and those of the documents that are in its place.
+    // The path's own values, and the values inside documents at the path.
     let at_or_below = Intervals::union(vec![
         Interval::point(Value::String(path.clone())),
         Interval {
@@ -73,7 +72,7 @@ fn with(full: IndexBounds, before: usize, path: &str, [paths, values]: [Interval
     IndexBounds { pattern: pattern.into(), fields, excludes_missing: true, ..full }
 }
 
-/// The paths that an expression has conditions on, as far as one scan can answer it.
+/// Paths of an expression's conditions, as far as one scan can answer it.
 fn paths(expression: &Expression) -> Vec<&str> {
     match expression {
         Expression::And(children) | Expression::Or(children) => children.iter().flat_map(paths).collect(),
@@ -81,9 +80,9 @@ fn paths(expression: &Expression) -> Vec<&str> {
     }
 }
 
-/// The path at which every document that satisfies the predicate has some value, if MongoDB answers such a predicate by an
-/// index of this kind: no null, which a missing field equals, no comparison with a whole document or array but an empty one,
-/// and no negation but that of null.
+/// The path at which every document that satisfies the predicate has some value, if MongoDB answers such a predicate
+/// with a wildcard index. Excluded are null, which a missing field equals; comparisons with whole documents or arrays,
+/// unless empty; and negations, except of null.
 fn place_of_presence(predicate: &Expression, keys: Keys) -> Option<String> {
     let path = match predicate {
         Expression::And(children) => return children.iter().find_map(|child| place_of_presence(child, keys)),
@@ -93,7 +92,7 @@ fn place_of_presence(predicate: &Expression, keys: Keys) -> Option<String> {
         Expression::In { path, values, .. } if values.iter().all(|value| is_answered(Comparison::Eq, value)) => path,
         Expression::ElemMatchObject { path, filter } if place_of_presence(filter, keys).is_some() => path,
         Expression::ElemMatchValue { path, condition } if place_of_presence(condition, keys).is_some() => path,
-        // An empty array on the way is no null, and has no key of the path.
+        // An empty array on the way is not null, and has no key for the path.
         Expression::Not(child)
             if keys == Keys::One || child.path().is_some_and(|path| !path.as_str().contains('.')) =>
         {
@@ -121,14 +120,14 @@ fn is_answered(op: Comparison, value: &Value) -> bool {
         Value::Null => false,
         Value::Document(document) => op == Comparison::Eq && document.as_ref().is_empty(),
         Value::Array(array) => op == Comparison::Eq && array.as_ref().is_empty(),
-        // Missing fields are on the other side of these.
+        // Missing fields are on the other side of these values.
         Value::MinKey | Value::MaxKey => op == Comparison::Eq,
         _ => true,
     }
 }
 
-/// The part of a path before its first number behind a name: where that is a position in an array, the keys are those of the
-/// array's path and of the paths below it.
+/// The part of a path before its first numeric component after a name. If that component is an array position, the keys
+/// are those of the array's path and of paths below it.
 fn before_array_index(path: &str) -> &str {
     let is_number = |component: &str| component.bytes().all(|byte| byte.is_ascii_digit());
     let mut end = path.find('.').unwrap_or(path.len());
@@ -141,7 +140,7 @@ fn before_array_index(path: &str) -> &str {
     path
 }
 
-/// Whether all values of an interval have keys wherever they are.
+/// Whether every value in the interval has a key wherever it occurs.
 fn has_keys(interval: IntervalRef<'_>) -> bool {
     let is_whole = |value: &Value| matches!(value, Value::Document(_) | Value::Array(_) | Value::MinKey | Value::Null);
     let ends_before_documents = matches!(interval.end, Value::Document(_)) && interval.end_edge == Edge::Exclusive;

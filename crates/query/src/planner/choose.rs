@@ -1,8 +1,8 @@
-//! Choosing one of the indexes that can serve a query.
+//! Chooses among the indexes that can serve a query.
 //!
-//! By rules: more leading fields bound to single values win, then a range behind them, then an order
-//! that spares a sort, then more checks on the keys alone, then keys that give the answer alone, then fewer fields. Where the rules do not prove their choice,
-//! the others are its [`rivals`], and a trial decides: see `contest`.
+//! The rules, in order: more leading fields bound to single values; a range after them; an order that avoids a sort;
+//! more checks on keys alone; keys that answer the query alone; fewer fields. If the rules do not prove their choice,
+//! the others become its [`rivals`], and a trial decides: see `contest`.
 
 use super::index_bounds::IndexBounds;
 use super::intervals::Intervals;
@@ -15,16 +15,16 @@ use bunko_store::Direction;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// Most candidates that run against the one that the rules prefer.
+/// Maximum number of rivals in a trial.
 const RIVALS_MAX: usize = 7;
 
-/// So many lookups are few.
+/// Maximum number of lookups that counts as few.
 const LOOKUPS_MAX: usize = 100;
 
 /// A way to use an index.
 pub(crate) struct Candidate {
     pub bounds: IndexBounds,
-    /// The direction that yields the sort's order; `None` where no sort is asked for or the order is another.
+    /// The direction that yields the sort's order; `None` without a sort, or if the index has another order.
     pub sorted: Option<Direction>,
 }
 
@@ -38,25 +38,25 @@ impl Candidate {
         Self::of_bounds(IndexBounds::derive(index, predicates, strings), sort, strings)
     }
 
-    /// A way to use an index within bounds that are known.
+    /// A candidate for bounds that are known.
     pub fn of_bounds(bounds: IndexBounds, sort: Option<&SortPattern>, strings: &StringOrder) -> Self {
         let sorted = sort.filter(|_| bounds.index.strings == *strings).and_then(|sort| scan_direction(&bounds, sort));
         Self { bounds, sorted }
     }
 
-    /// How far the bounds narrow an index down; greater is better.
+    /// How much the bounds narrow the index; greater is better.
     pub fn reach(&self) -> impl Ord + use<> {
         let points = self.bounds.leading_points();
         let has_range = self.bounds.fields.get(points).is_some_and(|intervals| !intervals.is_full());
         (self.bounds.is_unique_lookup(), points, has_range)
     }
 
-    /// Greater is better; see the module's text.
+    /// Greater is better; for the rules see the module.
     fn score(&self) -> impl Ord + use<> {
         (self.worth(), Reverse(self.bounds.fields.len()))
     }
 
-    /// The same, whatever the number of fields.
+    /// The score without the number of fields; greater is better.
     pub fn worth(&self) -> impl Ord + use<> {
         let bounds = &self.bounds;
         let points = bounds.leading_points();
@@ -65,7 +65,7 @@ impl Candidate {
         (self.reach(), self.sorted.is_some(), checks, single_points)
     }
 
-    /// Whether no other index can serve better: it looks up a few keys, or every key that it reads leads to a result.
+    /// Whether no other index can be better: it looks up few keys, or every key that it reads leads to a result.
     fn is_proven(&self, predicates: &[Expression], sort: Option<&SortPattern>) -> bool {
         let bounds = &self.bounds;
         let points = bounds.leading_points();
@@ -77,8 +77,8 @@ impl Candidate {
             || !bounds.index.ends_with_record() && points == bounds.fields.len() && lookups() <= LOOKUPS_MAX
     }
 
-    /// Whether it reads no more than a candidate that is ranked behind it: it has the same bounds, and perhaps others behind
-    /// them, and gives the order if that one does.
+    /// Whether it reads no more than a candidate ranked after it: it has that one's bounds as a prefix of its own, and
+    /// gives the order if that one does.
     fn is_as_good_as(&self, other: &Self) -> bool {
         fn narrowed(bounds: &IndexBounds) -> impl Iterator<Item = &str> {
             let fields = bounds.pattern.iter().zip(&bounds.fields);
@@ -89,23 +89,23 @@ impl Candidate {
             && narrowed(&other.bounds).all(|path| own.next() == Some(path))
     }
 
-    /// Whether it is better than looking at every document.
+    /// Whether it is better than a collection scan.
     fn is_useful(&self) -> bool {
         self.bounds.is_complete() && (self.bounds.is_narrowed() || self.sorted.is_some())
     }
 }
 
-/// Whether an index may be considered for documents that satisfy all of `predicates`.
+/// Whether an index is a candidate for documents that satisfy all of `predicates`.
 pub(super) fn is_open(index: &Index, predicates: &[Expression], strings: &StringOrder) -> bool {
     !index.is_hidden && index.kind.answers() != Answers::ByItself && takes_all(index, predicates, strings)
 }
 
-/// Whether an index's partial filter takes all documents that satisfy all of `predicates`.
+/// Whether an index's partial filter admits all documents that satisfy all of `predicates`.
 pub(super) fn takes_all(index: &Index, predicates: &[Expression], strings: &StringOrder) -> bool {
     index.partial_filter.as_ref().is_none_or(|partial| implies(predicates, strings, partial.filter()))
 }
 
-/// The best index for documents that satisfy all of `predicates`; `None` where none helps. Of equals the oldest wins.
+/// The best index for documents that satisfy all of `predicates`; `None` if none is useful. On a tie the oldest wins.
 pub(crate) fn best(
     indexes: &[Arc<Index>],
     predicates: &[Expression],
@@ -115,7 +115,7 @@ pub(crate) fn best(
     useful(indexes, predicates, sort, strings).rev().max_by(|a, b| a.score().cmp(&b.score()))
 }
 
-/// All indexes that help, the best first, of equals the oldest.
+/// All useful candidates, best first; on a tie the oldest comes first.
 pub(crate) fn ranked(
     indexes: &[Arc<Index>],
     predicates: &[Expression],
@@ -142,7 +142,7 @@ fn useful<'a>(
         .filter(Candidate::is_useful)
 }
 
-/// The indexes of candidates that may be better than all that come before them: `best`, and those ranked before.
+/// The indexes of candidates that may be better than `best` and than all ranked before them.
 pub(crate) fn rivals(
     best: &Candidate,
     predicates: &[Expression],

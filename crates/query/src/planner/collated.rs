@@ -1,14 +1,15 @@
-//! What a filter means in an index whose strings are in another order than that of their bytes.
+//! Translates a filter for an index with a collation.
 //!
-//! Bounds on such an index are of values as its keys hold them ([`StringOrder::in_keys`]); below this file nothing knows of
-//! collations. An index whose order is not the query's serves only what asks for no strings.
+//! Bounds on such an index are of values in the form that its keys have ([`StringOrder::in_keys`]); other code of the
+//! planner needs no knowledge of collations. An index whose order is not the query's only serves conditions without
+//! strings.
 
 use bunko_bson::{StringOrder, Value, order};
 use bunko_matcher::Expression;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The expression as bounds on the index are derived from it; `None` where the index's order cannot serve it.
+/// The expression with values in the form of the index's keys; `None` if the index's order cannot serve it.
 pub(super) fn in_keys<'e>(
     expression: &'e Expression,
     index: &StringOrder,
@@ -39,8 +40,8 @@ fn serves(expression: &Expression, index: &StringOrder, is_same_order: bool) -> 
     }
 }
 
-/// Values as keys hold them in the order of keys, each once: an order of strings may be another one than that of their keys
-/// among documents and arrays.
+/// Key values in key order, without duplicates. Inside documents and arrays, the order of strings may differ from the
+/// order of their keys.
 fn in_order(mut values: Vec<Value>) -> Vec<Value> {
     values.sort_by(|one, other| order::compare(one.as_ref(), other.as_ref()));
     values.dedup_by(|one, other| order::equal(one.as_ref(), other.as_ref()));

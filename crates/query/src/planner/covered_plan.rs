@@ -1,9 +1,9 @@
-//! What an index answers alone: fields whose values its keys give back exactly.
+//! Decides which queries an index answers alone: those whose fields its keys give back exactly.
 
 use super::index_bounds::{IndexBounds, names_array_index};
 
-/// The positions of the fields that hold all of `needed`, in the order of the index; `None` where the index does not give
-/// all of them back.
+/// Positions, in index order, of the fields that hold all of `needed`; `None` if the index does not give all of them
+/// back.
 pub(super) fn fields(bounds: &IndexBounds, needed: &[Box<str>]) -> Option<Vec<usize>> {
     let index = &bounds.index;
     if bounds.has_long_keys() || !index.tells_types || !index.strings.is_bytes() || needed.is_empty() {
@@ -16,7 +16,7 @@ pub(super) fn fields(bounds: &IndexBounds, needed: &[Box<str>]) -> Option<Vec<us
     let is_needed = |path: &str| needed.iter().any(|needed| **needed == *path);
     let mut found = Vec::with_capacity(needed.len());
     for (position, field) in index.fields.iter().enumerate().filter(|(_, field)| is_needed(&field.path)) {
-        // Two fields of one document below would have to be put together in the document's order.
+        // Two fields below one top-level field would have to be combined in the document's order.
         let own_top = top(&field.path);
         if !is_told(position, &field.path)
             || found.iter().any(|other: &usize| top(&index.fields[*other].path) == own_top)

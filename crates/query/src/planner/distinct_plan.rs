@@ -1,5 +1,5 @@
-//! `distinct`, and a `$group` that needs one document of each group, by an index: the first key of each value, and of the
-//! others none.
+//! `distinct`, and a `$group` that needs one document per group, by an index: the scan reads the first key of each
+//! value and skips the others.
 
 use super::choose::{Candidate, is_open};
 use super::index_bounds::{IndexBounds, names_array_index};
@@ -12,14 +12,14 @@ use bunko_store::Direction;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// Of which field of the index the scan skips from value to value.
+/// Bounds, and the position of the index field whose values the scan skips between.
 pub(crate) struct DistinctBounds {
     pub candidate: Candidate,
     pub position: usize,
 }
 
-/// The best index for the distinct values that are asked for in documents that satisfy all of `predicates`, where keys
-/// decide these; `None` where none can. Of equals the oldest wins.
+/// The best index for the distinct values in documents that satisfy all of `predicates`, if keys decide the predicates;
+/// `None` if no index can. On a tie the oldest wins.
 pub(crate) fn best(
     indexes: &[Arc<Index>],
     predicates: &[Expression],
@@ -37,7 +37,7 @@ pub(crate) fn best(
             let serves = match distinct.of {
                 DistinctOf::Elements => true,
                 DistinctOf::Groups => serves_groups(&candidate.bounds, position),
-                // The scan goes forward, and the first key of a value must be that of the first document.
+                // The scan goes forward, so the first key of a value must belong to the first document.
                 DistinctOf::FirstOfGroups => {
                     serves_groups(&candidate.bounds, position) && candidate.sorted == Some(Direction::Forward)
                 }
@@ -53,7 +53,7 @@ pub(crate) fn best(
         })
 }
 
-/// Whether each document that is asked for has one key, which names its group.
+/// Whether each document in the bounds has exactly one key, which names its group.
 fn serves_groups(bounds: &IndexBounds, position: usize) -> bool {
     bounds.is_complete() && bounds.multikey.is_empty() && !bounds.spans_paths && !bounds.is_multikey_at(position)
 }
@@ -68,9 +68,10 @@ fn position(bounds: &IndexBounds, predicates: &[Expression], path: &str) -> Opti
     }
     let position = index.fields.iter().position(|field| field.path == path && field.form == KeyForm::Value)?;
     if predicates.is_empty() {
-        // A document that a sparse index leaves out has no value there.
+        // A document that a sparse index omits has no value there.
         return (position == 0).then_some(0);
     }
-    // A document that matches by one element has keys out of bounds by the others, and these count too.
+    // A document that matches by one array element has keys of its other elements out of bounds, and these values count
+    // too.
     (bounds.is_narrowed() && bounds.is_complete() && !bounds.is_multikey_at(position)).then_some(position)
 }

@@ -10,35 +10,36 @@ use bunko_matcher::Expression;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What of an index has to be scanned.
+/// The part of an index to scan.
 #[derive(Clone)]
 pub(crate) struct IndexBounds {
     pub index: Arc<Index>,
-    /// The fields that the keys are made of: those of the index, or of one that answers by path a path and its values.
+    /// The fields of the keys: those of the index, or for an index that answers by path, a path and its values.
     pub pattern: Arc<[IndexField]>,
-    /// For each of them the values that matter, ascending whatever the field's direction.
+    /// The wanted values of each field, ascending whatever the field's direction.
     pub fields: Vec<Intervals>,
-    /// Where documents have arrays on the index's paths, as of the planning.
+    /// The index's paths on which documents had arrays at planning.
     pub multikey: Arc<Multikey>,
     /// Positions of the predicates that hold for every key within the bounds.
     pub decided: Vec<usize>,
-    /// The stretch to read, where it was told by its keys; the fields are unbounded then.
+    /// The range of keys to read, if `min` and `max` define it; the fields are unbounded then.
     pub window: Option<KeyWindow>,
     /// Whether each document within the bounds has a value in some field of the index.
     pub excludes_missing: bool,
-    /// Whether the index leaves out documents that the query does not ask for either, so that all of it is less than all documents.
+    /// Whether the index omits documents that do not match either, so that scanning all of it is less work than
+    /// scanning the collection.
     pub leaves_out_others: bool,
-    /// Whether keys of several paths are within the bounds, and so several keys of one document.
+    /// Whether keys of several paths are within the bounds, so that one document may have several of them.
     pub spans_paths: bool,
 }
 
-/// Whether a path names an array index, in which the index's keys and the filter see different values.
+/// Whether a path contains an array position. The index's keys and the filter see different values there.
 pub(crate) fn names_array_index(path: &str) -> bool {
     path.split('.').any(|component| component.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 impl IndexBounds {
-    /// All of an index.
+    /// Bounds that include the whole index.
     pub fn full(index: &Arc<Index>) -> Self {
         Self {
             index: Arc::clone(index),
@@ -53,12 +54,12 @@ impl IndexBounds {
         }
     }
 
-    /// The stretch of an index between two keys.
+    /// The keys of an index within a window.
     pub fn within(index: &Arc<Index>, window: KeyWindow) -> Self {
         Self { window: Some(window), ..Self::full(index) }
     }
 
-    /// What documents that satisfy all of `predicates` have in the index, where the query has strings in that order.
+    /// The bounds that `predicates` together imply in the index, for a query with string order `strings`.
     pub fn derive(index: &Arc<Index>, predicates: &[Expression], strings: &StringOrder) -> Self {
         let orders = Orders { index: &index.strings, query: strings };
         if let Answers::ByPath { before } = index.kind.answers() {
@@ -68,24 +69,24 @@ impl IndexBounds {
         this.narrow(0..index.fields.len(), predicates, orders);
         if index.is_sparse {
             this.excludes_missing |= (0..index.fields.len()).any(|position| this.is_required_at(position, predicates));
-            // As on MongoDB only by the first field: of another many documents without it may be in the index.
+            // As on MongoDB, only the first field counts: the index may hold many documents that lack another field.
             this.leaves_out_others = this.is_required_at(0, predicates);
         }
         if this.has_long_keys() {
-            // Of a key that was shortened only the document tells.
+            // For a shortened key, only the document decides.
             this.decided.clear();
         }
         this
     }
 
-    /// Whether documents must have that field, whatever its value.
+    /// Whether the predicates require the field at `position` to exist, with any value.
     fn is_required_at(&self, position: usize, predicates: &[Expression]) -> bool {
         let own = &self.pattern[position].path;
         let asks = |predicate: &Expression| matches!(predicate, Expression::Exists { path } if path.as_str() == own);
         !names_array_index(own) && predicates.iter().any(asks)
     }
 
-    /// Narrows down fields of which the keys hold the values.
+    /// Narrows the bounds of fields whose keys hold their values.
     pub(super) fn narrow(&mut self, positions: Range<usize>, predicates: &[Expression], orders: Orders<'_>) {
         let index = Arc::clone(&self.index);
         for position in positions {
@@ -111,7 +112,7 @@ impl IndexBounds {
         }
     }
 
-    /// The bounds as far as the keys of a field tell: two values may have one hash.
+    /// The bounds for a field's form of key: bounds on a hashed field are inexact, since two values may have one hash.
     fn form_of(&self, position: usize, bounds: Bounds) -> Bounds {
         match self.pattern[position].form {
             KeyForm::Value => bounds,
@@ -119,8 +120,8 @@ impl IndexBounds {
         }
     }
 
-    /// Whether each document that satisfies the predicates is in the index, of those that its partial filter takes: a sparse
-    /// one leaves out what has no value in any of its fields.
+    /// Whether the index holds every document that satisfies the predicates and its partial filter. A sparse index
+    /// omits documents that have none of its fields.
     pub fn is_complete(&self) -> bool {
         let leaves_out_missing = self.index.is_sparse || matches!(self.index.kind.answers(), Answers::ByPath { .. });
         !leaves_out_missing || self.excludes_missing
@@ -139,7 +140,7 @@ impl IndexBounds {
         }
     }
 
-    /// Two predicates may be satisfied by two elements of an array: only one of them can choose the keys.
+    /// Different elements of an array may satisfy two predicates, so only one predicate can choose the keys.
     fn narrow_by_tightest(&mut self, position: usize, found: Vec<(usize, Bounds)>) {
         let Some((number, tightest)) = found.into_iter().min_by_key(|(_, bounds)| bounds.looseness()) else { return };
         if tightest.exactness == Exactness::Exact {
@@ -148,13 +149,13 @@ impl IndexBounds {
         self.fields[position] = tightest.intervals;
     }
 
-    /// Whether an earlier field with bounds may lead through the same array: then the two predicates may be satisfied
-    /// by different elements, whose values stand in different keys.
+    /// Whether an earlier bounded field may lead through the same array. Then different elements may satisfy the two
+    /// predicates, and their values are in different keys.
     fn shares_array_with_bounded_field(&self, position: usize) -> bool {
         (0..position).any(|earlier| self.share_array(earlier, position) && !self.fields[earlier].is_full())
     }
 
-    /// Whether some document may have an array on the part of their paths that two fields have in common.
+    /// Whether some document may have an array on the common part of two fields' paths.
     fn share_array(&self, one: usize, other: usize) -> bool {
         let components = |field: usize| self.pattern[field].path.split('.');
         let common = components(one).zip(components(other)).take_while(|(one, other)| one == other).count();
@@ -166,17 +167,17 @@ impl IndexBounds {
         self.multikey.is_multikey_at(position)
     }
 
-    /// Whether the index may have keys that were shortened: these have no order, and their values cannot be read.
+    /// Whether the index may have shortened keys: these are not in order, and their values cannot be decoded.
     pub fn has_long_keys(&self) -> bool {
         self.multikey.types().has_long_keys()
     }
 
-    /// Whether the bounds are of any use.
+    /// Whether the bounds exclude anything.
     pub fn is_narrowed(&self) -> bool {
         !self.fields[0].is_full() || self.leaves_out_others
     }
 
-    /// How many of the first fields are bound to single values.
+    /// Number of leading fields bound to single values.
     pub fn leading_points(&self) -> usize {
         self.fields.iter().take_while(|intervals| intervals.is_points()).count()
     }
@@ -191,14 +192,14 @@ impl IndexBounds {
         self.fields[position].is_single_point()
     }
 
-    /// Whether the path of a field is one whose values in the index order documents as a sort does.
+    /// Whether the field's keys are in the order of a sort by its path.
     pub fn sorts_at(&self, position: usize) -> bool {
         let field = &self.pattern[position];
         !self.is_multikey_at(position) && !names_array_index(&field.path) && field.form == KeyForm::Value
     }
 }
 
-/// Where the hashes of those values are: hashes have no order, so that only single values can be found.
+/// The intervals of the values' hashes. Hashes have no order, so only single values can be looked up.
 fn hashed(intervals: &Intervals) -> Intervals {
     if !intervals.is_points() {
         return Intervals::full();

@@ -1,4 +1,4 @@
-//! Sets of values between edges, in MongoDB's order across types: what bounds are made of.
+//! Sets of values between edges, in MongoDB's order across types: the parts of bounds.
 
 use bunko_bson::text::ValueText;
 use bunko_bson::{Value, order};
@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// Whether an interval holds its edge.
+/// Whether an interval includes its edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edge {
     Inclusive,
@@ -27,7 +27,7 @@ impl Interval {
         Self { start: value.clone(), start_edge: Edge::Inclusive, end: value, end_edge: Edge::Inclusive }
     }
 
-    /// Every value there is.
+    /// The interval of all values.
     pub fn full() -> Self {
         Self { start: Value::MinKey, start_edge: Edge::Inclusive, end: Value::MaxKey, end_edge: Edge::Inclusive }
     }
@@ -79,7 +79,7 @@ impl Interval {
     }
 }
 
-/// Which interval begins first; one that holds its edge begins before one that does not.
+/// Orders intervals by start; an inclusive start comes before an exclusive one.
 fn compare_starts(a: &Interval, b: &Interval) -> Ordering {
     let exclusive = |edge| edge == Edge::Exclusive;
     order::compare(a.start.as_ref(), b.start.as_ref()).then(exclusive(a.start_edge).cmp(&exclusive(b.start_edge)))
@@ -90,7 +90,7 @@ fn compare_ends(a: &Interval, b: &Interval) -> Ordering {
     order::compare(a.end.as_ref(), b.end.as_ref()).then(inclusive(a.end_edge).cmp(&inclusive(b.end_edge)))
 }
 
-/// An interval as explain prints it, from its first edge in the direction of the scan.
+/// Formats an interval as explain does, in scan direction.
 impl fmt::Display for IntervalRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (open, close) = (bracket(self.start_edge, '[', '('), bracket(self.end_edge, ']', ')'));
@@ -105,7 +105,7 @@ fn bracket(edge: Edge, inclusive: char, exclusive: char) -> char {
     }
 }
 
-/// An interval that is lent.
+/// A borrowed interval.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IntervalRef<'i> {
     pub start: &'i Value,
@@ -119,7 +119,7 @@ impl<'i> IntervalRef<'i> {
         Self { start: value, start_edge: Edge::Inclusive, end: value, end_edge: Edge::Inclusive }
     }
 
-    /// The same from its end to its start.
+    /// The interval from end to start.
     pub fn reversed(self) -> Self {
         Self { start: self.end, start_edge: self.end_edge, end: self.start, end_edge: self.start_edge }
     }
@@ -127,20 +127,20 @@ impl<'i> IntervalRef<'i> {
 
 /// A union of intervals.
 ///
-/// **Invariant:** ascending, not empty each, and no two overlap or touch.
+/// **Invariant:** ascending; no interval is empty, and no two overlap or touch.
 #[derive(Clone, Debug)]
 pub(crate) struct Intervals(Held);
 
 #[derive(Clone, Debug)]
 enum Held {
-    /// Single values: those of a list with a million of them are the filter's own, and take nothing here.
+    /// Single values. A list of a million values is shared with the filter and takes no memory here.
     Points(Arc<Vec<Value>>),
-    /// Any intervals, of which one at least is no single value.
+    /// Any intervals, at least one of which is not a single value.
     Any(Vec<Interval>),
 }
 
 impl Intervals {
-    /// The invariant holds.
+    /// Wraps intervals that satisfy the invariant.
     fn of(intervals: Vec<Interval>) -> Self {
         if intervals.iter().all(Interval::is_point) {
             return Self::points(Arc::new(intervals.into_iter().map(|interval| interval.start).collect()));
@@ -148,7 +148,7 @@ impl Intervals {
         Self(Held::Any(intervals))
     }
 
-    /// Single values, ascending and each once.
+    /// Single values, ascending and distinct.
     pub fn points(values: Arc<Vec<Value>>) -> Self {
         debug_assert!(values.is_sorted_by(|one, other| order::compare(one.as_ref(), other.as_ref()).is_lt()));
         Self(Held::Points(values))
@@ -158,10 +158,10 @@ impl Intervals {
         Self::of(vec![Interval::full()])
     }
 
-    /// The union of any intervals.
+    /// The union of the intervals.
     pub fn union(mut intervals: Vec<Interval>) -> Self {
         intervals.retain(|interval| !interval.is_empty());
-        // Intervals of a list are in order already, and a sort would take as much memory again before it finds out.
+        // Intervals from a list are sorted already, and a sort would allocate as much memory again.
         if !intervals.is_sorted_by(|one, other| compare_starts(one, other).is_le()) {
             intervals.sort_by(compare_starts);
         }
@@ -214,13 +214,13 @@ impl Intervals {
             Held::Any(intervals) => {
                 let is_begun = |interval: &Interval| order::compare(interval.start.as_ref(), value.as_ref()).is_le();
                 let after = intervals.partition_point(is_begun);
-                // An interval that starts behind the value cannot hold it; of the others only the last may end behind it.
+                // An interval that starts after the value excludes it. Only the last of the others can end after it.
                 after.checked_sub(1).is_some_and(|last| intervals[last].contains(value))
             }
         }
     }
 
-    /// How many there are.
+    /// Number of intervals.
     pub fn len(&self) -> usize {
         match &self.0 {
             Held::Points(values) => values.len(),
@@ -228,7 +228,7 @@ impl Intervals {
         }
     }
 
-    /// The one at a position.
+    /// The interval at a position.
     pub fn get(&self, position: usize) -> Option<IntervalRef<'_>> {
         match &self.0 {
             Held::Points(values) => values.get(position).map(IntervalRef::point),
@@ -247,7 +247,7 @@ impl Intervals {
         }
     }
 
-    /// Whether every value is in it.
+    /// Whether all values are included.
     pub fn is_full(&self) -> bool {
         matches!(
             &self.0,
@@ -264,7 +264,7 @@ impl Intervals {
         )
     }
 
-    /// Whether it is made of single values.
+    /// Whether all intervals are single values.
     pub fn is_points(&self) -> bool {
         matches!(self.0, Held::Points(_))
     }
@@ -274,7 +274,7 @@ impl Intervals {
     }
 }
 
-/// Whether the later interval begins before or where the earlier one ends.
+/// Whether the later interval starts before the earlier one ends, or touches it.
 fn reaches(earlier: &Interval, later: &Interval) -> bool {
     match order::compare(later.start.as_ref(), earlier.end.as_ref()) {
         Ordering::Less => true,

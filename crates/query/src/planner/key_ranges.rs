@@ -1,7 +1,6 @@
-//! The ranges of an index's keys that hold its bounds.
+//! The key ranges of an index that contain its bounds.
 //!
-//! A list may have a million values, each of which is a range of its own: these are kept as the bytes of their keys, one behind
-//! the other.
+//! A list may have a million values, each with its own range, so their keys are stored as bytes, one after the other.
 
 use super::index_bounds::IndexBounds;
 use super::intervals::{Edge, IntervalRef, Intervals};
@@ -10,43 +9,44 @@ use bunko_bson::key_string::{self, Direction, MAX_BYTE};
 use bunko_catalog::{KEY_PREFIX_BYTES, shorten_key};
 use std::borrow::Cow;
 
-/// Most ranges that the points of several fields may multiply to; later fields are then checked key by key.
+/// Maximum number of ranges that the points of several fields may multiply to; later fields are then checked per key.
 const RANGES_MAX: usize = 10_000;
-/// Most bytes of the keys of such ranges: a hundred long strings at each of two fields make ten thousand of twice the length.
+/// Maximum size in bytes of such ranges' keys: a hundred long strings in each of two fields make ten thousand keys of
+/// twice the length.
 const RANGES_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Keys to read, and what to check of each.
+/// The keys to read, and the fields to check on each key.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyRanges {
     ranges: Ranges,
-    /// Positions of fields whose values the ranges alone do not narrow down.
+    /// Positions of fields that the ranges alone do not narrow.
     pub checked: Vec<usize>,
 }
 
-/// Stretches of an index, in order of its keys.
+/// Ranges of keys, in key order.
 #[derive(Clone, Debug)]
 enum Ranges {
-    /// Keys of a unique index.
+    /// Single keys of a unique index.
     Keys(Packed),
-    /// All keys that begin so.
+    /// All keys with these prefixes.
     Beginnings(Packed),
-    /// From a key up to but not including another one.
+    /// From one key up to, but not including, another.
     Between(Vec<(Vec<u8>, Vec<u8>)>),
 }
 
-/// A stretch of an index, lent.
+/// A borrowed range.
 pub(crate) enum RangeRef<'r> {
-    /// One key of a unique index.
+    /// A single key of a unique index.
     Key(&'r [u8]),
-    /// From `start` up to but not including `end`.
+    /// From `start` up to, but not including, `end`.
     Between { start: &'r [u8], end: Cow<'r, [u8]> },
 }
 
-/// Byte strings, one behind the other.
+/// Byte strings, stored one after the other.
 #[derive(Clone, Debug, Default)]
 struct Packed {
     bytes: Vec<u8>,
-    /// Where each ends.
+    /// The end of each string.
     ends: Vec<u32>,
 }
 
@@ -57,7 +57,7 @@ impl Packed {
         packed
     }
 
-    /// Adds a string, which `append` writes.
+    /// Adds a string; `append` writes it.
     fn push(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
         append(&mut self.bytes);
         self.ends.push(self.bytes.len() as u32);
@@ -72,7 +72,7 @@ impl Packed {
         (0..self.ends.len()).map(|position| self.get(position))
     }
 
-    /// Each of them with each interval's only value behind it, in the order of their keys.
+    /// Each string combined with each point appended, in key order.
     fn with_points(&self, points: &Intervals, direction: Direction) -> Self {
         let count = self.ends.len() * points.len();
         let mut made = Self { bytes: Vec::new(), ends: Vec::with_capacity(count) };
@@ -87,7 +87,7 @@ impl Packed {
         made
     }
 
-    /// Most bytes of the strings that [`Self::with_points`] makes, by the content of the values.
+    /// Maximum total size of the strings that [`Self::with_points`] makes, by the size of the values.
     fn product_bytes(&self, points: &Intervals) -> usize {
         let values: usize = points.iter().map(|point| 16 + point.start.as_ref().content_bytes()).sum();
         self.bytes.len().saturating_mul(points.len()).saturating_add(values.saturating_mul(self.ends.len()))
@@ -95,7 +95,7 @@ impl Packed {
 }
 
 impl KeyRanges {
-    /// The ranges that hold the bounds.
+    /// The ranges that contain the bounds.
     pub fn of(bounds: &IndexBounds) -> Self {
         if let Some(window) = &bounds.window {
             return Self { ranges: Ranges::Between(vec![window.range()]), checked: Vec::new() };
@@ -104,7 +104,7 @@ impl KeyRanges {
         if bounds.has_long_keys() { Self { ranges: keys.ranges.loosened(), ..keys } } else { keys }
     }
 
-    /// The ranges where no key of the index is shortened.
+    /// The ranges if the index has no shortened keys.
     fn of_whole_keys(bounds: &IndexBounds) -> Self {
         let mut prefixes = Packed::one(&[]);
         for (position, intervals) in bounds.fields.iter().enumerate() {
@@ -130,7 +130,7 @@ impl KeyRanges {
         Self { ranges, checked: Vec::new() }
     }
 
-    /// How many there are.
+    /// Number of ranges.
     pub fn len(&self) -> usize {
         match &self.ranges {
             Ranges::Keys(packed) | Ranges::Beginnings(packed) => packed.ends.len(),
@@ -138,7 +138,7 @@ impl KeyRanges {
         }
     }
 
-    /// The one at a position.
+    /// The range at a position.
     pub fn get(&self, position: usize) -> RangeRef<'_> {
         match &self.ranges {
             Ranges::Keys(keys) => RangeRef::Key(keys.get(position)),
@@ -153,14 +153,14 @@ impl KeyRanges {
         }
     }
 
-    /// Whether each is one key.
+    /// Whether every range is a single key.
     pub fn are_keys(&self) -> bool {
         matches!(self.ranges, Ranges::Keys(_)) || self.len() == 0
     }
 }
 
 impl Ranges {
-    /// The ranges with all keys in them that were shortened, and perhaps others.
+    /// Wider ranges that also contain all shortened keys of these ranges, and perhaps others.
     fn loosened(self) -> Self {
         let ranges = match self {
             Self::Keys(keys) => {
@@ -187,7 +187,7 @@ impl Ranges {
                 end.truncate(KEY_PREFIX_BYTES);
                 end = behind(end);
             }
-            // Two that have become wider may meet.
+            // Widened ranges may touch or overlap.
             match loose.last_mut() {
                 Some((_, last)) if start <= *last => {
                     if *last < end {
@@ -205,7 +205,7 @@ fn checked_from(bounds: &IndexBounds, position: usize) -> Vec<usize> {
     (position..bounds.fields.len()).filter(|&position| !bounds.fields[position].is_full()).collect()
 }
 
-/// Visits intervals in the order of their keys.
+/// Visits intervals in key order.
 fn each(intervals: &Intervals, direction: Direction, visit: &mut dyn FnMut(IntervalRef<'_>)) {
     match direction {
         Direction::Ascending => intervals.iter().for_each(visit),
@@ -213,7 +213,7 @@ fn each(intervals: &Intervals, direction: Direction, visit: &mut dyn FnMut(Inter
     }
 }
 
-/// The first of all byte strings behind those that begin with `prefix`.
+/// The first byte string after all that begin with `prefix`.
 fn behind(mut prefix: Vec<u8>) -> Vec<u8> {
     while let Some(last) = prefix.pop() {
         if let Some(next) = last.checked_add(1) {
@@ -221,7 +221,7 @@ fn behind(mut prefix: Vec<u8>) -> Vec<u8> {
             return prefix;
         }
     }
-    // There is none. No key begins with this byte.
+    // There is none. No key begins with this byte, so it serves as the end.
     vec![MAX_BYTE]
 }
 
@@ -231,7 +231,7 @@ fn extended(prefix: &[u8], value: &Value, direction: Direction) -> Vec<u8> {
     key
 }
 
-/// Behind all keys that start with `prefix`.
+/// A bound after all keys that begin with `prefix`.
 fn past(mut prefix: Vec<u8>) -> Vec<u8> {
     prefix.push(MAX_BYTE);
     prefix

@@ -1,4 +1,4 @@
-//! `min` and `max` of a find: a stretch of one index, from a key up to another, whatever the types of their values.
+//! `min` and `max` of a find: one index from a key up to another, whatever the types of the values.
 
 use crate::find_query::KeyBounds;
 use bunko_bson::key_string::MAX_BYTE;
@@ -6,23 +6,23 @@ use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_catalog::{Index, KEY_PREFIX_BYTES};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The keys of one index that are at least one and below another.
+/// The keys of an index from `min`, included, to `max`, excluded.
 #[derive(Clone)]
 pub(crate) struct KeyWindow {
-    /// As it was asked for; empty where nothing was.
+    /// `min` as the client sent it; empty if absent.
     pub min: DocumentBuf,
-    /// As it was asked for; empty where nothing was.
+    /// `max` as the client sent it; empty if absent.
     pub max: DocumentBuf,
     start: Vec<u8>,
     end: Vec<u8>,
 }
 
 impl KeyWindow {
-    /// The part of an index that `min` and `max` name.
+    /// The window of `min` and `max` in an index.
     /// # Errors
-    /// 51174 where their fields are not those of the index, in its order, or their strings in another order than its;
-    /// 51175 where `min` does not come before `max`; for the index of a clustered collection 6137400 and 6137401 instead;
-    /// `CommandNotSupported` where only documents tell what is between them.
+    /// 51174 if their fields are not those of the index in its order, or the string order is not the index's; 51175 if
+    /// `min` is not before `max`; 6137400 and 6137401 instead for the index of a clustered collection;
+    /// `CommandNotSupported` if keys cannot decide what the window contains.
     /// Source: MongoDB manual, "cursor.min()" and "cursor.max()".
     pub fn new(index: &Index, bounds: &KeyBounds, strings: &StringOrder) -> Result<Self> {
         let key = |bound: &DocumentBuf| key(index, bound.as_ref(), strings);
@@ -49,19 +49,19 @@ impl KeyWindow {
         Ok(Self { min: bounds.min.clone(), max: bounds.max.clone(), start, end })
     }
 
-    /// The window as a scan reads it.
+    /// The key range of the window.
     pub fn range(&self) -> (Vec<u8>, Vec<u8>) {
         (self.start.clone(), self.end.clone())
     }
 }
 
-/// Why `min` or `max` without a hint is refused.
+/// Refusal of `min` or `max` without a hint.
 pub(super) const NO_HINT: &str = "When using min()/max() a hint of which index to use must be provided";
 
-/// Why `min` or `max` with the hint `$natural` is refused.
+/// Refusal of `min` or `max` with the hint `$natural`.
 pub(super) const NATURAL_HINT: &str = "min and max are incompatible with $natural";
 
-/// The failure of bounds that are no keys of an index.
+/// The failure of bounds that are not keys of the index.
 pub(super) fn incompatible(index: &Index) -> Failure {
     if index.is_clustered {
         let message = "The clustered index is not compatible with the values provided for min/max due to the query \

@@ -1,7 +1,8 @@
-//! From a query to a plan, by rules and without statistics.
+//! Plans queries by rules, without statistics.
 //!
-//! `{_id: value}` is looked up; else the best index by [`choose`]'s rules is scanned, or one index for each branch of
-//! an `$or`, or the whole collection. The filter is evaluated after the fetch unless the keys alone decide it.
+//! `{_id: value}` is looked up. Otherwise the plan scans the best index by [`choose`]'s rules, or one index for each
+//! branch of an `$or`, or the whole collection. The filter is evaluated after the fetch unless the keys alone decide
+//! it.
 
 mod by_path;
 mod choose;
@@ -46,19 +47,19 @@ use bunko_store::{Direction, KeyspaceId};
 use choose::Candidate;
 use std::sync::Arc;
 
-/// A plan for a filter of more bytes takes enough memory to be asked for.
+/// Minimum size of a filter whose plan has its memory counted.
 const LARGE_FILTER_BYTES: usize = 64 * 1024;
 
 /// Plans a query over a collection.
 /// # Errors
-/// `BadValue` for a hint that names no usable index; for `min` and `max` `NoQueryExecutionPlans`
-/// without a hint or with `$natural`, 51174 where they do not fit the index, 51175 where they are in the wrong order,
-/// with a clustered collection's own index 6137400 and 6137401.
+/// `BadValue` for a hint that names no usable index. For `min` and `max`: `NoQueryExecutionPlans` without a hint or
+/// with `$natural`; 51174 if they do not fit the index; 51175 if they are in the wrong order; 6137400 and 6137401 with
+/// the own index of a clustered collection.
 pub fn plan(collection: &Arc<Collection>, query: impl Into<Arc<FindQuery>>) -> Result<Plan> {
     build(collection, &query.into(), None)
 }
 
-/// The same by the index that has its keys there; `None` where it does not serve the query.
+/// Plans the query by the index with this keyspace; `None` if that index does not serve it.
 /// # Errors
 /// As [`plan`].
 pub(crate) fn plan_by(collection: &Arc<Collection>, query: &Arc<FindQuery>, index: KeyspaceId) -> Result<Option<Plan>> {
@@ -70,7 +71,7 @@ fn build(collection: &Arc<Collection>, query: &Arc<FindQuery>, chosen: Option<Ke
     let settings = query.scope.settings.as_deref();
     let allowed = settings.and_then(|settings| settings.allowed_in(collection.namespace().as_str()));
     match build_among(collection, query, chosen, allowed) {
-        // What is allowed does not serve the query, which is planned as if nothing had been said then.
+        // The allowed indexes do not serve the query, so it is planned without the settings.
         Err(failure) if allowed.is_some() && failure.code() == ErrorCode::NO_QUERY_EXECUTION_PLANS => {
             build_among(collection, query, chosen, None)
         }
@@ -89,7 +90,7 @@ fn build_among(
     if is_large {
         operation.will_take(room::of_plan(query.filter.root(), &query.scope.strings))?;
     }
-    // Settings count for more than index filters.
+    // Settings override index filters.
     let index_filter = if allowed.is_none() { index_filter(collection, query) } else { None };
     let is_filtered = index_filter.is_some();
     let (used, rivals) = (Vec::new(), Vec::new());
@@ -104,7 +105,7 @@ fn build_among(
     Ok(Plan::new(Parts { collection, query, root, stages, used, rivals, is_filtered }))
 }
 
-/// What an operator said of the indexes for queries of this shape.
+/// The index filter for queries of this shape, if an administrator set one.
 fn index_filter(collection: &Collection, query: &FindQuery) -> Option<Arc<IndexFilter>> {
     let filters = collection.index_filters();
     if filters.is_empty() {
@@ -113,7 +114,7 @@ fn index_filter(collection: &Collection, query: &FindQuery) -> Option<Arc<IndexF
     filters.get(query.shape().as_bytes()).cloned()
 }
 
-/// The expressions that all have to match.
+/// The conjuncts of an expression.
 fn predicates_of(expression: &Expression) -> &[Expression] {
     match expression {
         Expression::And(children) => children,
@@ -121,7 +122,7 @@ fn predicates_of(expression: &Expression) -> &[Expression] {
     }
 }
 
-/// Documents, and whether they come in the order that the query asks for.
+/// A stage that yields documents, and whether they come in the query's order.
 struct Found {
     stage: Box<dyn DocumentStage>,
     order: Order,
@@ -137,17 +138,17 @@ enum Order {
 struct Builder<'q> {
     collection: &'q Arc<Collection>,
     query: &'q FindQuery,
-    /// Decides which indexes there are; then hints count for nothing, as on MongoDB.
+    /// Restricts the indexes; hints are ignored then, as on MongoDB.
     index_filter: Option<Arc<IndexFilter>>,
-    /// The same by the settings of the query's shape.
+    /// Restricts the indexes by the settings of the query's shape.
     allowed: Option<&'q AllowedIndexes>,
-    /// The index to use, where it was chosen among rivals.
+    /// The index to use, if a trial chose it among rivals.
     chosen: Option<KeyspaceId>,
     stages: usize,
-    /// Whether the documents that are found are projected already.
+    /// Whether the documents found are projected already.
     is_covered: bool,
     used: Vec<UsedIndex>,
-    /// Indexes that may serve better than the one that is used.
+    /// Indexes that may serve better than the one used.
     rivals: Vec<Arc<Index>>,
 }
 
@@ -159,7 +160,7 @@ impl Builder<'_> {
 
     fn root(&mut self) -> Result<Box<dyn DocumentStage>> {
         if self.query.reads_record_ids() && self.collection.is_clustered() {
-            // MongoDB's record ids there are made of the `_id`, ours are numbers.
+            // MongoDB derives record ids of a clustered collection from `_id`; here they are numbers.
             let message = if self.query.shows_record_ids {
                 "'showRecordId' of a clustered collection is not supported yet"
             } else {
@@ -169,11 +170,11 @@ impl Builder<'_> {
         }
         let Found { mut stage, order } = self.found()?;
         let query = self.query;
-        // One document at most needs no limit, which is never 0.
+        // A stage that finds at most one document needs no limit, since the limit is never 0.
         let mut limit = query.limit.filter(|_| stage.effort() != Effort::Lookups(1));
         if let (Some(_), Order::Any) = (&query.sort, order) {
             stage = Box::new(Sort { number: self.number(), limit: query.wanted(), input: stage });
-            // The sort yields no more than that.
+            // The sort applies the limit.
             limit = None;
         }
         if query.skip > 0 {
@@ -194,7 +195,7 @@ impl Builder<'_> {
     }
 
     /// # Errors
-    /// `CommandNotSupported` where an index has keys that are not made of the values of its fields, or not as MongoDB makes them.
+    /// `CommandNotSupported` for an index whose keys do not hold the values of its fields, or not in MongoDB's form.
     fn check_keys_can_be_told(&self) -> Result<()> {
         let is_readable = |used: &UsedIndex| {
             let index = &used.index;
@@ -206,7 +207,7 @@ impl Builder<'_> {
         Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message))
     }
 
-    /// All that matches, before sort, skip and limit.
+    /// All matching documents, before sort, skip and limit.
     fn found(&mut self) -> Result<Found> {
         let root = self.query.filter.root();
         let strings = &self.query.scope.strings;
@@ -220,7 +221,7 @@ impl Builder<'_> {
             };
             match index.kind.answers() {
                 Answers::ByField => {}
-                // The keys of a wildcard index are no values of the fields that bounds name.
+                // The keys of a wildcard index are not values of the fields that bounds name.
                 Answers::ByPath { .. } => return Err(key_window::incompatible(&index)),
                 Answers::ByItself => {
                     return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
@@ -255,8 +256,8 @@ impl Builder<'_> {
                     return Ok(distinct);
                 }
                 let candidate = Candidate::new(&index, predicates_of(root), self.query.sort.as_ref(), strings);
-                // Other indexes are walked as a whole where the query has no bounds there, or asks for documents that a
-                // partial one leaves out. MongoDB refuses that for these, whose keys are not all of one path.
+                // Other indexes are scanned whole if the query has no bounds in them, or asks for documents that a
+                // partial index omits. MongoDB refuses this for wildcard indexes, whose keys belong to several paths.
                 let is_served =
                     candidate.bounds.is_narrowed() && choose::takes_all(&index, predicates_of(root), strings);
                 if matches!(index.kind.answers(), Answers::ByPath { .. }) && !is_served {
@@ -304,9 +305,9 @@ impl Builder<'_> {
         }
     }
 
-    /// What is left where no index serves.
+    /// The collection scan, if no index serves.
     /// # Errors
-    /// `NoQueryExecutionPlans` where settings or parameters allow none but indexes.
+    /// `NoQueryExecutionPlans` if settings or parameters allow only indexes.
     fn last_resort(&mut self) -> Result<Found> {
         self.check_scan("No indexed solutions available, and running with 'notablescan' 1")?;
         match self.allowed.map(AllowedIndexes::scan) {
@@ -316,8 +317,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Refuses to read all documents where the server is told not to. Queries without conditions are exempt, and those of the
-    /// server's own collections.
+    /// Refuses to scan the collection if the server is configured so. Queries without conditions and queries on system
+    /// collections are exempt.
     fn check_scan(&self, reason: &str) -> Result<()> {
         let namespace = self.collection.namespace();
         if self.query.scope.scans == CollectionScans::Allowed
@@ -330,7 +331,7 @@ impl Builder<'_> {
         Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, reason))
     }
 
-    /// The failure to find an index; where there is one that is hidden, that no plan may use it.
+    /// The failure to find an index; if there is a hidden one, the failure that no plan may use it.
     fn of_hidden(&self, failure: Failure, is_of_kind: fn(&Index) -> bool) -> Failure {
         let indexes = self.collection.ready_indexes();
         if indexes.iter().any(|index| index.is_hidden && is_of_kind(index)) {
@@ -339,12 +340,12 @@ impl Builder<'_> {
         failure
     }
 
-    /// The query's hint, unless an operator said which indexes there are.
+    /// The query's hint, unless an index filter or settings restrict the indexes.
     fn hint(&self) -> Option<&Hint> {
         self.query.hint.as_ref().filter(|_| self.index_filter.is_none() && self.allowed.is_none())
     }
 
-    /// The candidate that the rules prefer. The others are its rivals where these do not prove it the best.
+    /// The candidate that the rules prefer. The other candidates become its rivals, unless the rules prove it the best.
     fn best(&mut self, ranked: Vec<Candidate>) -> Option<Candidate> {
         let mut ranked = self.covering_first(ranked).into_iter();
         let best = ranked.next()?;
@@ -355,7 +356,7 @@ impl Builder<'_> {
         Some(best)
     }
 
-    /// The same candidates; of those that are as good as the best, one whose keys alone give the answer comes first.
+    /// Reorders candidates: among those as good as the best, one whose keys answer the query alone comes first.
     fn covering_first(&self, mut ranked: Vec<Candidate>) -> Vec<Candidate> {
         if ranked.len() > 1 && self.query.needed_alone().is_some() {
             let best = ranked[0].worth();
@@ -374,7 +375,8 @@ impl Builder<'_> {
         self.covered(&candidate.bounds, &residual, order).is_some()
     }
 
-    /// A scan that skips from value to value, where values are asked for and no other index finds their documents faster.
+    /// A scan that skips from value to value, if distinct values are wanted and no other index finds their documents
+    /// faster.
     fn distinct(&mut self, indexes: &[Arc<Index>], best: Option<&Candidate>) -> Option<Found> {
         let query = self.query;
         let asked = query.distinct.as_ref()?;
@@ -392,7 +394,7 @@ impl Builder<'_> {
         Some(Found { stage: Box::new(stage), order })
     }
 
-    /// Documents by distance.
+    /// The documents of a search by distance.
     fn near(&mut self) -> Result<Found> {
         let indexes = match self.hint() {
             None => self.allowed_indexes(),
@@ -466,10 +468,10 @@ impl Builder<'_> {
     }
 }
 
-/// Most bytes of a filter that a refusal shows.
+/// Maximum number of bytes of a filter in an error message.
 const TOLD_BYTES_MAX: usize = 64 << 10;
 
-/// The `_id` that the filter asks for, if it asks for nothing else.
+/// The `_id` that the filter demands, if that is its only condition.
 fn looked_up_id(expression: &Expression) -> Option<&Value> {
     match expression {
         Expression::Compare { path, op: Comparison::Eq, value }

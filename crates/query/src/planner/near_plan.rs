@@ -1,4 +1,4 @@
-//! Geospatial indexes: which of them serves a search by distance, and which keys a region may have.
+//! Geospatial indexes: the index for a search by distance, and the keys of a region.
 
 use super::choose::takes_all;
 use super::predicates_of;
@@ -15,9 +15,9 @@ pub(super) fn is_near(query: &FindQuery) -> bool {
     query.near.is_some() || predicates_of(query.filter.root()).iter().any(|one| matches!(one, Expression::Near { .. }))
 }
 
-/// The search by distance that a query asks for.
+/// The search by distance of a query.
 /// # Errors
-/// `IndexNotFound` where no field is named and not exactly one index tells which.
+/// `IndexNotFound` if no field is named, unless exactly one index decides the field.
 pub(super) fn search(query: &FindQuery, collection: &Collection, indexes: &[Arc<Index>]) -> Result<Arc<NearSearch>> {
     if let Some(NearAsked { path, near, output }) = &query.near {
         let path = path.clone().map_or_else(|| only_path(collection, indexes), Ok)?;
@@ -42,7 +42,7 @@ fn no_index() -> Failure {
     Failure::new(ErrorCode::INDEX_NOT_FOUND, message)
 }
 
-/// The first geospatial field of the only index in the plane, else of the only one on the sphere.
+/// The first geospatial field of the only 2d index; without a 2d index, of the only 2dsphere index.
 fn only_path(collection: &Collection, indexes: &[Arc<Index>]) -> Result<String> {
     for kind in ["2d", "2dsphere"] {
         let mut paths = indexes.iter().filter_map(|index| {
@@ -63,7 +63,7 @@ fn only_path(collection: &Collection, indexes: &[Arc<Index>]) -> Result<String> 
     Err(no_index())
 }
 
-/// The first index that tells distances at the search's path, and takes all documents that the query asks for.
+/// The first index that supports distances at the search's path and holds all documents of the query.
 pub(super) fn index_for(
     search: &NearSearch,
     query: &FindQuery,
@@ -77,7 +77,7 @@ pub(super) fn index_for(
     })
 }
 
-/// The first index in which the keys of a region stand that all documents have to do with, and those keys.
+/// The first index that serves a region which all matches satisfy, and the region's keys.
 pub(super) fn region(
     indexes: &[Arc<Index>],
     predicates: &[Expression],
@@ -89,7 +89,7 @@ pub(super) fn region(
     })
 }
 
-/// The keys in an index that a region may have.
+/// The keys that a region may have in an index.
 pub(super) fn spans(index: &Index, predicates: &[Expression]) -> Option<Vec<KeySpan>> {
     predicates.iter().find_map(|predicate| match predicate {
         Expression::Geo { path, geo } => {
@@ -103,7 +103,7 @@ pub(super) fn spans(index: &Index, predicates: &[Expression]) -> Option<Vec<KeyS
     })
 }
 
-/// An index's geospatial field at a path.
+/// The geospatial field of an index at a path.
 fn geo_field(index: &Index, path: &str) -> Option<GeoField> {
     GeoField::of(index.document.as_ref(), path)
 }

@@ -1,4 +1,4 @@
-//! `$or` over indexes: each branch scans the index that serves it best, and a record counts once.
+//! `$or` over indexes: each branch scans its best index, and each record counts once.
 
 use super::choose;
 use super::index_bounds::IndexBounds;
@@ -8,14 +8,14 @@ use bunko_catalog::Index;
 use bunko_matcher::Expression;
 use std::sync::Arc;
 
-/// The scans that together find what an `$or` matches.
+/// Scans that together find the matches of an `$or`.
 pub(crate) struct OrBounds {
     pub branches: Vec<IndexBounds>,
-    /// Whether every key found means a match of the `$or`.
+    /// Whether every key found means that the `$or` matches.
     pub is_decided: bool,
 }
 
-/// Scans for the first `$or` among the predicates that indexes serve.
+/// Scans for the first `$or` among the predicates that indexes can serve.
 pub(crate) fn of_predicates(
     indexes: &[Arc<Index>],
     predicates: &[Expression],
@@ -27,7 +27,7 @@ pub(crate) fn of_predicates(
     })
 }
 
-/// Scans for an `$or` with these alternatives; `None` unless an index narrows each of them down.
+/// Scans for an `$or` with these alternatives; `None` unless an index narrows each of them.
 pub(crate) fn branches(indexes: &[Arc<Index>], alternatives: &[Expression], strings: &StringOrder) -> Option<OrBounds> {
     let mut branches = Vec::with_capacity(alternatives.len());
     let mut is_decided = true;

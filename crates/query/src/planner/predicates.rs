@@ -1,8 +1,8 @@
-//! What a filter says about the values that an index holds for one path.
+//! Derives bounds on the values of one index path from a filter.
 //!
 //! **Invariant:** every document that matches an expression has, in an index on the path, at least one key within the
-//! expression's bounds. The reverse holds for bounds that are [`Exactness::Exact`]; all others need the filter after
-//! the fetch.
+//! expression's bounds. The reverse holds only for [`Exactness::Exact`] bounds; for all others the filter is evaluated
+//! after the fetch.
 
 use super::collated;
 use super::intervals::{Edge, Interval, Intervals};
@@ -10,7 +10,7 @@ use bunko_bson::{ObjectId, StringOrder, Timestamp, Type, Value, ValueRef};
 use bunko_matcher::{Comparison, Expression, Path, Regex};
 use std::sync::Arc;
 
-/// Whether a key within the bounds means a match.
+/// Whether each key within the bounds means a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exactness {
     Exact,
@@ -23,16 +23,16 @@ impl Exactness {
     }
 }
 
-/// How many keys a document may have for the path.
+/// Number of keys that a document may have for the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keys {
     /// No document has an array on the path.
     One,
-    /// Some document may have an array: two predicates may be satisfied by two different keys.
+    /// Some document may have an array, so different keys may satisfy two predicates.
     Several,
 }
 
-/// Which of an expression's paths the index's field is.
+/// The path of an expression that the index field stands for.
 #[derive(Clone, Copy)]
 enum Target<'p> {
     Named(&'p str),
@@ -49,7 +49,7 @@ impl Target<'_> {
     }
 }
 
-/// Where the matching keys are.
+/// The intervals of matching keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Bounds {
     pub intervals: Intervals,
@@ -65,21 +65,21 @@ impl Bounds {
         Self { exactness: Exactness::Inexact, ..self }
     }
 
-    /// How much these bounds narrow a scan: fewer is better.
+    /// How little these bounds narrow a scan; smaller is better.
     pub fn looseness(&self) -> usize {
         if self.intervals.is_points() { self.intervals.len() } else { usize::MAX }
     }
 }
 
-/// Bounds on the keys at `path` that `expression` implies, if it implies any: of values as the keys hold them.
+/// Bounds that `expression` implies on the keys at `path`, if any, with values in the form of the keys.
 ///
-/// The path must name no array index: an index on `a.0` holds other values than the filter's `a.0` looks at.
+/// The path must contain no array position: an index on `a.0` holds other values than a filter on `a.0` reads.
 pub(crate) fn bounds(expression: &Expression, path: &str, keys: Keys, orders: Orders<'_>) -> Option<Bounds> {
     let expression = collated::in_keys(expression, orders.index, orders.query)?;
     derive(&expression, Target::Named(path), keys)
 }
 
-/// In which orders an index and a query have strings.
+/// The string orders of an index and of a query.
 #[derive(Clone, Copy)]
 pub(crate) struct Orders<'o> {
     pub index: &'o StringOrder,
@@ -95,7 +95,7 @@ fn derive(expression: &Expression, target: Target<'_>, keys: Keys) -> Option<Bou
             Some(Bounds::new(intervals, exactness))
         }
         Expression::Not(child) => match child.as_ref() {
-            // Below an array a missing field may have no key of its own.
+            // Below an array, a missing field may have no key.
             Expression::Exists { path } if target.is(path) && keys == Keys::One => {
                 Some(Bounds::new(vec![Interval::point(Value::Null)], Exactness::Inexact))
             }
@@ -104,7 +104,7 @@ fn derive(expression: &Expression, target: Target<'_>, keys: Keys) -> Option<Bou
         Expression::Or(children) => any(children, target, keys),
         Expression::And(children) => all(children, target, keys),
         Expression::ElemMatchValue { path, condition } if target.is(path) => {
-            // All of the condition holds for one element, which has one key.
+            // One element satisfies the whole condition, and it has one key.
             derive(condition, Target::Itself, Keys::One).map(Bounds::inexact)
         }
         Expression::ElemMatchObject { path, filter } => below_element(path, filter, target),
@@ -146,7 +146,7 @@ fn below_element(path: &Path, filter: &Expression, target: Target<'_>) -> Option
     let Target::Named(name) = target else { return None };
     let below = name.strip_prefix(path.as_str())?.strip_prefix('.')?;
     let bounds = derive(filter, Target::Named(below), Keys::Several)?.inexact();
-    // An array among the elements counts as a document without that field, but its keys are those of its elements.
+    // An array among the elements lacks the field as a document would, but its keys are those of its elements.
     (!bounds.intervals.contains(&Value::Null)).then_some(bounds)
 }
 
@@ -169,13 +169,13 @@ fn comparison(op: Comparison, value: &Value) -> Option<Bounds> {
     }
 }
 
-/// The keys of documents whose path equals `value`.
+/// Adds the keys of documents whose path equals `value`.
 fn equality(value: &Value, intervals: &mut Vec<Interval>) -> Exactness {
     intervals.push(Interval::point(value.clone()));
     match value {
-        // A missing field has the key of null; so have elements that are no documents.
+        // A missing field has the key of null, as does an element that is not a document.
         Value::Null => Exactness::Inexact,
-        // An array has its elements as keys; only one inside another array is a key itself.
+        // An array has the keys of its elements; only an array inside another array is a key itself.
         Value::Array(array) => {
             let first = array.as_ref().get(0).unwrap_or(ValueRef::Undefined);
             intervals.push(Interval::point(first.to_value()));
@@ -203,7 +203,7 @@ fn list(values: &Arc<Vec<Value>>, regexes: &[Regex]) -> Option<Bounds> {
     Some(Bounds::new(intervals, exactness))
 }
 
-/// From the operand to the end of its type bracket.
+/// The interval from the operand to the end of its type bracket.
 fn within_bracket(op: Comparison, value: &Value) -> Option<Interval> {
     let (lowest, highest, highest_edge) = bracket(value.as_ref().kind())?;
     let edge = if op.includes_equality() { Edge::Inclusive } else { Edge::Exclusive };
@@ -215,8 +215,8 @@ fn within_bracket(op: Comparison, value: &Value) -> Option<Interval> {
     })
 }
 
-/// The lowest and highest values that a comparison with that type can match; `None` for types that no range of keys
-/// answers, arrays above all, whose elements are the keys.
+/// The lowest and highest values that a comparison with this type can match. `None` for types without a range of keys,
+/// such as arrays, whose keys are their elements.
 fn bracket(kind: Type) -> Option<(Value, Value, Edge)> {
     let empty_document = || Value::Document(bunko_bson::DocumentBuf::new());
     Some(match kind {
@@ -240,8 +240,8 @@ fn bracket(kind: Type) -> Option<(Value, Value, Edge)> {
     })
 }
 
-/// Strings with the regex's literal prefix, and the regex itself as a value. `None` without such a prefix: walking
-/// all strings is no better than walking the collection.
+/// Strings with the regex's literal prefix, and the regex itself as a value. `None` without such a prefix: scanning all
+/// strings is no better than scanning the collection.
 fn regex_intervals(regex: &Regex) -> Option<(Vec<Interval>, Exactness)> {
     let prefix = regex.prefix()?;
     let end =
@@ -257,7 +257,7 @@ fn regex_intervals(regex: &Regex) -> Option<(Vec<Interval>, Exactness)> {
 fn string_after(prefix: &str) -> Option<String> {
     let mut text = prefix.to_owned();
     while let Some(last) = text.pop() {
-        // The characters' order is that of their bytes; `Step` over the surrogates as `char` ranges do.
+        // The order of characters is that of their bytes; the range of `char`s steps over the surrogates.
         if let Some(next) = (last..=char::MAX).nth(1) {
             text.push(next);
             return Some(text);

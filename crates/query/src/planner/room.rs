@@ -1,18 +1,18 @@
-//! The memory of a plan, asked for before the plan is made: bounds may take many times the bytes of their filter.
+//! Memory of a plan, requested before the plan is made: bounds may be many times larger than their filter.
 
 use bunko_bson::{StringOrder, Value};
 use bunko_matcher::Expression;
 
-/// A node of the filter that stands for nothing by itself, in bytes.
+/// Bytes for a filter node without bounds of its own.
 const NODE_BYTES: usize = 128;
-/// A comparison that may become an index scan of its own, a branch of an `$or`, in bytes: bounds, ranges and stages.
+/// Bytes for a comparison that may become its own index scan in an `$or`: bounds, ranges and stages.
 const BRANCH_BYTES: usize = 1024;
-/// A value of a list, as a key, in bytes.
+/// Bytes for a value of a list, as a key.
 const POINT_BYTES: usize = 32;
-/// A value of a list where strings have a collation: as the index holds it, and as a key.
+/// Bytes for a value of a list under a collation: the value in the index's form, and its key.
 const COLLATED_POINT_BYTES: usize = 256;
 
-/// Bytes that a plan for the filter takes while it is made.
+/// Bytes that making a plan for the filter takes.
 pub(super) fn of_plan(filter: &Expression, strings: &StringOrder) -> usize {
     let all = |children: &[Expression]| children.iter().map(|child| of_plan(child, strings)).sum::<usize>();
     NODE_BYTES

@@ -1,4 +1,4 @@
-//! The lowest stages of a plan: those that go over records or keys, and that fetch what keys lead to.
+//! The lowest stages of a plan: scans of records or keys, and fetches.
 
 use super::{Builder, Candidate, Found, IndexBounds, Order, covered_plan, or_plan, predicates_of};
 use crate::plan::UsedIndex;
@@ -18,7 +18,7 @@ impl Builder<'_> {
         self.fetch(scan, Residual::whole(), Order::Any)
     }
 
-    /// The records of a region's keys.
+    /// A scan of the keys of a region.
     pub(super) fn region(&mut self, index: Arc<Index>, spans: Vec<KeySpan>) -> GeoScan {
         self.note(&index, index.multikey());
         GeoScan { number: self.number(), index, spans: spans.into() }
@@ -58,7 +58,7 @@ impl Builder<'_> {
         self.fetch(Box::new(scan), residual, order)
     }
 
-    /// The fields of an index that are all that is needed, where its keys alone give the answer.
+    /// The index fields that the query needs, if the keys alone answer it.
     pub(super) fn covered(
         &self,
         bounds: &IndexBounds,
@@ -90,7 +90,7 @@ impl Builder<'_> {
         self.fetch(scans, residual, Order::Any)
     }
 
-    /// The records that any of several scans finds.
+    /// A scan of the records that any of several scans finds.
     pub(super) fn several_scans(&mut self, branches: Vec<IndexBounds>) -> OrScan {
         let scan = |bounds| Box::new(self.scan(bounds, Direction::Forward)) as Box<dyn RecordStage>;
         let branches = branches.into_iter().map(scan).collect();
@@ -110,7 +110,7 @@ impl Builder<'_> {
         Found { stage, order }
     }
 
-    /// Whether neither the filter nor a reader of the result looks at a document.
+    /// Proof that neither the filter nor the reader of the result needs a document.
     pub(super) fn keys_suffice(&self, residual: &Residual) -> Option<DecidedByKeys> {
         residual.decided_by_keys().filter(|_| self.query.needs_no_field())
     }

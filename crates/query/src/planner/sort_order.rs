@@ -1,15 +1,15 @@
-//! Whether an index yields documents in the order that a sort asks for.
+//! Decides whether an index yields documents in the order of a sort.
 
 use super::index_bounds::IndexBounds;
 use bunko_bson::key_string;
 use bunko_expression::SortPattern;
 use bunko_store::Direction;
 
-/// The direction in which a scan within the bounds yields the sort's order, if either does.
+/// The scan direction that yields the sort's order within the bounds, if any does.
 ///
-/// The sort's fields must follow each other in the index; fields bound to one value may stand between and before them,
-/// and in the sort count for nothing. A field with arrays gives no order: a document's place depends on which of its
-/// keys are within the bounds. Nor do keys that were shortened.
+/// The sort's fields must be adjacent in the index. Fields bound to one value may come between and before them, and are
+/// ignored in the sort. A field with arrays gives no order, since a document's position depends on which of its keys
+/// are within the bounds. Shortened keys give no order either.
 pub(crate) fn scan_direction(bounds: &IndexBounds, sort: &SortPattern) -> Option<Direction> {
     if sort.reads_metadata() || bounds.has_long_keys() {
         return None;

@@ -1,4 +1,4 @@
-//! `$text`: which index serves it, which of its keys are looked at, and the stages that do so.
+//! Plans `$text`: the index, its keys, and the stages.
 
 use super::{Builder, Found, IndexBounds, Order, choose, near_plan, or_plan, predicates_of, whole_scan};
 use crate::find_query::{FindQuery, Hint};
@@ -16,7 +16,7 @@ const PREFIX_MISSING: &str = "failed to use text index to satisfy $text query (i
 const NOT_INDEXED: &str = "Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have \
                            to be indexed as well.";
 
-/// Whether a filter that is not parsed yet looks for texts, anywhere that a plan can do so.
+/// Whether a filter, not parsed yet, contains a `$text` where a plan could run it.
 pub(crate) fn names_text(filter: DocumentRef<'_>) -> bool {
     filter.iter().any(|field| match (field.name, field.value) {
         ("$text", _) => true,
@@ -31,7 +31,7 @@ struct Texts {
     fields: Arc<TextFields>,
 }
 
-/// Refuses what cannot be asked beside `$text`.
+/// Refuses options that cannot be combined with `$text`.
 /// # Errors
 /// `BadValue`.
 fn check(query: &FindQuery) -> Result<()> {
@@ -48,7 +48,7 @@ fn check(query: &FindQuery) -> Result<()> {
     Ok(())
 }
 
-/// The text index among these: there is one at most.
+/// The text index; a collection has at most one.
 /// # Errors
 /// `IndexNotFound`.
 fn index(indexes: &[Arc<Index>]) -> Result<Texts> {
@@ -58,7 +58,7 @@ fn index(indexes: &[Arc<Index>]) -> Result<Texts> {
     found.ok_or_else(|| Failure::new(ErrorCode::INDEX_NOT_FOUND, "text index required for $text query"))
 }
 
-/// Whether an alternative of an `$or` is a search, or holds one among other conditions.
+/// Whether an alternative of an `$or` is a text search, or contains one in a conjunction.
 fn holds_text(alternative: &Expression) -> bool {
     predicates_of(alternative).iter().any(|predicate| matches!(predicate, Expression::Text(_)))
 }
@@ -68,8 +68,8 @@ impl Texts {
         self.index.kind.text()
     }
 
-    /// The values of the fields before the texts, where the predicates name one for each and the index's documents are all
-    /// that they ask for.
+    /// The values of the fields before the texts, if the predicates demand one for each, and the index holds all
+    /// documents that match the predicates.
     fn prefix(&self, predicates: &[Expression], strings: &StringOrder) -> Option<Vec<Value>> {
         if !choose::takes_all(&self.index, predicates, strings) {
             return None;
@@ -87,7 +87,7 @@ impl Texts {
         self.kind()?.prefix.iter().map(|field| named(&field.path)).collect()
     }
 
-    /// The keys of a search's terms.
+    /// The key spans of a search's terms.
     fn spans(&self, prefix: &[Value], search: &Search) -> Vec<KeySpan> {
         let Some(kind) = self.kind() else { return Vec::new() };
         let prefix: Vec<_> = prefix.iter().map(Value::as_ref).collect();
@@ -96,7 +96,7 @@ impl Texts {
 }
 
 impl Builder<'_> {
-    /// Documents by the words of their texts.
+    /// Finds documents by a text search.
     pub(super) fn text(&mut self, text: &TextSearch) -> Result<Found> {
         let query = self.query;
         check(query)?;
@@ -124,7 +124,7 @@ impl Builder<'_> {
         self.text_beside_others(&index, &asked, score)
     }
 
-    /// Documents by the words of their texts or by other conditions, all of which indexes must serve.
+    /// Finds documents by a text search or other alternatives of an `$or`, each of which an index must serve.
     fn text_beside_others(&mut self, index: &Texts, asked: &AskedText, score: ScoreUse) -> Result<Found> {
         let (query, strings) = (self.query, &self.query.scope.strings);
         let predicates = predicates_of(query.filter.root());
@@ -144,7 +144,7 @@ impl Builder<'_> {
                 self.beside_text(&indexes, own)
             };
             match branch {
-                // The search first: what it finds has a score.
+                // The text search comes first, so that documents it finds have a score.
                 Some(branch) if holds_text(alternative) => branches.insert(0, branch),
                 Some(branch) => branches.push(branch),
                 None => {
@@ -159,7 +159,7 @@ impl Builder<'_> {
         Ok(self.fetch(Box::new(or), Residual::whole(), Order::Any))
     }
 
-    /// The records that an index, or several, find for an alternative that is no search of texts.
+    /// The records for an alternative without text search, by one or several indexes.
     fn beside_text(&mut self, indexes: &[Arc<Index>], predicates: &[Expression]) -> Option<Box<dyn RecordStage>> {
         let strings = &self.query.scope.strings;
         let best = choose::best(indexes, predicates, None, strings).map(|best| best.bounds);
@@ -189,7 +189,7 @@ impl Builder<'_> {
     }
 }
 
-/// Whether a value is equal to one in a key if and only if their bytes are. No key holds an array.
+/// Whether a value equals one in a key exactly if their bytes are equal. No key holds an array.
 fn is_comparable(value: &Value, strings: &StringOrder) -> bool {
     !matches!(value, Value::Array(_)) && (strings.is_bytes() || !StringOrder::holds_strings(value.as_ref()))
 }

@@ -1,5 +1,5 @@
-//! Indexes that are walked as a whole. That narrows nothing down, but each document that is asked for has a key there. Beside a
-//! search of texts under an `$or` MongoDB takes such a walk for conditions that have no bounds of their own.
+//! Scans of whole indexes. They narrow nothing, but each matching document has a key there. MongoDB uses them under an
+//! `$or` with a text search, for conditions without bounds of their own.
 
 use super::choose::is_open;
 use super::index_bounds::IndexBounds;
@@ -9,17 +9,17 @@ use bunko_catalog::{Answers, Index, KeyForm};
 use bunko_matcher::Expression;
 use std::sync::Arc;
 
-/// Which documents a condition on the first field of an index asks for.
+/// The documents that a condition on the first index field may match.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
-    /// Documents that have the field.
+    /// Only documents that have the field.
     WithField,
     /// Perhaps documents without the field too.
     Any,
 }
 
-/// All of an index that has a key of each document that satisfies all of `predicates`, one of which is on its first field;
-/// `None` where there is none.
+/// A whole index that has a key of each document matching all of `predicates`, one of which is on its first field;
+/// `None` if there is no such index.
 pub(super) fn bounds(indexes: &[Arc<Index>], predicates: &[Expression], strings: &StringOrder) -> Option<IndexBounds> {
     let serves = |index: &&Arc<Index>| {
         let first = &index.fields[0];
@@ -32,9 +32,8 @@ pub(super) fn bounds(indexes: &[Arc<Index>], predicates: &[Expression], strings:
     indexes.iter().find(serves).map(IndexBounds::full)
 }
 
-/// Which documents an expression on a path asks for; `None` where an index on that path could not serve the expression
-/// on MongoDB either.
-/// Source: MongoDB manual 8.2, "$text", and what `explain` shows there of each operator.
+/// The documents that an expression on a path may match; `None` if MongoDB would not use an index on the path.
+/// Source: MongoDB manual 8.2, "$text", and explain output of MongoDB 8.2 for each operator.
 fn asked_at(expression: &Expression, path: &str) -> Option<Asked> {
     let is_on = |own: &bunko_matcher::Path| !own.is_itself() && own.as_str() == path;
     match expression {

@@ -1,6 +1,6 @@
-//! A scan with a filter by two threads, which share the parts of a collection. Rows come in the order of the scan, whoever
-//! found them: one of the threads shows them. Where the part that comes next is not found yet, it looks for what is in a
-//! later one meanwhile.
+//! A scan with a filter by two threads, which share the parts of a collection. The scanning thread shows all rows, in
+//! the order of the scan. If the helper still searches the next part, the scanning thread searches a later part
+//! meanwhile.
 
 use super::kept_fields::KeptFields;
 use super::{Row, RowVisitor, StageNumber, WholeDocument};
@@ -16,26 +16,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-/// Records that one thread alone looks at before it asks for help: some milliseconds' work.
+/// Records that one thread searches alone before it asks for a helper: some milliseconds of work.
 pub(super) const RECORDS_ALONE: u64 = 16 * 1024;
-/// Records of a part.
+/// Records per part.
 const PART_RECORDS: u64 = 8 * 1024;
-/// Where what a helper found in a part takes that many bytes, whoever shows it finds the rest.
+/// A helper stops in a part once its rows take this many bytes; the scanning thread searches the rest of the part.
 const FOUND_BYTES_MAX: usize = 1 << 20;
-/// Parts that are found and not yet shown.
+/// Parts that the helper has searched and the scanning thread has not shown yet.
 const PARTS_AHEAD: usize = 1;
-/// Fewer documents than that for a record id: parts would be empty for most.
+/// Minimum number of documents per record id. Below it, most parts would be almost empty.
 const DENSITY_MIN: f64 = 0.5;
 
-/// How a scan by two came to its end.
+/// The reason that a scan by two threads ended.
 pub(super) enum Ended {
-    /// There is nothing more.
+    /// The scan reached its end.
     AtEnd,
-    /// The visitor had enough with that record.
+    /// The visitor stopped at this record.
     Behind(RecordId),
 }
 
-/// The parts of what is left of a scan; whoever comes first takes the next one.
+/// The remaining parts of a scan; each part goes to the first thread that takes it.
 struct Parts {
     first: u64,
     count: u64,
@@ -60,19 +60,19 @@ impl Parts {
     }
 }
 
-/// What a helper found in a part.
+/// Rows found in one part.
 #[derive(Default)]
 struct Found {
     rows: Vec<(RecordId, usize)>,
-    /// The documents, of which each row says the end.
+    /// The documents, one after the other; each row has the end of its document.
     bytes: Vec<u8>,
     examined: u64,
-    /// The last record that was looked at, where that is not all of the part.
+    /// The last record examined, if the search stopped before the end of the part.
     stopped_at: Option<RecordId>,
     failure: Option<Failure>,
 }
 
-/// What finds rows, for whoever shows them.
+/// Searches parts for the thread that shows rows.
 struct Finder {
     snapshot: Arc<Snapshot>,
     query: Arc<FindQuery>,
@@ -80,7 +80,7 @@ struct Finder {
     operation: Arc<OperationContext>,
 }
 
-/// What is left of a scan, and who may help with it.
+/// The remainder of a scan, and the permit for its helper thread.
 pub(super) struct AssistedScan {
     number: StageNumber,
     parts: Parts,
@@ -88,7 +88,7 @@ pub(super) struct AssistedScan {
 }
 
 impl AssistedScan {
-    /// What is left behind a record, if it is worth two threads, and one is to be had.
+    /// The scan behind `record`, if it is worth two threads and a helper is available.
     pub(super) fn behind(record: RecordId, number: StageNumber, run: &Run) -> Option<Self> {
         let first = record.0.checked_add(1)?;
         let end = run.collection.record_ids_end().0;
@@ -101,7 +101,7 @@ impl AssistedScan {
         Some(Self { number, parts, permit: run.query.scope.operation.helper()? })
     }
 
-    /// Shows all rows, in their order.
+    /// Shows all rows to the visitor in scan order.
     pub(super) fn visit(self, run: &mut Run, visitor: &mut RowVisitor<'_>) -> Result<Ended> {
         let Self { number, parts, permit } = self;
         let is_over = AtomicBool::new(false);
@@ -114,7 +114,7 @@ impl AssistedScan {
             operation,
         };
         let operation = &run.query.scope.operation;
-        // Memory is counted by the thread that shows what was found.
+        // The thread that shows rows counts their memory.
         let (own, helper) = (finder(Arc::clone(operation)), finder(operation.beside()));
         std::thread::scope(|scope| {
             let (parts, is_over) = (&parts, &is_over);
@@ -122,19 +122,19 @@ impl AssistedScan {
                 let _permit = permit;
                 help(&helper, parts, is_over, &sender, &returned);
             };
-            // Without a thread all parts are left to this one.
+            // If no thread can be spawned, this thread searches all parts.
             let _ = std::thread::Builder::new().name("scan-helper".to_owned()).spawn_scoped(scope, work);
             let mut showing = Showing { number, run, visitor, finder: own, returning };
             let ended = showing.all(parts, &found);
             is_over.store(true, Ordering::Relaxed);
-            // A helper that waits for room hears of it.
+            // A helper that waits for room in the channel sees it close.
             drop(found);
             ended
         })
     }
 }
 
-/// Finds what is in one part after the other, for the thread that shows it.
+/// Searches parts one after the other, for the thread that shows their rows.
 fn help(finder: &Finder, parts: &Parts, is_over: &AtomicBool, sender: &SyncSender<Found>, returned: &Receiver<Found>) {
     while !is_over.load(Ordering::Relaxed) {
         let Some(part) = parts.take_next() else { break };
@@ -148,7 +148,7 @@ fn help(finder: &Finder, parts: &Parts, is_over: &AtomicBool, sender: &SyncSende
 }
 
 impl Finder {
-    /// Finds what is in a part, and how that failed.
+    /// Searches a part, and notes a failure in `found`.
     fn fill(&self, range: RecordRange, is_over: &AtomicBool, found: &mut Found) {
         let (kept, needs_documents) = (KeptFields::below_sort(&self.query), !self.query.needs_no_field());
         let keep = |document: DocumentRef<'_>, bytes: &mut Vec<u8>| match &kept {
@@ -193,13 +193,13 @@ struct Showing<'s, 'v> {
     run: &'s mut Run,
     visitor: &'s mut RowVisitor<'v>,
     finder: Finder,
-    /// Where the helper finds memory to use again.
+    /// Returns buffers to the helper for reuse.
     returning: Sender<Found>,
 }
 
 impl Showing<'_, '_> {
     fn all(&mut self, parts: &Parts, found: &Receiver<Found>) -> Result<Ended> {
-        // What this thread finds in a later part, and which that is. It uses the memory again and again.
+        // Rows that this thread found in a later part, and the number of that part. The buffer is reused.
         let (mut own, mut waiting) = (Found::default(), None);
         for part in 0..parts.count {
             let ended = if waiting.take_if(|later| *later == part).is_some() {
@@ -207,7 +207,7 @@ impl Showing<'_, '_> {
             } else if parts.take(part) {
                 self.search(parts.range(part))?
             } else {
-                // The helper has taken it, and sends its parts in their order.
+                // The helper has taken this part. It sends its parts in order.
                 let sent = found.try_recv().or_else(|_| {
                     if waiting.is_none() {
                         waiting = parts.take_next();
@@ -231,7 +231,7 @@ impl Showing<'_, '_> {
         Ok(Ended::AtEnd)
     }
 
-    /// Finds and shows what matches; the record that the visitor had enough with.
+    /// Searches a part and shows matches. Returns the record at which the visitor stopped, if it did.
     fn search(&mut self, range: RecordRange) -> Result<Option<RecordId>> {
         let query = Arc::clone(&self.run.query);
         let mut cursor = self.run.snapshot.records(self.run.collection.records(), range, Direction::Forward);

@@ -1,5 +1,5 @@
-//! CLUSTERED_IXSCAN: documents of a clustered collection in the order of their `_id`, all of them or within bounds. They are
-//! read by way of the index on `_id`, of which explain says nothing.
+//! CLUSTERED_IXSCAN: documents of a clustered collection in `_id` order, all or within bounds. They are read through
+//! the `_id` index, which explain does not show.
 
 use super::{DocumentStage, Documents, Fetch, IndexScan, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
@@ -10,11 +10,11 @@ use crate::planner::IndexBounds;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_store::Direction;
 
-/// Walks the collection by `_id`.
+/// Scans the collection by `_id`.
 pub(crate) struct ClusteredScan {
     fetch: Fetch,
     direction: Direction,
-    /// The smallest and the largest `_id` that are looked at, where there are bounds.
+    /// The smallest and the largest `_id` to read, if there are bounds.
     bounds: Option<DocumentBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! COLLSCAN: every document of the collection, in natural order or against it.
+//! COLLSCAN: every document of the collection, in natural or reverse order.
 
 use super::assisted_scan::{AssistedScan, Ended, RECORDS_ALONE};
 use super::{DocumentStage, Documents, Residual, Row, RowVisitor, Stage, StageNumber, WholeDocument};
@@ -13,7 +13,7 @@ use bunko_store::{Direction, RecordCursor, RecordId, RecordRange, View};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Walks the record store.
+/// Scans the record store.
 pub(crate) struct CollectionScan {
     pub number: StageNumber,
     pub direction: Direction,
@@ -62,7 +62,7 @@ impl DocumentStage for CollectionScan {
     }
 }
 
-/// Lends every document straight from the cursor.
+/// Lends every document directly from the cursor.
 struct Whole {
     number: StageNumber,
     cursor: Box<dyn RecordCursor>,
@@ -98,7 +98,7 @@ impl Documents for Whole {
     }
 }
 
-/// Hands out documents that hold their metadata, where the stages above look for it; nothing is known of what a scan finds.
+/// Puts empty metadata into documents, where the stages above look for it: a scan finds no metadata.
 struct Holding {
     filtered: Filtered,
     held: DocumentBuf,
@@ -114,7 +114,7 @@ impl Documents for Holding {
     }
 }
 
-/// Copies what matches, as the cursor's loan ends with each step of the search.
+/// Copies matches, since the cursor's document is only valid until its next step.
 struct Filtered {
     number: StageNumber,
     direction: Direction,

@@ -1,4 +1,4 @@
-//! PROJECTION_COVERED: what is needed of documents, from the keys of one index.
+//! PROJECTION_COVERED: the needed fields, decoded from the keys of one index.
 
 use super::index_scan::Scan;
 use super::{DecidedByKeys, DocumentStage, Documents, IndexScan, RecordStage, Records, Row, Stage, StageNumber};
@@ -13,21 +13,21 @@ use bunko_errors::Result;
 use bunko_store::{RecordId, View};
 use std::sync::Arc;
 
-/// Makes documents of the fields that are needed, in the order of the index, as MongoDB does.
+/// Builds documents from the needed fields, in index order, as MongoDB does.
 pub(crate) struct Covered {
     number: StageNumber,
     shown: Shown,
     scan: IndexScan,
-    /// Positions in the index, ascending.
+    /// Positions of the fields in the index, ascending.
     fields: Vec<usize>,
 }
 
-/// The stage that explain shows in its place.
+/// The stage that explain shows for this one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shown {
     /// A projection.
     AsProjection,
-    /// The scan of the index: the stage above asks for keys.
+    /// The index scan, since the stage above returns keys.
     AsScan,
 }
 
@@ -36,7 +36,7 @@ impl Covered {
         Self { number, shown, scan, fields }
     }
 
-    /// The scan, where it is shown in the place of this stage.
+    /// The scan, if explain shows it in place of this stage.
     fn shown_scan(&self) -> Option<&IndexScan> {
         (self.shown == Shown::AsScan).then_some(&self.scan)
     }
@@ -110,9 +110,9 @@ impl DocumentStage for Covered {
 struct Covering {
     number: StageNumber,
     scan: Scan,
-    /// Of the fields up to the last that is needed.
+    /// Directions of the fields up to the last needed one.
     directions: Vec<Direction>,
-    /// Positions and paths of those that are.
+    /// Positions and paths of the needed fields.
     fields: Vec<(usize, Arc<str>)>,
     types: KeyTypes,
     document: Vec<u8>,
@@ -125,7 +125,7 @@ impl Covering {
                 self.hold(run);
                 return Ok(Some(record));
             }
-            // A key that cannot be read is left to the document.
+            // If the key cannot be decoded, the document is read.
             let records = run.collection.records();
             if run.snapshot.record(records, record, &mut self.document).map_err(from_storage)?.is_some() {
                 run.at(self.number).docs_examined += 1;
@@ -136,7 +136,7 @@ impl Covering {
         Ok(None)
     }
 
-    /// Puts the document's metadata into it, for the stages above.
+    /// Puts the metadata into the document, for the stages above.
     fn hold(&mut self, run: &Run) {
         if run.holds_metadata {
             let document = DocumentRef::trusted(&self.document);
@@ -144,7 +144,7 @@ impl Covering {
         }
     }
 
-    /// Writes the document of the last key; `None` where the key does not tell all of it.
+    /// Writes the document of the last key; `None` if the key does not hold all of it.
     fn write(&mut self) -> Option<()> {
         let mut values = decode(self.scan.key(), &self.directions)?;
         self.document.clear();

@@ -1,7 +1,7 @@
-//! DISTINCT_SCAN: for each value of a field of an index one document that has it.
+//! DISTINCT_SCAN: one document for each value of an index field.
 //!
-//! Where the index notes the types of its values, keys give back most values, and no document is read for these. Otherwise
-//! keys do not tell equal numbers of different types apart, nor null from a missing field: the document does.
+//! If the index records value types, most values can be decoded from keys without reading documents. Otherwise the
+//! document is read, since keys do not distinguish equal numbers of different types, or null from a missing field.
 
 use super::covered::append;
 use super::index_scan::Scan;
@@ -19,22 +19,21 @@ use bunko_store::{RecordId, View};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Keys of a value that was found which are walked over before those that are left are skipped: a step costs a small part
-/// of a search.
+/// Keys of the current value to step over before the scan seeks past them: a step costs a small part of a seek.
 const STEPS_MAX: usize = 8;
 
 /// Skips from value to value of one field of an index.
 pub(crate) struct DistinctScan {
     scan: IndexScan,
-    /// Of the field.
+    /// Position of the field in the index.
     position: usize,
     of: DistinctOf,
-    /// What keys say of the types of values, where these are all that is needed and keys may give them back.
+    /// Types that the keys record; set if only values are needed and keys may decode to them.
     types: Option<KeyTypes>,
 }
 
 impl DistinctScan {
-    /// A scan for the values of the field at that position.
+    /// A scan for the values of the field at `position`.
     pub fn new(scan: IndexScan, position: usize, of: DistinctOf) -> Self {
         let bounds = scan.bounds();
         let index = &bounds.index;
@@ -47,7 +46,7 @@ impl DistinctScan {
         Self { scan, position, of, types: is_told.then_some(types) }
     }
 
-    /// Whether documents are read, as far as it is known before.
+    /// Whether the scan reads documents, as far as that is known beforehand.
     fn is_fetching(&self) -> bool {
         let path = &self.scan.bounds().pattern[self.position].path;
         !self.types.is_some_and(|types| types.are_exact_at(self.position, path))
@@ -105,16 +104,16 @@ impl DocumentStage for DistinctScan {
 struct Scanning {
     number: StageNumber,
     scan: Scan,
-    /// Of the fields up to the one whose values are asked for.
+    /// Directions of the fields up to the distinct one.
     directions: Vec<Direction>,
     path: Arc<str>,
-    /// Records whose documents were given, with all of their values, where one may have several.
+    /// Records already returned with all of their values; set if a record may have several.
     given: Option<HashSet<RecordId>>,
     position: usize,
     of: DistinctOf,
     /// See [`DistinctScan`].
     types: Option<KeyTypes>,
-    /// The fields of the keys that need not be looked at any more.
+    /// The leading key bytes whose entries need not be examined any more.
     found: Vec<u8>,
     steps: usize,
     document: Vec<u8>,
@@ -132,7 +131,7 @@ impl Scanning {
                 continue;
             }
             if self.given.as_ref().is_some_and(|given| given.contains(&record)) {
-                // It was given with this value, unless it has none and its key says so: another document may have that one.
+                // Returned for this value already. If the key is ambiguous, another document may still have the value.
                 if self.ambiguous_value().is_none() {
                     self.note_found();
                 }
@@ -169,7 +168,8 @@ impl Scanning {
         Ok(None)
     }
 
-    /// Makes a document of the value that the key tells; whether there is one. `None` where only the document tells.
+    /// Decodes the key into a document of the value; returns whether there is a value. `None` if the document has to be
+    /// read.
     fn read_key(&mut self) -> Option<bool> {
         let types = self.types?;
         let told = decode(self.scan.key(), &self.directions)?.pop()?;
@@ -177,7 +177,7 @@ impl Scanning {
         let value = match types.read_back(self.position, told) {
             ReadBack::Value(value) => Some(value),
             ReadBack::Missing => None,
-            // Nulls and missing fields are one group.
+            // Null and missing form one group.
             ReadBack::Unknown if is_null && self.of == DistinctOf::Groups => None,
             ReadBack::Unknown => return None,
         };
@@ -194,18 +194,18 @@ impl Scanning {
         let key = self.scan.key();
         self.found.clear();
         self.steps = 0;
-        // A key that cannot be read is the only one that is passed over.
+        // For a key that cannot be decoded, only this key is skipped.
         self.found.extend_from_slice(&key[..leading_bytes(key, &self.directions).unwrap_or(key.len())]);
     }
 
-    /// What the key names where documents without such a value have it, too: a missing field has the key of null, an empty
-    /// array that of undefined.
+    /// The value of a key that documents without the value may have too: a missing field has the key of null, an empty
+    /// array the key of undefined.
     fn ambiguous_value(&self) -> Option<Value> {
         let value = decode(self.scan.key(), &self.directions)?.pop()?;
         matches!(value, Value::Null | Value::Undefined).then_some(value)
     }
 
-    /// Whether the document has the value that its key names.
+    /// Whether the document really has the value of its key.
     fn has_value_of_key(&self, run: &Run) -> Result<bool> {
         let Some(named) = self.ambiguous_value() else { return Ok(true) };
         let mut has_it = false;

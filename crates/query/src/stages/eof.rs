@@ -1,4 +1,4 @@
-//! EOF: nothing matches, and nothing is read.
+//! EOF: no document matches, and nothing is read.
 
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
@@ -8,7 +8,7 @@ use crate::plan::Effort;
 use bunko_bson::DocumentBuf;
 use bunko_errors::Result;
 
-/// Yields nothing.
+/// Yields no documents.
 pub(crate) struct Eof {
     pub number: StageNumber,
 }

@@ -43,7 +43,7 @@ impl Stage for Express {
     }
 
     fn describe(&self, _query: &FindQuery, facts: &mut Facts<'_>) {
-        // A string, other than in all other stages.
+        // A string here, unlike in all other stages.
         let pattern = ValueText(ValueRef::Document(self.index.key_pattern())).to_string();
         facts.append("keyPattern", &pattern).append("indexName", &self.index.name);
     }
@@ -73,7 +73,7 @@ impl DocumentStage for Express {
 struct Lookup {
     number: StageNumber,
     index: Arc<Index>,
-    /// Until it has been looked up.
+    /// The key, until it has been looked up.
     key: Option<Arc<[u8]>>,
     document: Vec<u8>,
 }

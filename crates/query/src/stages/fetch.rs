@@ -1,4 +1,4 @@
-//! FETCH: the documents of records that indexes led to.
+//! FETCH: the documents of records found by an index.
 
 use super::read_ahead::ReadAhead;
 use super::{DocumentStage, Documents, RecordStage, Records, Residual, Row, Stage, StageNumber, WholeDocument};
@@ -11,9 +11,9 @@ use bunko_catalog::from_storage;
 use bunko_errors::Result;
 use bunko_store::{RecordId, View};
 
-/// Reads documents and drops those that do not match. What is known of a record beside its fields goes with its document.
+/// Reads documents and drops those that do not match. Metadata of a record goes with its document.
 ///
-/// Only searches of texts find records of which something is known: a search by distance reads documents itself.
+/// Only text searches find records with metadata: a search by distance reads the documents itself.
 pub(crate) struct Fetch {
     pub number: StageNumber,
     pub residual: Residual,
@@ -62,7 +62,7 @@ impl Fetch {
         ahead: impl FnOnce(FetchingAhead) -> Box<D>,
     ) -> Box<D> {
         let (number, residual, input) = (self.number, self.residual.clone(), self.input.open(run));
-        // What is known of a record beside its document is at hand until the next one is found.
+        // Metadata is at hand only until the next record is found, so this cannot read ahead.
         let knows_more = run.holds_metadata || run.query.reads_keys();
         if self.input.as_index_scan().is_some() && !knows_more {
             let scan = self.input.number();
@@ -84,7 +84,7 @@ impl DocumentStage for Fetch {
 
 /// The running side for stages that filter.
 pub(super) trait WholeDocuments: Send {
-    /// The next record and its document, lent until the one after that is asked for.
+    /// The next record and its document, lent until the next call.
     fn next_whole<'s>(&'s mut self, run: &mut Run) -> Result<Option<(RecordId, WholeDocument<'s>)>>;
 }
 
@@ -131,7 +131,7 @@ impl Documents for Fetching {
     }
 }
 
-/// The same of records that an index gives, several at a time.
+/// As [`Fetching`], for records of an index, a batch at a time.
 struct FetchingAhead {
     number: StageNumber,
     residual: Residual,

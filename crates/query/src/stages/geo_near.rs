@@ -1,7 +1,6 @@
-//! GEO_NEAR_2DSPHERE and GEO_NEAR_2D: documents by their distance from a point, nearest first.
+//! GEO_NEAR_2DSPHERE and GEO_NEAR_2D: documents by distance from a point, nearest first.
 //!
-//! What is within some distance is looked up in the index and put in order; once that has been handed out, what is within
-//! twice the distance, and so on.
+//! Looks up the documents within some distance and sorts them. Once these are returned, it looks further away.
 
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
@@ -20,13 +19,14 @@ use std::collections::{BinaryHeap, HashSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// How much further is looked where something was found, and where nothing was.
+/// Factors by which the distance grows if documents were found, and if none were found.
 const FURTHER: f64 = 2.0;
 const MUCH_FURTHER: f64 = 4.0;
-/// Where it is known how many documents are wanted, as far as so many times that number should be; but by so much at least.
+/// If a limit is known, the next distance aims at this multiple of the documents wanted, but grows at least by
+/// `FURTHER_MIN`.
 const WANTED_PART: f64 = 1.5;
 const FURTHER_MIN: f64 = 1.25;
-/// Most records whose documents are looked at together, and after how many bytes of them no more are read at once.
+/// Limits of one batch: records whose documents are read together, and bytes after which no more are read.
 const RECORDS_MAX: usize = 256;
 const BYTES_MAX: usize = 256 << 10;
 
@@ -90,7 +90,7 @@ impl DocumentStage for GeoNear {
     }
 }
 
-/// A document that was found; the nearest is the greatest.
+/// A document found; the nearest one is the greatest.
 struct Found {
     distance: f64,
     record: RecordId,
@@ -121,22 +121,23 @@ struct Nearing {
     index: Arc<Index>,
     field: GeoField,
     search: Arc<NearSearch>,
-    /// All documents within that distance have been found.
+    /// All documents within this distance have been found.
     within: f64,
-    /// The distance to look within next.
+    /// The next distance to search within.
     next: f64,
-    /// Whether there are more keys than those that were looked at.
+    /// Whether the index has keys beyond those examined.
     reach: Reach,
-    /// How many documents have been found.
+    /// Number of documents found.
     matched: u64,
-    /// Records that were looked at.
+    /// Records examined.
     seen: HashSet<RecordId>,
-    /// Documents that have not been handed out.
+    /// Documents found and not returned yet.
     found: BinaryHeap<Found>,
     document: Vec<u8>,
 }
 
-/// How many times as far is looked next, where so many were found of those that are wanted: as though others lay as densely.
+/// Growth factor for the next distance, from the number found and the number wanted; assumes an even density of
+/// documents.
 fn further(found: u64, wanted: Option<u64>) -> f64 {
     match wanted {
         _ if found == 0 => MUCH_FURTHER,
@@ -146,9 +147,9 @@ fn further(found: u64, wanted: Option<u64>) -> f64 {
 }
 
 impl Nearing {
-    /// Looks further away.
+    /// Searches a greater distance.
     /// # Errors
-    /// 16433 where the point is outside of the square that the index divides; those of the documents and the operation.
+    /// 16433 if the point is outside the index's square; errors of documents and of the operation.
     fn widen(&mut self, run: &mut Run) -> Result<()> {
         let near = Arc::clone(&self.search.near);
         if let Surface::Plane(grid) = self.field.surface
@@ -168,15 +169,14 @@ impl Nearing {
             self.look(&span, &mut cursor, run, &mut fresh)?;
         }
         self.judge_all(&fresh, run)?;
-        // The last look reaches everything, so that a document that is near enough only by rounding is found.
+        // The last search covers everything, so that rounding excludes no document.
         let is_last = distance >= near.max;
         (self.within, self.reach) = (distance, if is_last { Reach::Everything } else { reach });
         self.next = distance * further(self.matched, run.query.wanted());
         Ok(())
     }
 
-    /// Finds the records of some keys, which come behind those that the cursor has shown; those that were not looked at before
-    /// are judged.
+    /// Finds the records of keys that follow those the cursor has shown, and examines the records not seen before.
     fn look(
         &mut self,
         (start, end): &KeySpan,
@@ -203,7 +203,7 @@ impl Nearing {
         }
     }
 
-    /// Looks at the documents of records.
+    /// Examines the documents of records.
     fn judge_all(&mut self, mut records: &[RecordId], run: &mut Run) -> Result<()> {
         let (snapshot, keyspace) = (Arc::clone(&run.snapshot), run.collection.records());
         while !records.is_empty() {
@@ -231,7 +231,7 @@ impl Nearing {
         Ok(())
     }
 
-    /// The next document, read once more and with what is said of it.
+    /// Reads the next document again, and adds the output fields.
     fn read(&mut self, found: &Found, run: &mut Run) -> Result<bool> {
         let keyspace = run.collection.records();
         if run.snapshot.record(keyspace, found.record, &mut self.document).map_err(from_storage)?.is_none() {

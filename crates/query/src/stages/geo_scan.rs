@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Walks spans of keys.
+/// Scans spans of keys.
 pub(crate) struct GeoScan {
     pub number: StageNumber,
     pub index: Arc<Index>,
@@ -69,13 +69,13 @@ struct Scan {
     number: StageNumber,
     index: Arc<Index>,
     spans: Arc<[KeySpan]>,
-    /// How many spans have been begun.
+    /// Number of spans started.
     begun: usize,
-    /// Kept behind the end of its span: it may go on with the next one.
+    /// Kept at the end of a span, since it may be reused for the next span.
     cursor: Option<Box<dyn KeyCursor>>,
     /// Whether the cursor is within its span.
     is_within: bool,
-    /// Records that were found: a shape may have several cells.
+    /// Records found so far; a shape may have several cells.
     seen: HashSet<RecordId>,
 }
 

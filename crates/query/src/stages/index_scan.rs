@@ -1,4 +1,4 @@
-//! IXSCAN: records by the keys of one index that are within bounds.
+//! IXSCAN: records by the keys of one index within bounds.
 
 use super::{RecordStage, Records, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
@@ -24,7 +24,7 @@ pub(crate) struct IndexScan {
     direction: Direction,
 }
 
-/// What explain calls a direction.
+/// The direction's name in explain.
 pub(super) fn direction_name(direction: Direction) -> &'static str {
     match direction {
         Direction::Forward => "forward",
@@ -42,7 +42,7 @@ impl IndexScan {
         &self.bounds
     }
 
-    /// Whether all keys within the bounds stand together.
+    /// Whether the bounds form one range of keys.
     pub fn is_one_range(&self) -> bool {
         self.ranges.len() == 1 && self.ranges.checked.is_empty()
     }
@@ -112,23 +112,23 @@ pub(crate) struct Scan {
     number: StageNumber,
     bounds: Arc<IndexBounds>,
     ranges: Arc<KeyRanges>,
-    /// How many ranges have been begun, in the direction of the scan.
+    /// Number of ranges started, in scan direction.
     next_range: usize,
     direction: Direction,
-    /// The one that was begun last.
+    /// The range started last.
     range: Option<usize>,
-    /// Kept behind the end of its range: it may go on with the next one.
+    /// Kept at the end of a range, since it may be reused for the next range.
     cursor: Option<Box<dyn KeyCursor>>,
     /// Whether the cursor is within its range.
     is_within: bool,
-    /// The key that led to the last record, where somebody asks for it.
+    /// The key of the last record, if a stage reads it.
     kept_key: Option<Vec<u8>>,
     check: Check,
-    /// Records that were found, where one may have several keys.
+    /// Records found so far; set if a record may have several keys.
     seen: Option<HashSet<RecordId>>,
 }
 
-/// Compares keys with the bounds that the ranges do not express.
+/// Checks keys against bounds that the ranges do not express.
 struct Check {
     index: Arc<Index>,
     directions: Vec<key_string::Direction>,
@@ -149,7 +149,7 @@ impl Check {
         if self.fields.is_empty() {
             return true;
         }
-        // A key that cannot be read is left to the filter.
+        // A key that cannot be decoded passes; the filter decides.
         if is_shortened(&self.index, key) {
             return true;
         }
@@ -163,12 +163,12 @@ impl Scan {
         &self.bounds.index
     }
 
-    /// Has the scan keep the key of each record.
+    /// Makes the scan keep the key of each record.
     pub(super) fn keeping_keys(self) -> Self {
         Self { kept_key: Some(Vec::new()), ..self }
     }
 
-    /// The key that led to the last record.
+    /// The key of the last record.
     pub(super) fn key(&self) -> &[u8] {
         self.kept_key.as_deref().unwrap_or_default()
     }
@@ -180,7 +180,7 @@ impl Scan {
         }
     }
 
-    /// Goes on behind all keys that begin with `prefix`, of a scan that goes forward.
+    /// Skips all keys that begin with `prefix`; for forward scans.
     pub(super) fn skip(&mut self, prefix: &[u8], run: &mut Run) {
         let Some(RangeRef::Between { end, .. }) = self.range.map(|range| self.ranges.get(range)) else { return };
         let mut start = prefix.to_vec();
@@ -189,7 +189,7 @@ impl Scan {
         Self::walk(&mut self.cursor, run, self.bounds.index.keyspace, (&start, &end), self.direction);
     }
 
-    /// Begins with the keys from the first to before the second.
+    /// Positions the cursor on the keys from `start` up to, not including, `end`.
     fn walk(
         cursor: &mut Option<Box<dyn KeyCursor>>,
         run: &Run,
@@ -197,7 +197,7 @@ impl Scan {
         (start, end): (&[u8], &[u8]),
         direction: Direction,
     ) {
-        // A cursor that goes forward comes to ranges that follow each other.
+        // A forward cursor can move on to a following range.
         if !cursor.as_mut().is_some_and(|cursor| cursor.go_to(start, end)) {
             let range = KeyRange { start: Bound::Included(start.to_vec()), end: Bound::Excluded(end.to_vec()) };
             *cursor = Some(run.snapshot.keys(keyspace, range, direction));
@@ -213,7 +213,7 @@ impl Scan {
         Some(if self.direction == Direction::Forward { begun } else { self.ranges.len() - 1 - begun })
     }
 
-    /// The next record within the bounds, each key of it anew.
+    /// The next entry within the bounds; a record comes once for each of its keys.
     pub(super) fn next_entry(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
         loop {
             if let Some(cursor) = self.cursor.as_mut().filter(|_| self.is_within) {
@@ -253,8 +253,8 @@ impl Scan {
     }
 }
 
-/// Says which key led to the record that comes next, where something reads it. A clustered collection is its own index, which
-/// leads nowhere.
+/// Puts the key of the next record at hand, if it is read. A clustered collection is its own index, and its key does
+/// not count.
 fn hold_key(bounds: &IndexBounds, key: &[u8], run: &Run) -> Result<()> {
     if !run.query.reads_keys() {
         return Ok(());

@@ -1,21 +1,20 @@
-//! The part of documents that is kept where a stage has to copy them.
+//! The fields that a stage copies when it has to copy documents.
 
 use crate::find_query::FindQuery;
 use bunko_bson::{DocumentRef, Writer};
 use bunko_expression::SortPattern;
 
-/// The fields at the top of documents in which all lies that whoever reads the documents needs.
+/// Names of the top-level fields that contain all paths the reader needs.
 pub(super) struct KeptFields<'q>(Vec<&'q [u8]>);
 
 impl<'q> KeptFields<'q> {
-    /// The fields that are read of documents behind the plan's sort, or of a plan that does not sort; nothing where documents are
-    /// needed whole.
+    /// The fields needed after the plan's sort, or of a plan without sort; `None` if whole documents are needed.
     pub(super) fn behind_sort(query: &'q FindQuery) -> Option<Self> {
         let paths = query.needed_alone()?.iter();
         Some(Self::of_names(paths.map(|path| path.split('.').next().unwrap_or_default().as_bytes()).collect()))
     }
 
-    /// The fields that are read of documents that come out of a scan: the plan's sort, if there is one, reads its own too.
+    /// The fields needed of a scan's documents: those after the sort, and those that the sort reads.
     pub(super) fn below_sort(query: &'q FindQuery) -> Option<Self> {
         let Self(mut names) = Self::behind_sort(query)?;
         for (path, _) in query.sort.iter().flat_map(SortPattern::parts) {
@@ -30,7 +29,7 @@ impl<'q> KeptFields<'q> {
         Self(names)
     }
 
-    /// Appends a document with nothing but these to a buffer.
+    /// Appends a document with only these fields to a buffer.
     pub(super) fn append(&self, document: DocumentRef<'_>, buffer: &mut Vec<u8>) {
         let mut writer = Writer::new(buffer);
         for element in document.iter().encoded().filter(|element| self.0.contains(&element.name_bytes())) {

@@ -1,4 +1,4 @@
-//! COUNT_SCAN: records whose documents nobody looks at, as what an index says of them is all that is asked for.
+//! COUNT_SCAN: records whose documents are not read, since the index alone answers.
 
 use super::{DecidedByKeys, DocumentStage, Documents, RecordStage, Records, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
@@ -9,7 +9,7 @@ use crate::plan::Effort;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::Result;
 
-/// Yields an empty document for each record. To explain it is the stage below it: it does nothing of its own.
+/// Yields an empty document for each record. Explain shows the stage below in its place.
 pub(crate) struct KeysAlone {
     input: Box<dyn RecordStage>,
 }

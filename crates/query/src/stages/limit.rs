@@ -1,4 +1,4 @@
-//! LIMIT: no more than so many documents.
+//! LIMIT: passes on a maximum number of documents.
 
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};

@@ -1,5 +1,5 @@
-//! The stages that plans are made of, one file each. Every stage has a plan's side, which is shared and explained
-//! ([`Stage`]), and a running side, which it opens.
+//! The stages of plans, one file each. Every stage has a plan side, which is shared and explained ([`Stage`]), and a
+//! running side, which the plan side opens.
 
 mod assisted_scan;
 mod clustered_scan;
@@ -57,35 +57,35 @@ use bunko_errors::Result;
 use bunko_store::RecordId;
 use std::ops::ControlFlow;
 
-/// A stage's place in its plan: where its statistics are.
+/// A stage's number in its plan: the index of its statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StageNumber(pub usize);
 
-/// The plan's side of a stage, as explain shows it.
+/// The plan side of a stage, as explain shows it.
 pub(crate) trait Stage: Send + Sync {
     /// The name that explain prints.
     fn name(&self, query: &FindQuery) -> &'static str;
     fn number(&self) -> StageNumber;
     /// The stages that it reads from.
     fn inputs(&self) -> Vec<&dyn Stage>;
-    /// Adds what explain says of the stage beyond its name.
+    /// Adds the fields that explain shows beside the stage's name.
     fn describe(&self, query: &FindQuery, facts: &mut Facts<'_>);
-    /// Adds what explain says of the stage's run beyond the counters that all stages have.
+    /// Adds the fields that explain shows of the stage's run beside the common counters.
     fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf);
     fn effort(&self) -> Effort;
 }
 
-/// A stage that yields documents: at least those of their fields that are needed above it, see [`FindQuery::needed`]. A stage
+/// A stage that yields documents. They have at least the fields needed above it, see [`FindQuery::needed`]. A stage
 /// that filters takes a [`WholeDocument`] instead.
 pub(crate) trait DocumentStage: Stage {
     fn open(&self, run: &Run) -> Box<dyn Documents>;
-    /// The stage below, if every record that it finds matches and is fetched: counting needs no document.
+    /// The input stage, if every record that it finds matches and is fetched: counting needs no documents.
     fn decided_by_keys(&self) -> Option<&dyn RecordStage> {
         None
     }
 }
 
-/// A stage that yields records' ids.
+/// A stage that yields record ids.
 pub(crate) trait RecordStage: Stage {
     fn open(&self, run: &Run) -> Box<dyn Records>;
     /// The stage as a scan of one index.
@@ -94,15 +94,14 @@ pub(crate) trait RecordStage: Stage {
     }
 }
 
-/// A record and its document, lent until the next one is asked for.
+/// A record and its document, lent until the next call.
 pub(crate) struct Row<'a> {
     pub record: RecordId,
     pub document: DocumentRef<'a>,
 }
 
 impl<'a> Row<'a> {
-    /// What a stage's search found, counted: the record, and its document from where the search has left it; nothing at
-    /// the end.
+    /// Makes a row from the record and document that a stage's search found, and counts it. `None` at the end.
     fn found(run: &mut Run, stage: StageNumber, record: Option<RecordId>, document: &'a [u8]) -> Option<Self> {
         let statistics = run.at(stage);
         match record {
@@ -113,15 +112,15 @@ impl<'a> Row<'a> {
     }
 }
 
-/// What looks at rows in their place, and says whether it wants more.
+/// Examines a row where it lies, and says whether to go on.
 pub(crate) type RowVisitor<'v> = dyn FnMut(&mut Run, Row<'_>) -> Result<ControlFlow<()>> + 'v;
 
-/// The running side of a stage that yields documents. Not asked again after the end.
+/// The running side of a stage that yields documents. Callers stop at the end.
 pub(crate) trait Documents: Send {
     fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>>;
 
-    /// Shows the rows that are left one by one, until the visitor has enough: a stage that searches need not copy what it
-    /// found, as it must for a caller that comes back.
+    /// Shows the remaining rows one by one until the visitor breaks. A stage that searches can avoid copying its rows
+    /// here, unlike in `next`.
     fn visit(&mut self, run: &mut Run, visitor: &mut RowVisitor<'_>) -> Result<()> {
         while let Some(row) = self.next(run)? {
             if visitor(run, row)?.is_break() {
@@ -131,13 +130,13 @@ pub(crate) trait Documents: Send {
         Ok(())
     }
 
-    /// Whether it is known, without looking for one, that there is no other.
+    /// Whether the stage has ended for certain; does not search for another row.
     fn is_over(&self) -> bool {
         false
     }
 }
 
-/// The running side of a stage that yields records' ids, each once.
+/// The running side of a stage that yields record ids, each once.
 pub(crate) trait Records: Send {
     fn next(&mut self, run: &mut Run) -> Result<Option<RecordId>>;
 }

@@ -10,7 +10,7 @@ use bunko_errors::Result;
 use bunko_store::RecordId;
 use std::collections::HashSet;
 
-/// Runs one after the other.
+/// Runs the branches one after the other.
 pub(crate) struct OrScan {
     pub number: StageNumber,
     pub branches: Vec<Box<dyn RecordStage>>,

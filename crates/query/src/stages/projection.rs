@@ -8,7 +8,7 @@ use crate::plan::Effort;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
 
-/// Applies the query's projection, and adds record ids where they are asked for.
+/// Applies the query's projection, and adds record ids if requested.
 pub(crate) struct ProjectionStage {
     pub number: StageNumber,
     pub input: Box<dyn DocumentStage>,
@@ -38,7 +38,7 @@ impl Stage for ProjectionStage {
     }
 }
 
-/// Whether a projection only includes or excludes fields of the top level.
+/// Whether a projection only includes or excludes top-level fields.
 fn is_simple(projection: DocumentRef<'_>) -> bool {
     names_fields_alone(projection) && projection.iter().all(|element| !element.name.contains('.'))
 }
@@ -56,12 +56,12 @@ impl DocumentStage for ProjectionStage {
     }
 }
 
-/// Puts what the query gives of a document in its place; of stage RETURN_KEY too, where that is a key.
+/// Replaces each document by the query's result; stage RETURN_KEY uses it too, since its result is a key.
 pub(super) struct Projecting {
     number: StageNumber,
     input: Box<dyn Documents>,
     projected: Vec<u8>,
-    /// The document without the metadata that it held.
+    /// The document without its metadata.
     released: DocumentBuf,
 }
 

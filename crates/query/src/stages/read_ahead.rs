@@ -1,4 +1,4 @@
-//! Documents that are read before they are asked for, many at once: that takes less time than one by one.
+//! Documents read in batches before they are requested, which takes less time than one by one.
 
 use super::{Records, StageNumber};
 use crate::execution::Run;
@@ -7,38 +7,38 @@ use bunko_errors::Result;
 use bunko_store::{Location, RecordId, View};
 use std::ops::Range;
 
-/// Most records whose documents are read at once.
+/// Maximum number of records in one batch.
 const RECORDS_MAX: usize = 256;
-/// Bytes of documents beyond which no more are read at once.
+/// A batch reads no more documents after this many bytes.
 const BYTES_MAX: usize = 256 << 10;
 
-/// Records that come next, with their documents. As nobody may ask for more than the first, these are few at first; and never more
-/// than a limit lets pass. What was not asked for yet counts as not examined.
+/// The next records, with their documents. Batches start small, since the caller may want the first document only, and
+/// they never exceed the limit. Documents not requested yet do not count as examined.
 #[derive(Default)]
 pub(super) struct ReadAhead {
     records: Vec<Ahead>,
-    /// The first of them that was not handed out.
+    /// Index of the next record to return.
     next: usize,
-    /// Behind the last of them whose document was read.
+    /// End of the records whose documents were read.
     read: usize,
     documents: Vec<u8>,
-    /// How many are taken next.
+    /// Size of the next batch.
     count: usize,
-    /// How many have been handed out and were taken, as whoever reads on says.
+    /// Number of returned records that count towards the limit, as reported by [`Self::take`].
     taken: u64,
     is_over: bool,
 }
 
 struct Ahead {
     record: RecordId,
-    /// Keys that were examined to find it.
+    /// Keys examined to find the record.
     keys: u64,
-    /// Where its document stands, in the log and in the buffer.
+    /// The location of its document, and the document's range in the buffer.
     document: Option<(Location, Range<usize>)>,
 }
 
 impl ReadAhead {
-    /// The next record that has a document, and where that stands.
+    /// The next record that has a document, with the document's location.
     pub fn next(
         &mut self,
         (input, stage): (&mut dyn Records, StageNumber),
@@ -60,23 +60,23 @@ impl ReadAhead {
         }
     }
 
-    /// The document of the record that was given last.
+    /// The document of the last record returned.
     pub fn document(&self) -> &[u8] {
         let last = self.next.checked_sub(1).and_then(|last| self.records[last].document.as_ref());
         last.map_or(&[], |(_, place)| &self.documents[place.clone()])
     }
 
-    /// The record that was given last is one of those that count towards a limit.
+    /// Counts the last record returned towards the limit.
     pub fn take(&mut self) {
         self.taken += 1;
     }
 
-    /// Takes the next records; whether there were any.
+    /// Fills the next batch; returns whether it has any records.
     fn gather(&mut self, input: &mut dyn Records, stage: StageNumber, run: &mut Run) -> Result<bool> {
         self.records.clear();
         (self.next, self.read) = (0, 0);
         self.count = (2 * self.count).clamp(1, RECORDS_MAX);
-        // Who takes more than the limit sorts what it takes, and takes all.
+        // A reader that takes more than the limit sorts its input, and reads all of it.
         let left = run.query.wanted().map_or(0, |wanted| wanted.saturating_sub(self.taken));
         let most = if left == 0 { self.count } else { self.count.min(usize::try_from(left).unwrap_or(usize::MAX)) };
         let most = if run.is_unlimited() { most } else { 1 };
@@ -93,7 +93,7 @@ impl ReadAhead {
         Ok(!self.records.is_empty())
     }
 
-    /// Reads documents of records that were taken.
+    /// Reads the documents of the batch.
     fn read(&mut self, run: &Run) -> Result<()> {
         self.documents.clear();
         let (records, documents) = (&mut self.records[self.read..], &mut self.documents);

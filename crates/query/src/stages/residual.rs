@@ -1,22 +1,23 @@
-//! The part of a filter that has to be evaluated on documents.
+//! The part of a filter that must be evaluated on documents.
 
 use super::WholeDocument;
 use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use bunko_errors::Result;
 
-/// Which predicates remain. Where any does, the whole filter is evaluated: what the keys decided holds anyway.
+/// The predicates that remain. If any remains, the whole filter is evaluated: the predicates that keys decided hold
+/// anyway.
 #[derive(Clone, Debug)]
 pub(crate) enum Residual {
     Nothing,
-    /// Only the check that the stage above makes on the document.
+    /// Nothing but the check of the stage above.
     Above,
     Whole,
-    /// All but those at these positions of the outermost conjunction.
+    /// All predicates except those at these positions of the top-level conjunction.
     Without(Vec<usize>),
 }
 
-/// Says that keys decide the whole filter. Stages that read no documents cannot be made without it.
+/// Proof that keys decide the whole filter; required for making a stage that reads no documents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DecidedByKeys(());
 
@@ -29,7 +30,7 @@ impl Residual {
         Self::Whole
     }
 
-    /// What remains of `count` predicates when some are decided.
+    /// The residual of `count` predicates after keys decided these.
     pub fn without(decided: &[usize], count: usize) -> Self {
         match decided.len() {
             0 if count > 0 => Self::Whole,
@@ -38,7 +39,7 @@ impl Residual {
         }
     }
 
-    /// The same residual where the stage above checks the document too.
+    /// This residual, in case the stage above checks the document too.
     pub fn and_above(self) -> Self {
         if matches!(self, Self::Nothing) { Self::Above } else { self }
     }
@@ -47,12 +48,12 @@ impl Residual {
         matches!(self, Self::Nothing)
     }
 
-    /// Whether no document has to be read to evaluate the filter.
+    /// Proof that the filter needs no document; `None` if it needs one.
     pub fn decided_by_keys(&self) -> Option<DecidedByKeys> {
         self.is_nothing().then_some(DecidedByKeys(()))
     }
 
-    /// Whether a document that was found matches.
+    /// Whether a document matches.
     #[inline]
     pub fn matches(&self, query: &FindQuery, document: WholeDocument<'_>) -> Result<bool> {
         match self {
@@ -61,7 +62,7 @@ impl Residual {
         }
     }
 
-    /// Adds `filter` to what explain says of a stage.
+    /// Adds the `filter` field of explain.
     pub fn describe(&self, query: &FindQuery, facts: &mut Facts<'_>) {
         match self {
             Self::Nothing | Self::Above => {}

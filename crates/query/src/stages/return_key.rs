@@ -1,4 +1,4 @@
-//! RETURN_KEY: the keys by which an index led to documents, instead of the documents.
+//! RETURN_KEY: the index keys that led to documents, instead of the documents.
 
 use super::projection::Projecting;
 use super::{DocumentStage, Documents, Stage, StageNumber};
@@ -8,7 +8,7 @@ use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::DocumentBuf;
 
-/// Puts the key that is held with a document in its place; where no index was asked, a document without fields.
+/// Replaces each document by the key stored with it; without an index, by an empty document.
 pub(crate) struct ReturnKey {
     pub number: StageNumber,
     pub input: Box<dyn DocumentStage>,
@@ -38,7 +38,7 @@ impl Stage for ReturnKey {
 
 impl DocumentStage for ReturnKey {
     fn open(&self, run: &Run) -> Box<dyn Documents> {
-        // The query gives keys, and documents hold them: see `FindQuery::given` and `FindQuery::holds_metadata`.
+        // The query returns keys, and documents carry them: see `FindQuery::given` and `FindQuery::holds_metadata`.
         Projecting::open(self.number, self.input.as_ref(), run)
     }
 }

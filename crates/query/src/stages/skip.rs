@@ -1,4 +1,4 @@
-//! SKIP: all but the first so many documents.
+//! SKIP: drops a number of documents at the start.
 
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
@@ -8,7 +8,7 @@ use crate::plan::Effort;
 use bunko_bson::DocumentBuf;
 use bunko_errors::Result;
 
-/// Leaves out the first `count` documents.
+/// Drops the first `count` documents.
 pub(crate) struct Skip {
     pub number: StageNumber,
     pub count: u64,

@@ -1,4 +1,4 @@
-//! SORT: all of the input is read before the first document comes out.
+//! SORT: reads all input before it returns the first document.
 
 use super::kept_fields::KeptFields;
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
@@ -14,7 +14,7 @@ use bunko_store::RecordId;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Sorts by the query's pattern; with a limit only the first so many documents are kept.
+/// Sorts by the query's pattern; with a limit it keeps only that many documents.
 pub(crate) struct Sort {
     pub number: StageNumber,
     pub limit: Option<u64>,
@@ -68,7 +68,7 @@ struct Sorting {
     number: StageNumber,
     limit: Option<u64>,
     input: Box<dyn Documents>,
-    /// Records' ids and documents in order, once all have been read.
+    /// Record ids and documents in sort order, once all are read.
     sorted: Option<Sorted>,
 }
 
@@ -79,7 +79,7 @@ impl Sorting {
         let mut sorter = Sorter::new().first(self.limit);
         let mut key = Vec::new();
         let number = self.number;
-        // Of few documents most are read for nothing but their key.
+        // With a limit, most documents are read only for their keys, so narrowing them would be wasted.
         let kept = if self.limit.is_none() { KeptFields::behind_sort(&query) } else { None };
         let mut narrow = Vec::new();
         self.input.visit(run, &mut |run, row| {
@@ -116,7 +116,7 @@ impl Documents for Sorting {
         let Some(sorted) = &mut self.sorted else { return Ok(None) };
         let next = sorted.next(&run.query.scope.operation)?;
         let statistics = run.at(self.number);
-        // Each was put there by `sort`, behind its record's id.
+        // `sort` stored each document after its record id.
         let Some((id, document)) = next.and_then(|(_, value)| value.split_first_chunk()) else {
             statistics.is_at_end = true;
             return Ok(None);

@@ -1,4 +1,4 @@
-//! TEXT_MATCH: of the documents that have some of the terms, those that match the whole search.
+//! TEXT_MATCH: filters documents with some of the terms by the whole text search.
 
 use super::fetch::WholeDocuments;
 use super::{DocumentStage, Documents, Fetch, KeysAlone, RecordStage, Row, Stage, StageNumber};
@@ -12,7 +12,7 @@ use bunko_errors::Result;
 use bunko_matcher::AskedText;
 use std::sync::Arc;
 
-/// Checks phrases, and what must not be there.
+/// Checks phrases and negated terms.
 pub(crate) struct TextMatch {
     pub number: StageNumber,
     pub index: Arc<Index>,
@@ -22,11 +22,11 @@ pub(crate) struct TextMatch {
     pub input: TextInput,
 }
 
-/// Which documents the search looks at.
+/// The documents that the search reads.
 pub(crate) enum TextInput {
-    /// The documents of records that have its terms.
+    /// Documents of records that have its terms.
     Documents(Fetch),
-    /// None: the terms decide, and nothing reads the documents either.
+    /// None: the terms decide, and no reader needs the documents.
     Terms(KeysAlone),
 }
 
@@ -129,7 +129,7 @@ impl Documents for Matching {
     }
 }
 
-/// Passes on what the terms have decided.
+/// Passes on records that the terms decided.
 struct Passing {
     number: StageNumber,
     input: Box<dyn Documents>,

@@ -1,6 +1,6 @@
-//! TEXT_OR: the records whose texts have any of some terms, and the sums of their scores.
+//! TEXT_OR: records whose texts contain any of the terms, with the sum of their scores.
 //!
-//! Where somebody asks for scores and there are several terms, all keys are read first; otherwise each record comes as it is
+//! If scores are read and there are several terms, all keys are read first; otherwise each record is returned as it is
 //! found.
 
 use super::{RecordStage, Records, Stage, StageNumber};
@@ -17,10 +17,10 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// What a record and its score take in memory, about.
+/// Approximate memory of a record and its score.
 const RECORD_BYTES: usize = 32;
 
-/// Whether scores are of use.
+/// Whether scores are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScoreUse {
     Wanted,
@@ -35,7 +35,7 @@ pub(crate) struct TermScan {
     pub span: KeySpan,
 }
 
-/// Records by several terms.
+/// Searches records by several terms.
 pub(crate) struct TextOr {
     pub number: StageNumber,
     pub terms: Vec<TermScan>,
@@ -111,7 +111,7 @@ impl RecordStage for TextOr {
     }
 }
 
-/// Says what is known of the record that comes next, where something reads it.
+/// Puts the score of the next record at hand, if it is read.
 fn put_at_hand(score: Option<f64>, run: &Run) {
     if run.holds_metadata {
         let metadata = score.map(|score| Arc::new(DocumentBuf::new().with("textScore", score)));
@@ -119,16 +119,16 @@ fn put_at_hand(score: Option<f64>, run: &Run) {
     }
 }
 
-/// Walks the keys of one term after the other.
+/// Walks the keys of each term in turn.
 struct Terms {
     scans: Vec<TermScan>,
-    /// How many have been begun.
+    /// Number of terms started.
     begun: usize,
     cursor: Option<Box<dyn KeyCursor>>,
 }
 
 impl Terms {
-    /// The next record that has a term, and its score for it.
+    /// The next record with a term, and its score for that term.
     fn next(&mut self, run: &mut Run) -> Result<Option<(RecordId, f64)>> {
         loop {
             run.tick()?;
@@ -157,7 +157,7 @@ impl Terms {
 struct Found {
     number: StageNumber,
     terms: Terms,
-    /// What was found, where several terms may lead to one record.
+    /// Records found so far; several terms may lead to one record.
     seen: HashSet<RecordId>,
 }
 
@@ -181,11 +181,11 @@ impl Records for Found {
     }
 }
 
-/// Records with the sums of their scores.
+/// Records with summed scores.
 struct Scored {
     number: StageNumber,
     terms: Terms,
-    /// All of them, last first, once the keys have been read.
+    /// All records in reverse order, once the keys are read.
     found: Option<Vec<(RecordId, f64)>>,
 }
 
@@ -211,7 +211,7 @@ impl Scored {
             }
         }
         let found = scores.into_iter().collect();
-        // In the order of the records, which is the same each time.
+        // Record order is the same for each run.
         run.query.scope.operation.sort_by(found, |one: &(RecordId, f64), other| other.0.0.cmp(&one.0.0))
     }
 }

@@ -1,11 +1,11 @@
-//! Documents as filters see them: whole, and as they are stored.
+//! Documents for filters: whole, and as they are stored.
 
 use crate::find_query::FindQuery;
 use bunko_bson::DocumentRef;
 use bunko_errors::Result;
 
-/// A document that was read from its record. Filters take no other: they would answer wrongly for a document that was made
-/// of keys, that was cut to the fields that a reader needs, or that was never read.
+/// A document read from its record. Filters accept only this type: their answer would be wrong for a document made from
+/// keys, cut to the fields that a reader needs, or never read.
 #[derive(Clone, Copy)]
 pub(crate) struct WholeDocument<'d>(DocumentRef<'d>);
 
@@ -15,14 +15,14 @@ impl<'d> WholeDocument<'d> {
         Self(DocumentRef::trusted(bytes))
     }
 
-    /// Its fields.
+    /// The fields of the document.
     pub fn fields(self) -> DocumentRef<'d> {
         self.0
     }
 
     /// Whether it matches the query's filter.
     /// # Errors
-    /// As the filter's expressions, and `Interrupted` if the operation is killed.
+    /// Errors of the filter's expressions, and `Interrupted` if the operation is killed.
     #[inline]
     pub fn matches(self, query: &FindQuery) -> Result<bool> {
         query.filter.try_matches(self.0)

@@ -14,7 +14,7 @@ pub(super) enum Rest {
 }
 
 impl Search {
-    /// Takes the next records, at most so many, with the documents that it has found.
+    /// Takes the next records, at most `count_max`, with their documents if the search has these.
     fn gather(&mut self, found: &mut FoundRecords, count_max: u64) -> Result<Rest> {
         while (found.len() as u64) < count_max && !found.is_full() {
             match self {
@@ -36,9 +36,10 @@ impl Search {
 }
 
 impl Writes<'_> {
-    /// Lets `decide` judge the newest version of every record that the search finds, until so many are changed.
+    /// Lets `decide` judge the newest version of every record that the search finds, until `changed_max` are changed.
     ///
-    /// A deletion for which the disk has no room searches once more after what it has deleted has been given back.
+    /// If the disk is too full for a deletion, the store gives back the space of deleted documents and the search
+    /// starts again.
     pub(super) fn change_found(
         &mut self,
         (collection, wanted): (&Arc<Collection>, &Wanted<'_>),
@@ -51,7 +52,8 @@ impl Writes<'_> {
         while changes.changed < changed_max {
             found.clear();
             let gathered = search.gather(&mut found, changed_max - changes.changed);
-            // What was found before a failure is changed, as if it had been changed when it was found; unless all is run again.
+            // Records gathered before a failure are changed as if each had been changed when it was found, unless the
+            // whole command will be run again.
             if gathered.as_ref().is_err_and(Failure::is_too_long) {
                 return gathered.map(|rest| (changes, rest));
             }
@@ -70,8 +72,8 @@ impl Writes<'_> {
         Ok((changes, Rest::Some))
     }
 
-    /// Gives back to the disk what a deletion has deleted so far, where the disk is full. The search ends before that: what it
-    /// sees stays on the disk.
+    /// Gives the space of deleted documents back to a full disk. Ends the search first, since its snapshot keeps that
+    /// space in use.
     fn makes_room(&self, (wanted, reliefs): (&Wanted<'_>, u64), search: &mut Search, outcome: &Result<()>) -> bool {
         let is_due = match outcome {
             Ok(()) => self.catalog.store().is_relief_wanted(reliefs),
@@ -81,7 +83,7 @@ impl Writes<'_> {
             return false;
         }
         *search = Search::One(None);
-        // Where nothing could be given back, the next batch is told.
+        // If no space was given back, the next batch fails with the error.
         let is_relieved = self.catalog.store().relieve().unwrap_or(false);
         is_relieved || outcome.is_ok()
     }
@@ -117,7 +119,7 @@ impl Writes<'_> {
                 if let Some(failure) = together.failure {
                     return Err(failure);
                 }
-                // Where the first is one that needs to be alone, the others probably are.
+                // If the first record has to be changed alone, the others probably have to be too.
                 go_together = behind > next;
                 next = behind;
             }

@@ -10,21 +10,21 @@ use bunko_update::Targets;
 
 /// One entry of `deletes`.
 pub struct DeleteStatement<'a> {
-    /// Which documents.
+    /// The condition that documents match.
     pub filter: DocumentRef<'a>,
     /// The first document or all of them.
     pub targets: Targets,
     /// The index to use.
     pub hint: Option<Hint>,
-    /// In which order strings are, if not in the collection's.
+    /// The string order, if not the collection's.
     pub strings: Option<StringOrder>,
 }
 
 impl Writes<'_> {
-    /// Executes one delete statement; the number of documents that it removed.
+    /// Executes one delete statement and returns the number of documents deleted.
     /// # Errors
-    /// What is wrong with the filter or the hint, before anything is done; what [`Writes::new`]'s `interrupt` says;
-    /// `WriteConflict` where others overtake it too often.
+    /// Errors in the filter or the hint, before anything is done; errors of the scope's operation; `WriteConflict` if
+    /// other clients change the candidates too often.
     pub fn delete(&mut self, statement: &DeleteStatement<'_>) -> Result<u64> {
         self.collate(statement.strings.as_ref())?;
         let choice = Choice { sort: None, hint: statement.hint.clone() };

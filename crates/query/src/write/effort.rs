@@ -1,19 +1,20 @@
-//! How long a write may take, judged before it begins and without a plan.
+//! Estimates a write's effort before it begins, without a plan.
 
 use crate::id_lookup::is_plain_id;
 use bunko_bson::DocumentRef;
 use bunko_catalog::{Collection, Index};
 use bunko_update::Targets;
 
-/// Records that a search for one document by an index is taken to look at.
+/// Estimated records examined by an index search for one document.
 const FEW: u64 = 20;
-/// A record that is changed takes about as long as so many that are only looked at.
+/// A changed record takes about as long as this many examined ones.
 const LOOKS_PER_CHANGE: u64 = 10;
 
-/// About how many records' looking at a statement is worth that is not for one `_id`. `sort` says which of several documents is meant.
+/// Estimated effort of a statement that is not for one `_id`, in examined records. `sort` decides which of several
+/// documents is meant.
 ///
-/// Making a plan would say it better, but it would be made twice: most writes are for one document by `_id` or another
-/// key, which the names of the filter's fields tell.
+/// A plan would give a better estimate, but it would be made twice: most writes are for one document by `_id` or
+/// another key, which the names of the filter's fields show.
 pub fn records_expected(
     collection: Option<&Collection>,
     filter: DocumentRef<'_>,
@@ -29,7 +30,7 @@ pub fn records_expected(
     }
 }
 
-/// Whether the index finds a document without passing over many that the rest of the filter refuses.
+/// Whether the index finds the document without examining many others that the rest of the filter excludes.
 fn decides(index: &Index, filter: DocumentRef<'_>, sort: DocumentRef<'_>) -> bool {
     if index.is_hidden || index.partial_filter.is_some() {
         return false;

@@ -1,4 +1,4 @@
-//! Deleting what is too old: by a TTL index, by the `_id` of a clustered collection, or whole buckets of time series.
+//! Deleting expired documents: by a TTL index, by the `_id` of a clustered collection, or whole time series buckets.
 
 use super::Writes;
 use super::all::Rest;
@@ -10,8 +10,8 @@ use bunko_errors::Result;
 use bunko_update::Targets;
 use std::sync::Arc;
 
-/// A search for what is too old. It is gone on with from batch to batch: one that began anew would walk over what the
-/// batches before have deleted, each time over more.
+/// A search for expired documents that goes on from batch to batch. A new search per batch would walk over all the
+/// entries that earlier batches deleted.
 pub struct Expiring {
     collection: Arc<Collection>,
     wanted: Wanted<'static>,
@@ -21,34 +21,34 @@ pub struct Expiring {
 }
 
 impl Expiring {
-    /// How many documents have been deleted by it.
+    /// Number of documents that it has deleted.
     pub fn deleted(&self) -> u64 {
         self.deleted
     }
 
-    /// Whether it has come to its end.
+    /// Whether the search has ended.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 }
 
 impl Writes<'_> {
-    /// Searches the documents of the index whose date there is `until_ms` (milliseconds since 1970) or earlier, of several dates
-    /// the earliest.
+    /// Searches documents whose date in the index is `until_ms` (milliseconds since 1970) or earlier. If a document has
+    /// several dates, the earliest counts.
     /// # Errors
-    /// What the scope's operation says, and what the store does.
+    /// Errors of the scope's operation and of storage.
     pub fn search_expired(&self, collection: &Arc<Collection>, index: &Index, until_ms: i64) -> Result<Expiring> {
         // The index's partial filter compares strings as its keys do.
         let scope = Arc::new(self.scope.with_strings(&index.strings));
         let mut query = FindQuery::new(expired(index, until_ms).as_ref(), scope)?;
-        // Queries pass a hidden index over, and then the whole collection is looked through.
+        // Queries ignore a hidden index, and then the search scans the whole collection.
         query.hint = (!index.is_hidden).then(|| Hint::Name(index.name.clone()));
         let wanted = Wanted::of_query(query, Operation::Delete);
         let search = Self::search(&wanted, collection, &self.scope)?;
         Ok(Expiring { collection: Arc::clone(collection), wanted, search, deleted: 0, is_over: false })
     }
 
-    /// Deletes the next documents of a search that still are too old, `count_max` at most; how many there were.
+    /// Deletes the next documents of a search that are still expired, `count_max` at most. Returns the number deleted.
     /// # Errors
     /// As [`Self::search_expired`].
     pub fn delete_expired(&mut self, expiring: &mut Expiring, count_max: u64) -> Result<u64> {
@@ -59,7 +59,7 @@ impl Writes<'_> {
         Ok(changes.changed)
     }
 
-    /// Deletes documents that match, by the index that is hinted at; `count_max` of them at most. How many there were.
+    /// Deletes documents that match, at most `count_max`, by the hinted index. Returns the number deleted.
     /// # Errors
     /// As [`Self::search_expired`].
     pub fn delete_some(&mut self, filter: &DocumentBuf, hint: Option<Hint>, count_max: u64) -> Result<u64> {
@@ -72,7 +72,7 @@ impl Writes<'_> {
     }
 }
 
-/// What the documents match: a comparison with a date is satisfied by dates only.
+/// The filter for expired documents. A comparison with a date matches dates only.
 fn expired(index: &Index, until_ms: i64) -> DocumentBuf {
     let path = index.fields.first().map_or("", |field| field.path.as_str());
     let date = DocumentBuf::new().with("$lte", ValueRef::DateTime(until_ms));

@@ -1,4 +1,4 @@
-//! Explaining writes: the plan of their search, below a stage of their own; nothing is written.
+//! Explaining writes: the plan of their search, below a stage for the write; nothing is written.
 
 use super::search::{Choice, Wanted};
 use super::upsert::check_filter;
@@ -13,26 +13,26 @@ use bunko_update::{ApplyContext, Insertion, Outcome, Targets, Update};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What a write is explained against.
+/// Context of a write's explanation.
 pub struct WriteExplanation<'e> {
     /// The collection, if it exists.
     pub collection: Option<&'e Arc<Collection>>,
     /// Its name.
     pub namespace: &'e Namespace,
-    /// What expressions see.
+    /// The scope of expressions.
     pub scope: Arc<QueryScope>,
-    /// How much to tell.
+    /// The amount of detail.
     pub verbosity: Verbosity,
 }
 
-/// What the write would do.
+/// Counts of the changes that the write would make.
 #[derive(Clone, Copy, Default)]
 struct Effects {
     matched: u64,
     changed: u64,
 }
 
-/// Says of a document that matches, and of the array position that did, whether the write would change it.
+/// Whether the write would change a matching document; the second argument is the array position that matched.
 type WouldChange<'w> = dyn FnMut(DocumentRef<'_>, Option<usize>) -> Result<bool> + 'w;
 
 impl WriteExplanation<'_> {
@@ -96,7 +96,7 @@ impl WriteExplanation<'_> {
         Ok(matches!(update.apply(document, &context)?, Outcome::Changed(_)))
     }
 
-    /// Explains the search and, where the verbosity asks for it, runs it.
+    /// Explains the search, and runs it if the verbosity asks for that.
     fn searched(
         &self,
         query: FindQuery,
@@ -155,7 +155,7 @@ fn delete_facts(effects: Effects) -> DocumentBuf {
     DocumentBuf::new().with("nWouldDelete", effects.changed as i32)
 }
 
-/// Puts the trees of an explained search below the write's stage.
+/// Puts the trees of an explained search below the stage of the write.
 fn below(search: DocumentRef<'_>, stage: &str, matched: u64, returned: u64, facts: &DocumentBuf) -> DocumentBuf {
     let planned = DocumentBuf::new().with("stage", stage);
     let mut executed = planned.clone();
@@ -199,7 +199,7 @@ fn with_root(document: DocumentRef<'_>, tree: &str, root: &DocumentBuf) -> Docum
         match field.value {
             ValueRef::Document(old_root) if field.name == tree => {
                 let mut input = DocumentBuf::new();
-                // Said of the whole plan, so it stands at the root alone.
+                // `isCached` concerns the whole plan, so only the root has it.
                 let mut whole = DocumentBuf::new();
                 for fact in old_root {
                     let place = if fact.name == "isCached" { &mut whole } else { &mut input };

@@ -1,4 +1,4 @@
-//! Changing one document and returning it as it was, or as it is.
+//! Changing one document and returning its state before or after.
 
 use super::search::{Choice, Operation, Wanted};
 use super::{Upsert, Writes, note_answer, verdict};
@@ -12,23 +12,23 @@ use bunko_expression::check_document_bytes;
 use bunko_update::{Outcome, ParseContext, Targets, Update};
 use std::sync::Arc;
 
-/// One findAndModify, its contradictions already refused.
+/// One findAndModify, already checked for contradictions.
 pub struct FindAndModify<'a> {
-    /// Which documents.
+    /// The condition that the document matches.
     pub filter: DocumentRef<'a>,
-    /// The first of them in this order.
+    /// The order that decides which document is the first.
     pub sort: Option<DocumentRef<'a>>,
     /// The index to use.
     pub hint: Option<Hint>,
-    /// What to return of the document.
+    /// The fields to return.
     pub projection: Option<DocumentRef<'a>>,
-    /// In which order strings are, if not in the collection's.
+    /// The string order, if not the collection's.
     pub strings: Option<StringOrder>,
-    /// What to do with it.
+    /// The change to make.
     pub action: Action<'a>,
 }
 
-/// What findAndModify does.
+/// The change that findAndModify makes.
 pub enum Action<'a> {
     /// Removes the document and returns it.
     Remove,
@@ -42,14 +42,14 @@ pub struct Modification<'a> {
     pub update: ValueRef<'a>,
     /// For `$[name]` in the update's paths.
     pub array_filters: Vec<DocumentRef<'a>>,
-    /// What happens where nothing matches.
+    /// Whether to insert if no document matches.
     pub upsert: Upsert,
-    /// Which state is returned.
+    /// The state to return.
     pub returning: Returning,
 }
 
 impl Modification<'_> {
-    /// What its update is read with.
+    /// The context for parsing the update.
     pub(super) fn parse_context<'c>(&'c self, scope: &'c QueryScope) -> ParseContext<'c> {
         ParseContext {
             array_filters: &self.array_filters,
@@ -63,23 +63,23 @@ impl Modification<'_> {
     }
 }
 
-/// Which state of the document is returned.
+/// The state of the document to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Returning {
-    /// As it was; nothing where it did not exist.
+    /// The state before the change; none if the document did not exist.
     Before,
-    /// As it is now.
+    /// The state after the change.
     After,
 }
 
 impl Returning {
-    /// What an update that returns this has done.
+    /// The kind of change that the oplog records, with the image that is returned.
     fn done(self) -> Did {
         Did::Updated(if self == Self::After { Image::After } else { Image::Before })
     }
 }
 
-/// What findAndModify did.
+/// The result of findAndModify.
 #[derive(Clone, Debug, Default)]
 pub struct FindAndModifyOutcome {
     /// Whether a document matched.
@@ -93,7 +93,7 @@ pub struct FindAndModifyOutcome {
 }
 
 impl Writes<'_> {
-    /// Executes one findAndModify. Of two at the same time that want the same document, the second searches again.
+    /// Executes one findAndModify. If two of them want the same document, the second one searches again.
     /// # Errors
     /// As [`Writes::update`]; `BadValue` for a positional projection of the new state.
     pub fn find_and_modify(&mut self, statement: &FindAndModify<'_>) -> Result<FindAndModifyOutcome> {
@@ -138,7 +138,7 @@ impl Writes<'_> {
         let scope = Arc::clone(&self.scope);
         let mut context = self.apply_context(&update, &scope);
         let (mut value, mut inserted) = (None, None);
-        // What is returned is made before anything is changed: where that fails, nothing is.
+        // The returned document is made before the change, so a failure to make it changes nothing.
         let mut before_insert = |document: DocumentRef<'_>| {
             if modification.returning == Returning::After {
                 inserted = Some(projected.apply(document, None)?);
@@ -176,20 +176,20 @@ impl Writes<'_> {
         };
         let upserted =
             self.or_upsert(&update, filter, wanted, modification.upsert, &mut attempt, &mut before_insert)?;
-        // The value of a document that was lost to somebody else counts for nothing.
+        // A document that another client changed first leaves a value behind, which is not returned.
         outcome.value = if upserted.is_some() { inserted } else { value.filter(|_| outcome.is_found) };
         outcome.upserted = upserted;
         Ok(())
     }
 }
 
-/// The `fields` of a findAndModify, found to be sound before anything is changed.
+/// The `fields` of a findAndModify, checked before anything is changed.
 struct Projected(Option<FindQuery>);
 
 impl Projected {
     fn parse(statement: &FindAndModify<'_>, writes: &Writes<'_>) -> Result<Self> {
         let Some(fields) = statement.projection.filter(|fields| !fields.is_empty()) else { return Ok(Self(None)) };
-        // Only a search of texts makes anything that the fields may read; its score is at hand when a document is decided about.
+        // `fields` can read no metadata except the score of a text search, which is at hand when a document is judged.
         let filter = if names_text(statement.filter) { statement.filter } else { DocumentRef::EMPTY };
         let mut query = FindQuery::new(filter, writes.scope.clone())?;
         query.set_projection(fields)?;

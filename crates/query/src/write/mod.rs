@@ -1,9 +1,9 @@
 //! Updates, deletes and findAndModify: find the records, lock each, look again, change.
 //!
-//! A search finds record ids as of one moment; [`Catalog::change`] shows the newest version of each under its lock,
-//! where it must match once more before anything happens to it. `{_id: value}` needs neither search nor second look.
+//! A search finds record ids in one snapshot. [`Catalog::change`] shows the newest version of each under its lock, and
+//! that version must match again before it is changed. `{_id: value}` needs neither the search nor the second match.
 //!
-//! **Invariant:** whatever was written is in [`Writes::written`], also where the statement failed half way.
+//! **Invariant:** [`Writes::written`] covers every record written, also if the statement failed half way.
 
 mod all;
 mod delete;
@@ -34,7 +34,7 @@ use bunko_store::Lsn;
 use bunko_update::{Telling, Update};
 use std::sync::Arc;
 
-/// Says what the statement at hand answers if its next batch is committed, where it may be sent again.
+/// Records the statement's answer for a retry, in case its next batch is committed.
 fn note_answer(scope: &QueryScope, answer: impl FnOnce() -> Outcome) {
     if let Some(write) = RetryableWrite::of(&*scope.operation) {
         write.set_outcome(answer());
@@ -48,7 +48,7 @@ pub struct Writes<'w> {
     stamps: &'w dyn Stamps,
     empty_timestamps: EmptyTimestamps,
     scope: Arc<QueryScope>,
-    /// Whether the collection has the document of the feature compatibility version.
+    /// Whether the collection holds the feature compatibility version document.
     has_version: bool,
     written: Option<Lsn>,
     /// The search of the last statement.
@@ -56,30 +56,31 @@ pub struct Writes<'w> {
 }
 
 impl<'w> Writes<'w> {
-    /// Writes that have not begun. A failure of the scope's operation ends the statement and leaves what was done before.
+    /// Creates the writes of a command. A failure of the scope's operation ends the statement and leaves earlier
+    /// changes.
     pub fn new(catalog: &'w Catalog, namespace: &'w Namespace, stamps: &'w dyn Stamps, scope: Arc<QueryScope>) -> Self {
         let empty_timestamps = EmptyTimestamps::Filled;
         let has_version = version_document::is_kept_in(namespace);
         Self { catalog, namespace, stamps, empty_timestamps, scope, has_version, written: None, last_search: None }
     }
 
-    /// The same, with another word on zero timestamps in replacements and in what upserts insert.
+    /// A copy with another treatment of zero timestamps in replacements and upserts.
     #[must_use]
     pub fn with_empty_timestamps(self, empty_timestamps: EmptyTimestamps) -> Self {
         Self { empty_timestamps, ..self }
     }
 
-    /// The last record written so far: what an acknowledgement waits for.
+    /// The LSN of the last record written, for an acknowledgement to wait for.
     pub fn written(&self) -> Option<Lsn> {
         self.written
     }
 
-    /// Takes out the search of the last statement; `None` where it searched nothing.
+    /// Takes the search of the last statement; `None` if it made no search.
     pub fn take_last_search(&mut self) -> Option<LastSearch> {
         self.last_search.take()
     }
 
-    /// Has the next statement compare strings in that order, or in the collection's.
+    /// Sets the string order of the next statement: this one, or the collection's.
     fn collate(&mut self, strings: Option<&StringOrder>) -> Result<()> {
         let wanted = match strings {
             Some(strings) => strings.clone(),
@@ -91,7 +92,7 @@ impl<'w> Writes<'w> {
         Ok(())
     }
 
-    /// Whether anybody is told what operators change.
+    /// Whether anything consumes the changes that operators make.
     fn telling(&self) -> Telling {
         if self.catalog.tells_of(self.namespace) { Telling::Delta } else { Telling::Nothing }
     }
@@ -108,7 +109,7 @@ impl<'w> Writes<'w> {
     }
 }
 
-/// A changed document, with how it came to be: the oplog tells modifications otherwise than replacements.
+/// The verdict for a changed document; the oplog records replacements, pipelines and operators differently.
 fn verdict(update: &Update, next: DocumentBuf, delta: Option<DocumentBuf>) -> Verdict {
     if update.is_replacement() {
         Verdict::Replace(next)

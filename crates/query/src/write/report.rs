@@ -1,4 +1,4 @@
-//! The search of a statement, for the profiler: kept as it is, and described only where the statement is noted.
+//! The search of a statement, for the profiler: kept as it is, and described only if the statement is recorded.
 
 use super::search::Search;
 use crate::Execution;
@@ -8,7 +8,7 @@ use bunko_bson::DocumentBuf;
 use bunko_catalog::Collection;
 use std::sync::Arc;
 
-/// The search of a statement that is over.
+/// The search of a finished statement.
 pub struct LastSearch {
     by: By,
 }
@@ -21,9 +21,9 @@ enum By {
 /// A search by `_id`.
 #[derive(Clone, Copy)]
 pub(super) struct FoundById {
-    /// Whether a record had it.
+    /// Whether a record had the `_id`.
     pub is_found: bool,
-    /// Whether the filter asks for nothing else.
+    /// Whether the filter has no other condition.
     pub is_filter: bool,
 }
 
@@ -36,7 +36,7 @@ impl LastSearch {
         Self { by }
     }
 
-    /// Index keys and documents that it looked at.
+    /// Index keys and documents that it examined.
     pub fn statistics(&self) -> ExecutionStatistics {
         match &self.by {
             By::Id(_, by_id) => {
@@ -47,8 +47,8 @@ impl LastSearch {
         }
     }
 
-    /// The plan below a stage of that name, such as `UPDATE`. A lookup by `_id` that is all of `is_express`' statement is told
-    /// as MongoDB tells it: as one stage, whose name begins with `EXPRESS`.
+    /// The plan below a stage with this name, such as `UPDATE`. If `express` allows it and the filter is only an `_id`,
+    /// the report has one stage whose name begins with `EXPRESS`, as on MongoDB.
     pub fn report(&self, stage: &str, express: Express) -> PlanReport {
         let totals = self.statistics();
         match &self.by {
@@ -85,10 +85,10 @@ impl LastSearch {
     }
 }
 
-/// Whether a statement is one that MongoDB runs without a plan where it is for one `_id`.
+/// Whether MongoDB runs the statement without a plan if it is for one `_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Express {
-    /// An update or a delete of one document that inserts none.
+    /// An update without upsert, or a delete, of one document.
     Yes,
     /// Any other.
     No,

@@ -14,10 +14,10 @@ use bunko_store::{Location, RecordId};
 use bunko_update::Targets;
 use std::sync::Arc;
 
-/// How often a statement for one document searches again because what it had found was changed by somebody else.
+/// Number of searches by a statement for one document whose candidates other clients keep changing.
 const SEARCHES_MAX: usize = 1000;
 
-/// What a statement looks for.
+/// The documents that a statement targets.
 pub(super) struct Wanted<'a> {
     by: By<'a>,
     operation: Operation,
@@ -31,14 +31,14 @@ enum By<'a> {
     Query(Arc<FindQuery>),
 }
 
-/// Which of the matching records, and how to find them.
+/// The choice among matching records, and how to find them.
 pub(super) struct Choice<'a> {
-    /// The first in this order.
+    /// The order that decides which record is the first.
     pub sort: Option<DocumentRef<'a>>,
     pub hint: Option<Hint>,
 }
 
-/// What MongoDB calls the operation in the words that it puts before failures at documents.
+/// The operation, for the prefix that MongoDB puts before failures at documents.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Update,
@@ -56,7 +56,7 @@ impl Operation {
     }
 }
 
-/// What a statement did.
+/// Counts of a statement's changes.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Changes {
     pub matched: u64,
@@ -64,7 +64,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// What was done to one record.
+    /// The counts for one record.
     pub(super) fn of(sighting: Sighting) -> Self {
         match sighting {
             Sighting::Gone | Sighting::Unmatched => Self::default(),
@@ -79,19 +79,19 @@ impl Changes {
     }
 }
 
-/// What a record turned out to be once it was locked.
+/// The state of a record after it was locked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sighting {
     /// Deleted since the search.
     Gone,
-    /// Changed since the search, so that the filter refuses it.
+    /// Changed since the search, and no longer matches the filter.
     Unmatched,
     /// It matches and stays as it is.
     Kept,
     Changed,
 }
 
-/// Decides about a document that matches; also given the array position that did.
+/// Judges a matching document; the second argument is the array position that matched.
 pub(super) type Decision<'d> = dyn FnMut(DocumentRef<'_>, Option<usize>) -> Result<Verdict> + 'd;
 
 impl<'a> Wanted<'a> {
@@ -108,13 +108,13 @@ impl<'a> Wanted<'a> {
         Ok(Self { by, operation, strings: scope.strings.clone() })
     }
 
-    /// What that query finds.
+    /// Targets the documents that this query finds.
     pub(super) fn of_query(query: FindQuery, operation: Operation) -> Self {
         let strings = query.scope.strings.clone();
         Self { by: By::Query(Arc::new(query)), operation, strings }
     }
 
-    /// The query that finds what a statement looks for.
+    /// The query for a statement's target documents.
     pub(super) fn query(filter: DocumentRef<'_>, choice: Choice<'_>, scope: &Arc<QueryScope>) -> Result<FindQuery> {
         let mut query = FindQuery::new(filter, Arc::clone(scope))?;
         query.hint = choice.hint;
@@ -122,7 +122,8 @@ impl<'a> Wanted<'a> {
             query.set_sort(sort)?;
         }
         if query.sort.is_some() {
-            // A sort need only remember the first. Should somebody else take it, the next search finds the new first.
+            // A sort need only remember the first document. If another client takes it, the next search finds the new
+            // first one.
             query.limit = Some(1);
         }
         Ok(query)
@@ -136,7 +137,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// The values that the filter asks of paths, where it asks for nothing but equalities.
+    /// The filter's equalities by path; empty if the filter asks for anything else.
     pub(super) fn equalities(&self) -> Vec<(&str, ValueRef<'_>)> {
         let query = match &self.by {
             By::Id(id) => return vec![("_id", *id)],
@@ -150,7 +151,7 @@ impl<'a> Wanted<'a> {
         equalities.unwrap_or_default()
     }
 
-    /// The one `_id` that documents must have, if they must and the index on `_id` can tell.
+    /// The `_id` that the filter demands, if the `_id` index can look it up.
     fn id(&self, collection: &Collection) -> Option<ValueRef<'_>> {
         self.only_id().filter(|id| can_look_up(collection, *id, &self.strings))
     }
@@ -169,7 +170,7 @@ impl<'a> Wanted<'a> {
         .map(|(_, value)| value)
     }
 
-    /// Puts MongoDB's words before a failure that the statement met while it was executed.
+    /// Prefixes a failure during execution with MongoDB's words.
     pub(super) fn executed<T>(&self, outcome: Result<T>) -> Result<T> {
         outcome.map_err(|failure| self.operation.failed(failure))
     }
@@ -177,19 +178,19 @@ impl<'a> Wanted<'a> {
     /// Whether a document matches, and at which array position.
     fn matches(&self, document: DocumentRef<'_>) -> Result<Option<MatchedPosition>> {
         match &self.by {
-            // A record keeps its `_id` as long as it lives.
+            // A record's `_id` never changes, so it still matches.
             By::Id(_) => Ok(Some(MatchedPosition { index: None })),
             By::Query(query) => query.filter.matches_with_position(document),
         }
     }
 
-    /// Whether it deletes whatever it finds, and finds the rest when it searches once more.
+    /// Whether this deletes all that it finds, so that another search finds the rest.
     pub(super) fn deletes_all(&self) -> bool {
         let is_limited = matches!(&self.by, By::Query(query) if query.limit.is_some());
         self.operation == Operation::Delete && !is_limited
     }
 
-    /// What a locked record turns out to be, and what becomes of it.
+    /// Judges a locked record: its state, and the change to make.
     pub(super) fn judge(&self, document: DocumentRef<'_>, decide: &mut Decision<'_>) -> Result<(Sighting, Verdict)> {
         let Some(position) = self.matches(document)? else { return Ok((Sighting::Unmatched, Verdict::Keep)) };
         let verdict = decide(document, position.index)?;
@@ -201,7 +202,7 @@ impl<'a> Wanted<'a> {
 fn equality(expression: &Expression) -> Option<(&str, ValueRef<'_>)> {
     match expression {
         Expression::Compare { path, op: Comparison::Eq, value } => Some((path.as_str(), value.as_ref())),
-        // A list of one value asks for that one.
+        // `$in` with a single value is an equality.
         Expression::In { path, values, regexes } if regexes.is_empty() => match &values[..] {
             [value] => Some((path.as_str(), value.as_ref())),
             _ => None,
@@ -219,12 +220,12 @@ pub(super) enum Search {
 /// A record that a search found.
 pub(super) struct FoundRecord {
     record: RecordId,
-    /// Where its document stands, if the search tells.
+    /// The location of its document, if the search knows it.
     location: Option<Location>,
 }
 
 impl Search {
-    /// The next record; `document` has its document then, if it is known where that stands.
+    /// The next record. Copies its document into `document` if its location is known.
     pub(super) fn next(&mut self, document: &mut Vec<u8>) -> Result<Option<FoundRecord>> {
         match self {
             Self::One(record) => Ok(record.take().map(|record| FoundRecord { record, location: None })),
@@ -240,7 +241,7 @@ impl Search {
     }
 }
 
-/// Whether an attempt has come to nothing, as it does where its collection is dropped before it changes anything.
+/// Whether an attempt changed nothing, as it does if its collection is dropped first.
 fn is_overtaken(attempt: &Result<Option<Changes>>) -> bool {
     match attempt {
         Ok(changes) => changes.is_none_or(|changes| changes.matched == 0),
@@ -249,12 +250,12 @@ fn is_overtaken(attempt: &Result<Option<Changes>>) -> bool {
 }
 
 impl Writes<'_> {
-    /// Lets `decide` judge the newest version of every record that matches, or of the first.
+    /// Lets `decide` judge the newest version of every record that matches, or of the first one.
     ///
-    /// The search reads one snapshot. So a record that the statement itself moves along the index that it is walking
-    /// is not met a second time (the "Halloween problem"), and documents inserted meanwhile are not met at all.
+    /// The search reads one snapshot. So it meets a record only once even if the statement moves that record along the
+    /// index being walked (the "Halloween problem"), and it never meets documents inserted meanwhile.
     ///
-    /// `decide` may be asked twice about a record, and its last answer counts.
+    /// `decide` may be called twice for a record; the last answer counts.
     pub(super) fn change_matching(
         &mut self,
         wanted: &Wanted<'_>,
@@ -269,7 +270,7 @@ impl Writes<'_> {
             };
             let attempt = self.change_matching_in(&collection, wanted, targets, decide);
             if self.written == written && collection.is_dropped() && is_overtaken(&attempt) {
-                // Nothing was done to a collection that is gone. Another one may have its name by now.
+                // The dropped collection is unchanged. Another collection may have its name by now.
                 self.check_interrupt()?;
                 continue;
             }
@@ -283,7 +284,7 @@ impl Writes<'_> {
         ))
     }
 
-    /// Searches once; nothing where others were faster with all that it found.
+    /// Searches once. Returns `None` if other clients changed all candidates first.
     fn change_matching_in(
         &mut self,
         collection: &Arc<Collection>,
@@ -295,7 +296,7 @@ impl Writes<'_> {
         let found_by_id =
             FoundById { is_found: matches!(search, Search::One(Some(_))), is_filter: matches!(wanted.by, By::Id(_)) };
         let changed = if targets == Targets::Many {
-            // A statement for all documents has seen all that there were, whatever others did meanwhile.
+            // A statement for all documents is complete after one search, whatever other clients did meanwhile.
             let changed = self.change_found((collection, wanted), &mut search, u64::MAX, decide);
             changed.map(|(changes, _)| Some(changes))
         } else {
@@ -305,8 +306,8 @@ impl Writes<'_> {
         changed
     }
 
-    /// Changes the first document that a search finds and that still matches; `None` where others were faster with the first
-    /// candidates, and there may be one all the same.
+    /// Changes the first document that the search finds and that still matches. Returns `None` if other clients changed
+    /// the candidates first, so that another search may find a match.
     fn change_first(
         &mut self,
         (collection, wanted): (&Collection, &Wanted<'_>),
@@ -322,10 +323,10 @@ impl Writes<'_> {
             if changes.matched > 0 {
                 return Ok(Some(changes));
             }
-            // With a search by `_id` this is the newest version's own answer.
+            // A search by `_id` judges the newest version, so a mismatch is final.
             was_overtaken |= sighting == Sighting::Gone || matches!(search, Search::Plan(_));
         }
-        // A statement for one document must not end without it only because others were faster with the first candidates.
+        // A statement for one document must not end without it only because other clients changed the candidates first.
         Ok((!was_overtaken).then(Changes::default))
     }
 
@@ -335,7 +336,7 @@ impl Writes<'_> {
         }
         let query = match &wanted.by {
             By::Query(query) => Arc::clone(query),
-            // The index on `_id` has strings in another order.
+            // The `_id` index uses another string order.
             By::Id(id) => {
                 let filter = DocumentBuf::new().with("_id", *id);
                 Arc::new(FindQuery::new(filter.as_ref(), Arc::clone(scope))?)
@@ -368,7 +369,7 @@ impl Writes<'_> {
             Ok(verdict)
         })?;
         self.note_written(lsn);
-        // Decided, unlocked to take more locks, and deleted before they were there.
+        // The record was judged, unlocked to take more locks, and deleted before the locks were taken.
         Ok(if sighting == Sighting::Changed && lsn.is_none() { Sighting::Gone } else { sighting })
     }
 }

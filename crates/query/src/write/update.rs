@@ -11,40 +11,40 @@ use bunko_errors::Result;
 use bunko_update::{ApplyContext, Insertion, Outcome, ParseContext, Targets, Update};
 use std::sync::Arc;
 
-/// Whether a document is inserted where none matches.
+/// Whether to insert a document if none matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upsert {
-    /// It is.
+    /// Insert.
     Yes,
-    /// It is not.
+    /// Do not insert.
     No,
 }
 
 /// One entry of `updates`.
 pub struct UpdateStatement<'a> {
-    /// Which documents.
+    /// The condition that documents match.
     pub filter: DocumentRef<'a>,
     /// Operators, a replacement or a pipeline.
     pub update: ValueRef<'a>,
-    /// Values that a pipeline names like variables.
+    /// Constants that a pipeline reads like variables.
     pub constants: Option<DocumentRef<'a>>,
     /// For `$[name]` in the update's paths.
     pub array_filters: Vec<DocumentRef<'a>>,
     /// The first document or all of them.
     pub targets: Targets,
-    /// What happens where none matches.
+    /// Whether to insert if no document matches.
     pub upsert: Upsert,
-    /// What is inserted then; what filter and update make where it is missing.
+    /// The document to insert then; `None` to make it from filter and update.
     pub supplied: Option<DocumentRef<'a>>,
     /// The index to use.
     pub hint: Option<Hint>,
-    /// Which document is the first.
+    /// The order that decides which document is the first.
     pub sort: Option<DocumentRef<'a>>,
-    /// In which order strings are, if not in the collection's.
+    /// The string order, if not the collection's.
     pub strings: Option<StringOrder>,
 }
 
-/// What an update statement did.
+/// Counts of an update statement.
 #[derive(Clone, Debug, Default)]
 pub struct UpdateOutcome {
     /// Documents that matched.
@@ -56,7 +56,7 @@ pub struct UpdateOutcome {
 }
 
 impl UpdateStatement<'_> {
-    /// What its update is read with.
+    /// The context for parsing the update.
     pub(super) fn parse_context<'c>(&'c self, scope: &'c QueryScope) -> ParseContext<'c> {
         ParseContext {
             array_filters: &self.array_filters,
@@ -73,9 +73,9 @@ impl UpdateStatement<'_> {
 impl Writes<'_> {
     /// Executes one update statement.
     /// # Errors
-    /// What is wrong with the statement before anything is done; what operators and unique indexes refuse, which
-    /// leaves earlier documents of a statement for many updated, as MongoDB does; `WriteConflict` where others
-    /// overtake it too often.
+    /// Errors in the statement, before anything is done. Errors of operators and unique indexes; a statement for many
+    /// leaves earlier documents updated, as MongoDB does. `WriteConflict` if other clients change the candidates too
+    /// often.
     pub fn update(&mut self, statement: &UpdateStatement<'_>) -> Result<UpdateOutcome> {
         self.collate(statement.strings.as_ref())?;
         let update = Update::parse(statement.update, &statement.parse_context(&self.scope))?;
@@ -111,10 +111,10 @@ impl Writes<'_> {
         Ok(outcome)
     }
 
-    /// One time and one timestamp serve the whole statement.
+    /// The context of a whole statement, with one time and one timestamp.
     pub(super) fn apply_context<'s>(&self, update: &Update, scope: &'s QueryScope) -> ApplyContext<'s> {
         let keeps_empty = update.is_replacement() && self.empty_timestamps == EmptyTimestamps::Kept;
-        // A replacement wants it for its zero timestamps alone, and zero in their place leaves them.
+        // A replacement needs the timestamp only to fill its zero timestamps. A zero timestamp leaves them zero.
         let timestamp = if keeps_empty { Timestamp { seconds: 0, increment: 0 } } else { self.stamps.timestamp() };
         ApplyContext {
             matched_position: None,

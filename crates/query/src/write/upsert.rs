@@ -1,4 +1,4 @@
-//! Inserting what an update did not find.
+//! Inserting a document if an update finds none.
 
 use super::search::Wanted;
 use super::{Upsert, Writes};
@@ -10,16 +10,16 @@ use bunko_matcher::Filter;
 use bunko_update::{ApplyContext, Insertion, Outcome, Update};
 use std::sync::Arc;
 
-/// How often an upsert begins anew because others inserted the document first, and deleted it again.
+/// Number of attempts at an upsert whose document other clients insert first and delete again.
 const ATTEMPTS_MAX: usize = 10;
 
 impl Writes<'_> {
-    /// Runs an update, which says how many documents matched, and inserts one where none did.
+    /// Runs an update, which returns the number of documents that matched, and inserts one if none did.
     ///
-    /// Two upserts of the same key both find nothing, and one of them fails to insert: it updates the other's
-    /// document then, if the key that it shares is what the filter asks for and nothing else.
+    /// If two upserts of one key both find nothing, one of them fails to insert. It then updates the other's document,
+    /// if the filter consists of equalities on exactly that key.
     ///
-    /// `before_insert` is shown what is to be inserted, and may refuse it. Returns the `_id` of what was.
+    /// `before_insert` sees the document to insert, and may refuse it. Returns the `_id` of the inserted document.
     pub(super) fn or_upsert(
         &mut self,
         update: &Update,
@@ -54,7 +54,7 @@ impl Writes<'_> {
             Outcome::Unchanged => base,
             Outcome::Changed(document) => document,
         };
-        // A replacement has filled its own zero timestamps. Zero timestamps that operators and pipelines make stay.
+        // A replacement has filled its own zero timestamps. Zero timestamps from operators and pipelines stay.
         let stored = stored_document::for_insert(document.as_ref(), EmptyTimestamps::Kept, self.stamps)?;
         before_insert(DocumentRef::trusted(&stored))?;
         let document = std::slice::from_ref(&stored);
@@ -68,7 +68,7 @@ impl Writes<'_> {
     }
 }
 
-/// Refuses `$expr`, of which no document follows, in a filter from which one may have to be made.
+/// Refuses `$expr` in the filter of an upsert, since no document can be derived from it.
 /// # Errors
 /// `QueryFeatureNotAllowed`.
 pub(super) fn check_filter(filter: &Filter, upsert: Upsert) -> Result<()> {
@@ -79,7 +79,7 @@ pub(super) fn check_filter(filter: &Filter, upsert: Upsert) -> Result<()> {
     Err(Failure::new(ErrorCode::QUERY_FEATURE_NOT_ALLOWED, message))
 }
 
-/// Whether the filter's equalities are the very key that somebody else has inserted.
+/// Whether the filter's equalities are exactly the key that another client has inserted.
 fn is_lost_race(wanted: &Wanted<'_>, failure: &Failure) -> bool {
     let key = failure.details().get("keyValue").and_then(ValueRef::as_document);
     let Some(key) = key.filter(|_| failure.code() == ErrorCode::DUPLICATE_KEY) else { return false };

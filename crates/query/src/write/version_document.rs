@@ -1,24 +1,24 @@
-//! The document of the feature compatibility version: clients may neither remove it nor set a version that there is not.
+//! The feature compatibility version document: clients may neither remove it nor set an unknown version.
 //! Source: MongoDB manual 8.2, `setFeatureCompatibilityVersion`; codes of MongoDB 8.2.
 
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_catalog::{Namespace, Verdict};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The versions that may be set; the last is that of a new server.
+/// The versions that may be set; the last is the default of a new server.
 pub const VERSIONS: [&str; 2] = ["8.0", "8.2"];
 
 /// The `_id` of the document.
 pub const ID: &str = "featureCompatibilityVersion";
 
-/// Whether the document is in the collection of that name.
+/// Whether the collection is the one that holds the document.
 pub(super) fn is_kept_in(namespace: &Namespace) -> bool {
     namespace.as_str() == Namespace::VERSIONS
 }
 
-/// The version of that name.
+/// The version with that name.
 /// # Errors
-/// 4926900 where there is none.
+/// 4926900 for an unknown version.
 pub fn version(name: &str) -> Result<&'static str> {
     VERSIONS.into_iter().find(|version| *version == name).ok_or_else(|| {
         let versions = VERSIONS.join("' or '");

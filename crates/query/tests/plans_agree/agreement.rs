@@ -1,4 +1,4 @@
-//! The answers of plans beside those of scans of the collection.
+//! Compares the answers of plans with those of collection scans.
 
 use crate::reader::Reader;
 use crate::scenes::{Find, braced};
@@ -39,7 +39,7 @@ fn keys(rows: &[(u64, Vec<u8>)]) -> Vec<&[u8]> {
     rows.iter().map(|(_, key)| key.as_slice()).collect()
 }
 
-/// The records before and from a key on; those with keys on both sides count once.
+/// The records before a key and from it on; a record with keys on both sides counts once.
 fn in_two_windows(reader: &Reader, filter: &str, index: &Index) -> Result<Vec<u64>> {
     let key = braced(index.fields.iter().map(|field| format!("'{}': 3", field.path)));
     let window = |side| answer(reader, &format!("{{filter: {filter}, hint: '{}', {side}: {key}}}", index.name));
@@ -52,14 +52,14 @@ fn text(document: &DocumentBuf) -> String {
     shell::print(ValueRef::Document(document.as_ref()))
 }
 
-/// A document with the fields at its top by name: an index gives them in its own order.
+/// A document with its top-level fields sorted by name, since an index gives them in its own order.
 fn by_name(document: &DocumentBuf) -> String {
     let mut fields: Vec<_> = document.as_ref().iter().collect();
     fields.sort_unstable_by_key(|field| field.name);
     text(&fields.iter().fold(DocumentBuf::new(), |all, field| all.with(field.name, field.value)))
 }
 
-/// The documents that a find gives.
+/// The documents that a find returns.
 fn told(reader: &Reader, find: &str) -> Result<Vec<DocumentBuf>> {
     let mut execution = reader.open(reader.query(find))?;
     let mut told = Vec::new();
@@ -69,8 +69,8 @@ fn told(reader: &Reader, find: &str) -> Result<Vec<DocumentBuf>> {
     Ok(told)
 }
 
-/// With `returnKey` an index tells keys that the documents have, as often as it finds documents; with `showRecordId` each
-/// document comes with its record, whatever the plan.
+/// With `returnKey` an index returns keys that the documents have, as many as it finds documents; with `showRecordId`
+/// each document has its record's id, whatever the plan.
 fn check_told(reader: &Reader, filter: &str, wanted: &[u64]) -> Result<()> {
     let mut numbers: Vec<u64> = told(reader, &format!("{{filter: {filter}, showRecordId: true}}"))?
         .iter()
@@ -99,13 +99,13 @@ fn check_told(reader: &Reader, filter: &str, wanted: &[u64]) -> Result<()> {
     Ok(())
 }
 
-/// Fields that are needed alone are those of the documents, whatever gives them.
+/// Covered fields equal those of the documents, whichever stage gives them.
 fn check_covered(reader: &Reader, filter: &str) -> Result<()> {
     for index in reader.whole_indexes().iter().filter(|index| index.kind.name().is_empty()) {
         let paths: Vec<&str> = index.fields.iter().map(|field| field.path.as_str()).collect();
         for some in [&paths[..], &paths[paths.len() - 1..]] {
             let projection = braced(some.iter().map(|path| format!("'{path}': 1")).chain(["_id: 0".to_owned()]));
-            // Paths may lead through each other, and an `_id` may be among them.
+            // Paths may overlap, and `_id` may be among them.
             let Ok(shape) = find_query(document(&format!("{{projection: {projection}}}")).as_ref()) else { continue };
             let list = some.iter().map(|path| format!("'{path}'")).collect::<Vec<_>>().join(", ");
             let shaped = |rest: &str| -> Result<Vec<(u64, String)>> {
@@ -136,7 +136,7 @@ fn check_covered(reader: &Reader, filter: &str) -> Result<()> {
     Ok(())
 }
 
-/// Distinct values are those of a scan of the collection; of equal ones any may be told.
+/// Distinct values equal those of a collection scan; of equal values any may be returned.
 pub fn check_distinct(reader: &Reader, filter: &str) -> Result<()> {
     let told = |path: &str, hint: &str| -> Result<Vec<Vec<u8>>> {
         let values = reader.distinct(path, &format!("{{filter: {filter}{hint}}}"))?;
@@ -153,8 +153,7 @@ pub fn check_distinct(reader: &Reader, filter: &str) -> Result<()> {
     Ok(())
 }
 
-/// Of each group, whose documents have one value at a path, there is a document among those that a plan yields, and none of
-/// others.
+/// A plan yields a document of every group, and none of other groups; a group's documents share one value at a path.
 pub fn check_groups(reader: &Reader, filter: &str) -> Result<()> {
     for path in ["a", "a.b", "d", "s", "t"] {
         let field = FieldPath::parse(path).expect("a path");
@@ -188,7 +187,7 @@ fn key_of(value: ValueRef<'_>) -> Vec<u8> {
     key
 }
 
-/// A search by distance, where an index serves it, finds what a scan finds within that distance.
+/// A search by distance with an index finds the documents that a scan finds within that distance.
 fn check_near(reader: &Reader, filter: &str) -> Result<()> {
     let searches = [
         ("{$near: [2, 2], $maxDistance: 2.3}", "{$geoWithin: {$center: [[2, 2], 2.3]}}"),
@@ -208,7 +207,7 @@ fn check_near(reader: &Reader, filter: &str) -> Result<()> {
     Ok(())
 }
 
-/// Documents in a place are those of a scan, whatever index has places.
+/// Documents within a region equal those of a scan, whichever index serves.
 fn check_within(reader: &Reader, filter: &str) -> Result<()> {
     for place in [
         "g: {$geoWithin: {$box: [[0, 0], [3, 3]]}}",
@@ -223,7 +222,7 @@ fn check_within(reader: &Reader, filter: &str) -> Result<()> {
     Ok(())
 }
 
-/// A wildcard index that is hinted finds what a scan finds, or is refused.
+/// A hinted wildcard index finds the documents that a scan finds, or is refused.
 fn check_hinted_wildcards(reader: &Reader, filter: &str) -> Result<()> {
     let scanned = records(&answer(reader, &format!("{{filter: {filter}, hint: {{$natural: 1}}}}"))?);
     for index in reader.wildcard_indexes() {
@@ -235,13 +234,13 @@ fn check_hinted_wildcards(reader: &Reader, filter: &str) -> Result<()> {
     Ok(())
 }
 
-/// All that is asked with a filter; `sort` is the find's own.
+/// All checks of one filter; `sort` is the find's own.
 /// # Errors
-/// What makes the state unreadable: see [`Reader::is_lost`].
+/// Failures that make the state unreadable: see [`Reader::is_lost`].
 pub fn check(reader: &Reader, find: &Find, sort: Option<&str>) -> Result<()> {
     let Find { filter, .. } = find;
     let wanted = records(&answer(reader, &format!("{{filter: {filter}, hint: {{$natural: 1}}}}"))?);
-    // By trial, by another that confirms it, and by what is kept of them.
+    // By a trial, by a second trial that confirms it, and by the cached plan.
     for run in 0..3 {
         let found = answer(reader, &format!("{{filter: {filter}}}"))?;
         assert_eq!(records(&found), wanted, "{filter}, run {run}");
@@ -266,7 +265,7 @@ pub fn check(reader: &Reader, find: &Find, sort: Option<&str>) -> Result<()> {
     sort.map_or(Ok(()), |sort| check_sorted(reader, find, sort, &wanted))
 }
 
-/// Documents come in the order that is asked for, whatever gives it.
+/// Documents come in the requested order, whichever stage gives it.
 fn check_sorted(reader: &Reader, find: &Find, sort: &str, wanted: &[u64]) -> Result<()> {
     let Find { filter, skip, limit, .. } = find;
     let window = format!("skip: {skip}, limit: {}", limit.unwrap_or(0));

@@ -1,5 +1,5 @@
-//! Whatever the plan, the answer is that of a scan of the collection: random documents, indexes, filters and sorts, on
-//! each engine in turn; also while others write, and while indexes come and go.
+//! Every plan gives the answer of a collection scan: random documents, indexes, filters and sorts, on each engine in
+//! turn; also while other threads write, and while indexes are built and dropped.
 
 mod agreement;
 mod meanwhile;

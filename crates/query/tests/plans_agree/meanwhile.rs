@@ -1,4 +1,5 @@
-//! The same while threads write and indexes are built and dropped: each question and its scan read one state.
+//! Plans agree with scans while threads write and indexes are built and dropped: each query and its scan read one
+//! state.
 //!
 //! Shown to fail by `tests/planted/run`, which plants a bug.
 
@@ -24,14 +25,14 @@ use std::time::Duration;
 
 const NAME: &str = "written";
 const BROKEN: &str = "a promise is broken";
-/// Documents have one of so many `_id`s.
+/// Number of distinct `_id`s.
 const DOCUMENTS: i32 = 40;
 const WRITERS: usize = 2;
-/// Questions that are answered whole, of each engine.
+/// Rounds per engine in which all answers were complete.
 const ROUNDS: u64 = 40;
 /// Rounds between two changes of the indexes.
 const ROUNDS_PER_CHANGE: u64 = 2;
-/// Indexes beside that on `_id`, before the oldest goes for one more.
+/// Maximum number of indexes beside `_id`; the oldest is dropped for another one.
 const INDEXES: usize = 4;
 
 struct Nothing;
@@ -45,13 +46,13 @@ impl Stamps for Nothing {
     }
 }
 
-/// What the threads tell each other.
+/// State that the threads share.
 #[derive(Default)]
 struct Progress {
     is_over: AtomicBool,
     rounds: AtomicU64,
     writes: AtomicU64,
-    /// Indexes that were built or dropped.
+    /// Number of indexes built or dropped.
     changes: AtomicU64,
 }
 
@@ -60,7 +61,7 @@ impl Progress {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Waits for that many rounds more.
+    /// Waits until `count` more rounds are done.
     fn wait_for_rounds(&self, count: u64) {
         let wanted = self.rounds.load(Ordering::Acquire) + count;
         while !self.is_over() && self.rounds.load(Ordering::Acquire) < wanted {
@@ -69,7 +70,7 @@ impl Progress {
     }
 }
 
-/// Says what it means where an answer is not that of the scan.
+/// Explains a wrong answer if the test panics.
 struct Judged;
 
 impl Drop for Judged {
@@ -80,7 +81,7 @@ impl Drop for Judged {
     }
 }
 
-/// Ends the other threads, also where one panics.
+/// Stops the other threads, also on a panic.
 struct Over<'p>(&'p Progress);
 
 impl Drop for Over<'_> {
@@ -97,7 +98,7 @@ fn made<T: std::fmt::Debug>(runner: &mut TestRunner, strategy: &impl Strategy<Va
     strategy.new_tree(runner).expect("generated").current()
 }
 
-/// Puts, replaces and deletes documents, one and several at a time.
+/// Inserts, replaces and deletes documents, one or several at a time.
 fn write(database: &Database, progress: &Progress) {
     let (namespace, mut runner) = (namespace(NAME), runner());
     let (documents, chance) = (stored(), (0..DOCUMENTS, 0..8_u8, 0..6_i32));
@@ -111,7 +112,7 @@ fn write(database: &Database, progress: &Progress) {
             _ => format!("{{_id: {id}}}"),
         };
         let filter = document(&filter);
-        // Refused where indexes meet parallel arrays, or arrays that they do not take.
+        // Writes fail if indexes meet parallel arrays, or arrays that they do not accept.
         match choice {
             0 | 2 => {
                 let _ = writes.delete(&DeleteStatement {
@@ -147,7 +148,7 @@ fn write(database: &Database, progress: &Progress) {
     }
 }
 
-/// Builds an index after the other, and drops the oldest; at times hides one, builds all anew, or takes a checkpoint.
+/// Builds indexes one after the other and drops the oldest. At times hides one, rebuilds all, or takes a checkpoint.
 fn change_indexes(database: &Database, progress: &Progress) {
     let (collection, mut runner) = (database.collection(NAME), runner());
     let (indexes, chance) = (scenes::index(), (0..6_u8, prop::bool::ANY));
@@ -166,17 +167,17 @@ fn change_indexes(database: &Database, progress: &Progress) {
             }
             _ => {
                 let (pattern, options) = made(&mut runner, &indexes);
-                // Refused as writes are; and where there is such an index.
+                // Fails for the reasons that writes fail for, and if such an index exists.
                 database.index(NAME, &document(&pattern), &document(&options)).is_ok()
             }
         };
         progress.changes.fetch_add(u64::from(changed), Ordering::Relaxed);
-        // What is refused in the end was there for a moment, too.
+        // Even an index whose build fails existed for a moment.
         progress.wait_for_rounds(if changed { ROUNDS_PER_CHANGE } else { 1 });
     }
 }
 
-/// Asks one question after the other, in turn by an operation with a time and on a shared snapshot.
+/// Runs one query after the other, alternately at a read timestamp and on a shared snapshot.
 fn ask(database: &Database, progress: &Progress) {
     let (collection, mut runner, finds) = (database.collection(NAME), runner(), scenes::find());
     let mut tries = 0_u64;
@@ -203,7 +204,7 @@ fn ask(database: &Database, progress: &Progress) {
             Err(failure) => panic!("{find:?}: {failure}"),
         }
         drop(reader);
-        // All states that are kept.
+        // Forgets all past states that are kept.
         database.catalog.past_states().forget_old(u64::MAX);
     }
 }

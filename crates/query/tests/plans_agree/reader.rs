@@ -1,4 +1,4 @@
-//! A collection in one state, which can be asked again and again.
+//! A collection in one state, for repeated queries.
 
 use crate::temporary::{document, find_query_of};
 use bunko_bson::ArrayBuf;
@@ -9,7 +9,7 @@ use bunko_query::{DistinctValues, Execution, FindQuery, count, distinct_query, p
 use bunko_store::Snapshot;
 use std::sync::Arc;
 
-/// Asks for one state.
+/// Queries one state.
 pub struct Reader {
     collection: Arc<Collection>,
     operation: Arc<OperationContext>,
@@ -23,12 +23,12 @@ struct Shared {
 }
 
 impl Reader {
-    /// Reads what there is; nobody may write meanwhile.
+    /// Reads the present state; no thread may write meanwhile.
     pub fn of_present(collection: &Arc<Collection>) -> Self {
         Self { collection: Arc::clone(collection), operation: OperationContext::unlimited(), shared: None }
     }
 
-    /// Reads the state of this moment as operations with a time do, until an index comes or goes.
+    /// Reads the state of this moment as operations at a read timestamp do, until an index is built or dropped.
     pub fn of_this_moment(catalog: &Catalog, collection: &Arc<Collection>) -> Self {
         let reader = Self::of_present(collection);
         let (_, read) = catalog.read_past(StateAsked::Present).expect("the present state");
@@ -36,14 +36,15 @@ impl Reader {
         reader
     }
 
-    /// Reads the state of this moment as pipelines over several collections do, whatever becomes of the indexes.
+    /// Reads the state of this moment as pipelines over several collections do, whatever happens to the indexes.
     pub fn of_a_snapshot(collection: &Arc<Collection>) -> Self {
         let indexes = collection.ready_indexes().into();
         let snapshot = Arc::new(collection.snapshot());
         Self { shared: Some(Shared { snapshot, indexes }), ..Self::of_present(collection) }
     }
 
-    /// The indexes that a hint may name and that hold all documents; by the others a hint finds only what they hold.
+    /// Indexes that a hint may name and that hold all documents. By other indexes a hint finds only the documents that
+    /// they hold.
     pub fn whole_indexes(&self) -> Vec<Arc<Index>> {
         let is_whole = |index: &Arc<Index>| {
             let holds_some = matches!(index.kind.name(), "wildcard" | "2d" | "2dsphere");
@@ -53,22 +54,22 @@ impl Reader {
         ready.into_iter().filter(is_whole).collect()
     }
 
-    /// The wildcard indexes that a hint may name, without partial ones: by these it finds only what they hold.
+    /// Wildcard indexes that a hint may name. Partial ones are left out, since they omit documents.
     pub fn wildcard_indexes(&self) -> Vec<Arc<Index>> {
         let ready = self.shared.as_ref().map_or_else(|| self.collection.ready_indexes(), |own| own.indexes.to_vec());
         let is_whole = |index: &Arc<Index>| !index.is_hidden && index.partial_filter.is_none();
         ready.into_iter().filter(|index| is_whole(index) && index.kind.name() == "wildcard").collect()
     }
 
-    /// A query by the fields of a find command.
+    /// A query from the fields of a find command.
     pub fn query(&self, find: &str) -> FindQuery {
         let query = find_query_of(document(find).as_ref(), &self.operation);
         query.unwrap_or_else(|failure| panic!("{find}: {failure}"))
     }
 
-    /// Runs a query in the state.
+    /// Runs a query on the state.
     /// # Errors
-    /// Those of the query; see also [`Self::is_lost`].
+    /// Errors of the query; see also [`Self::is_lost`].
     pub fn open(&self, query: FindQuery) -> Result<Execution> {
         match &self.shared {
             None => plan(&self.collection, query)?.open(),
@@ -79,7 +80,7 @@ impl Reader {
         }
     }
 
-    /// How many documents there are for the fields of a find command.
+    /// Number of documents for the fields of a find command.
     /// # Errors
     /// As [`Self::open`].
     pub fn count(&self, find: &str) -> Result<u64> {
@@ -103,7 +104,8 @@ impl Reader {
         Ok(values.into_found())
     }
 
-    /// Whether a failure says that the state cannot be read any more, or an index of it, since indexes came or went.
+    /// Whether a failure means that the state, or an index of it, can no longer be read because indexes were built or
+    /// dropped.
     pub fn is_lost(&self, failure: &Failure) -> bool {
         match &self.shared {
             None => {

@@ -19,7 +19,7 @@ fn scalar() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Numbers whose types lose their fractions in different ways, and equal ones of other types.
+/// Numbers whose types lose their fractions in different ways, and equal numbers of other types.
 fn fraction() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "2.5",
@@ -56,13 +56,13 @@ pub fn braced(fields: impl Iterator<Item = String>) -> String {
     format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
 }
 
-/// A coordinate pair, at times two.
+/// A coordinate pair, at times two of them.
 fn pair() -> impl Strategy<Value = String> {
     let pair = || (0..6_i32, 0..6_i32).prop_map(|(x, y)| format!("[{x}, {y}]"));
     prop_oneof![12 => pair(), 1 => (pair(), pair()).prop_map(|(one, other)| format!("[{one}, {other}]"))]
 }
 
-/// A place on the sphere.
+/// A location on the sphere.
 fn geometry() -> impl Strategy<Value = String> {
     let place = || (0..6_i32, 0..6_i32);
     prop_oneof![
@@ -83,13 +83,13 @@ fn geometry() -> impl Strategy<Value = String> {
     ]
 }
 
-/// The ring of a square of degrees.
+/// The ring of a square in degrees.
 fn square(x: f64, y: f64, width: f64) -> String {
     let (right, top) = (x + width, y + width);
     format!("[[{x}, {y}], [{right}, {y}], [{right}, {top}], [{x}, {top}], [{x}, {y}]]")
 }
 
-/// What places are asked: few questions, so that filters of queries and of partial indexes are often the same.
+/// Conditions on locations; few, so that filters of queries and of partial indexes often agree.
 fn place_condition() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "{$geoWithin: {$box: [[0, 0], [3, 3]]}}",
@@ -104,7 +104,8 @@ fn place_condition() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// Fields `a`, `d` and `e` hold anything, `s` and `t` no arrays, so that their indexes can give an order; `g` and `h` are places.
+/// Documents. Fields `a`, `d` and `e` hold any value, `s` and `t` no arrays, so that their indexes can give an order;
+/// `g` and `h` are locations.
 pub fn stored() -> impl Strategy<Value = String> {
     let any = (prop::sample::select(vec!["a", "a", "a", "d", "d", "e"]), value());
     let pairs = vec((0..6_i32, 0..6_i32), 1..3).prop_map(|pairs| {
@@ -241,7 +242,7 @@ pub fn pattern() -> impl Strategy<Value = String> {
     prop_oneof![2 => any_pattern(), 1 => telling.prop_map(str::to_owned)]
 }
 
-/// Documents with arrays on its paths are refused.
+/// Key patterns whose indexes refuse arrays on their paths, and wildcard patterns.
 fn hashed_pattern() -> impl Strategy<Value = String> {
     let patterns = [
         "{'$**': 1}",
@@ -278,7 +279,7 @@ fn any_pattern() -> impl Strategy<Value = String> {
     })
 }
 
-/// Options of an index, most often none.
+/// Index options, most often none.
 fn options() -> impl Strategy<Value = String> {
     let partial = predicate().prop_map(|filter| format!("{{partialFilterExpression: {filter}}}"));
     let implied = prop::sample::select(vec![
@@ -297,19 +298,19 @@ fn options() -> impl Strategy<Value = String> {
     prop_oneof![4 => Just("{}".to_owned()), 1 => partial, 3 => implied.prop_map(str::to_owned)]
 }
 
-/// What one collection is filled with and asked.
+/// Contents and queries of one collection.
 #[derive(Debug)]
 pub struct Scene {
     pub documents: Vec<String>,
     pub indexes: Vec<String>,
-    /// One for each index; some are refused.
+    /// Options per index; some of them fail.
     pub options: Vec<String>,
-    /// How many of the documents are there before the indexes.
+    /// Number of documents inserted before the indexes are built.
     pub early: usize,
     pub finds: Vec<Find>,
 }
 
-/// One question.
+/// One query.
 #[derive(Debug)]
 pub struct Find {
     pub filter: String,
@@ -324,12 +325,12 @@ pub enum Sort {
     By(String),
     /// By the key pattern of an index.
     AsIndex(usize),
-    /// Against it.
+    /// By the reverse of an index's key pattern.
     AgainstIndex(usize),
 }
 
 impl Sort {
-    /// The key pattern to sort by, where those are the indexes' own.
+    /// The key pattern to sort by; `indexes` are the key patterns of the indexes.
     pub fn pattern(&self, indexes: &[String]) -> Option<String> {
         match self {
             Self::None => None,
@@ -345,7 +346,7 @@ impl Sort {
     }
 }
 
-/// A key pattern with directions alone.
+/// A key pattern with only directions.
 fn sortable(pattern: &str) -> String {
     pattern.replace("'hashed'", "1").replace("'2dsphere'", "1").replace("'2d'", "1").replace("$**", "b")
 }
@@ -389,12 +390,12 @@ pub fn with_id(id: usize, text: &str) -> String {
     shell::print(ValueRef::Document(whole.as_ref()))
 }
 
-/// Makes the collection of a scene; documents before and behind its indexes.
+/// Fills the collection of a scene: some documents before the indexes, the rest after.
 pub fn populate(database: &Database, name: &str, scene: &Scene) {
     database.collection(name);
     let early = scene.early.min(scene.documents.len());
     let insert = |position: usize, text: &str| {
-        // Refused where the indexes meet parallel arrays.
+        // Fails if the indexes meet parallel arrays.
         let _ = database.insert(name, &with_id(position, text));
     };
     scene.documents[..early].iter().enumerate().for_each(|(position, text)| insert(position, text));

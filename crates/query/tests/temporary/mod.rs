@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub struct Database {
     pub catalog: Arc<Catalog>,
-    // Dropped last: the store writes into it to its end.
+    // Dropped last, since the store writes to the directory until it is dropped.
     _directory: tempfile::TempDir,
 }
 
@@ -70,7 +70,7 @@ pub fn find_query(find: DocumentRef<'_>) -> Result<FindQuery> {
     find_query_of(find, &OperationContext::unlimited())
 }
 
-/// The same for an operation.
+/// As [`find_query`], for a given operation.
 pub fn find_query_of(find: DocumentRef<'_>, operation: &Arc<OperationContext>) -> Result<FindQuery> {
     let part = |name| find.get(name).and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
     let mut query = FindQuery::new(part("filter"), Arc::new(QueryScope::new(0, Arc::clone(operation))))?;

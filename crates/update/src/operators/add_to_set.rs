@@ -1,4 +1,4 @@
-//! `$addToSet`: appends values that an array does not hold yet.
+//! `$addToSet`: appends values that an array does not contain yet.
 
 use super::sorted_values::SortedValues;
 use super::{Effect, Modifier, Operator, Scene};
@@ -10,10 +10,10 @@ use bunko_operation::OperationContext;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$addToSet", strings: StringUse::Collated, parse };
 
-/// Values that are compared with each element fastest.
+/// Number of values up to which comparing each with each element is fastest.
 const FEW_VALUES: usize = 8;
 
-/// The values to add, each once.
+/// The values to add, without duplicates.
 #[derive(Debug)]
 struct AddToSet {
     values: ArrayBuf,
@@ -56,7 +56,7 @@ fn distinct(values: ArrayRef<'_>, strings: &StringOrder) -> ArrayBuf {
     values.iter().enumerate().filter(is_kept).map(|(_, value)| value).collect()
 }
 
-/// Which of the values are in `array`, by position.
+/// For each value, whether `array` contains it.
 fn held(array: ArrayRef<'_>, added: &AddToSet, operation: &OperationContext) -> Result<Vec<bool>> {
     let AddToSet { values, strings } = added;
     let mut held = vec![false; values.count()];

@@ -1,4 +1,4 @@
-//! What `$inc` and `$mul` share.
+//! Shared code of `$inc` and `$mul`.
 
 use super::{Effect, Modifier, Scene};
 use bunko_bson::arithmetic::{self, ArithmeticError};
@@ -43,7 +43,7 @@ pub(super) struct Arithmetic {
 
 impl Arithmetic {
     /// # Errors
-    /// `TypeMismatch` for an argument that is no number.
+    /// `TypeMismatch` for an argument that is not a number.
     pub fn parse(operation: Operation, field: Element<'_>) -> Result<Self> {
         if !field.value.is_number() {
             return Err(Failure::type_mismatch(format!(
@@ -88,7 +88,8 @@ impl Modifier for Arithmetic {
     }
 }
 
-/// Numbers are compared as such: 1.00 in place of a decimal 1.0 is no change, and `NaN` differs from itself.
+/// The effect of a result. Numbers are compared by value: decimal 1.00 in place of 1.0 is no change, and `NaN` differs
+/// from itself.
 fn became(current: ValueRef<'_>, result: Value) -> Effect<'static> {
     let number = result.as_ref();
     if number::as_f64(number).is_some_and(f64::is_nan) {
@@ -100,7 +101,7 @@ fn became(current: ValueRef<'_>, result: Value) -> Effect<'static> {
     }
 }
 
-/// A number with its type in front, as the overflow message shows it.
+/// A number with its type name, as the overflow message shows it.
 fn typed(number: ValueRef<'_>) -> String {
     let kind = match number {
         ValueRef::Int32(_) => "NumberInt",

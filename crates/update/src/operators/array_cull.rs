@@ -1,4 +1,4 @@
-//! What `$pull` and `$pullAll` share.
+//! Shared code of `$pull` and `$pullAll`.
 
 use super::{BlockedPath, Effect, Modifier, Scene};
 use bunko_bson::{ArrayBuf, Value, ValueRef};
@@ -6,14 +6,14 @@ use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 use std::fmt;
 
-/// Which elements go.
+/// Decides which elements to remove.
 pub(super) trait Culling: fmt::Debug + Send + Sync {
     /// # Errors
-    /// What the operation says.
+    /// Errors of the operation.
     fn removes(&self, element: ValueRef<'_>, operation: &OperationContext) -> Result<bool>;
 }
 
-/// Removes an array's elements that the culling names.
+/// Removes the array elements that the culling selects.
 #[derive(Debug)]
 pub(super) struct ArrayCull<C>(pub C);
 

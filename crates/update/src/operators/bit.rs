@@ -15,7 +15,7 @@ enum Gate {
     Xor,
 }
 
-/// An integer that remembers its width: two of the narrow width stay narrow.
+/// An integer with its width: an operation on two 32-bit integers stays 32-bit.
 #[derive(Clone, Copy, Debug)]
 enum Integer {
     Narrow(i32),
@@ -111,7 +111,7 @@ fn combine(gate: Gate, a: Integer, b: Integer) -> Integer {
         Gate::Xor => wide_a ^ wide_b,
     };
     match (a, b) {
-        // Both are sign-extended, so the upper half of the result is too.
+        // Both operands are sign-extended, so the result fits the narrow width.
         (Integer::Narrow(_), Integer::Narrow(_)) => Integer::Narrow(result as i32),
         _ => Integer::Wide(result),
     }

@@ -1,11 +1,11 @@
-//! What `$min` and `$max` share.
+//! Shared code of `$min` and `$max`.
 
 use super::{Effect, Modifier, Scene};
 use bunko_bson::{StringOrder, Value, ValueRef};
 use bunko_errors::Result;
 use std::cmp::Ordering;
 
-/// Sets `value` where it compares to the current one as `wanted`, or where there is none.
+/// Sets `value` if it compares to the current value as `wanted`, or if there is no current value.
 #[derive(Debug)]
 pub(super) struct Compare {
     pub value: Value,

@@ -1,4 +1,4 @@
-//! `$currentDate`: sets the time of the update, as a date or a timestamp.
+//! `$currentDate`: sets the update's time, as a date or a timestamp.
 
 use super::{Effect, Modifier, Operator, Scene};
 use crate::trie::Plan;
@@ -15,7 +15,7 @@ enum CurrentDate {
 
 fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
     let modifier = match field.value {
-        // MongoDB takes false as well as true.
+        // MongoDB accepts false as well as true.
         ValueRef::Boolean(_) => CurrentDate::Date,
         ValueRef::Document(options) => parse_options(options)?,
         other => {

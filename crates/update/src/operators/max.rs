@@ -1,4 +1,4 @@
-//! `$max`: raises a value to a bound, in the order of all types.
+//! `$max`: raises a value to a minimum, in the order of all types.
 
 use super::Operator;
 use super::compare::Compare;

@@ -1,4 +1,4 @@
-//! `$min`: lowers a value to a bound, in the order of all types.
+//! `$min`: lowers a value to a maximum, in the order of all types.
 
 use super::Operator;
 use super::compare::Compare;

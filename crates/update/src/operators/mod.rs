@@ -1,4 +1,4 @@
-//! The update operators: one file and one line in [`OPERATORS`] each.
+//! The update operators: one file and one line in [`OPERATORS`] per operator.
 
 mod add_to_set;
 mod arithmetic;
@@ -32,17 +32,17 @@ use std::fmt;
 
 pub(crate) use set::Set;
 
-/// An update operator as the table lists it.
+/// An entry of the operator table.
 struct Operator {
     name: &'static str,
     /// Whether it compares strings.
     #[cfg_attr(not(test), expect(dead_code, reason = "the test that walks the table reads it"))]
     strings: StringUse,
-    /// Parses one `path: argument` below the operator into the plan.
+    /// Parses one `path: argument` of the operator into the plan.
     parse: fn(&mut Plan, Element<'_>) -> Result<()>,
 }
 
-/// What the parsing of one path is counted for, in steps.
+/// Counted steps for parsing one path.
 const PATH_STEPS: usize = 64;
 
 const OPERATORS: &[Operator] = &[
@@ -63,10 +63,10 @@ const OPERATORS: &[Operator] = &[
     unset::OPERATOR,
 ];
 
-/// Parses one operator with all its paths into the plan, as work of the plan's operation, if there is one.
+/// Parses an operator with all its paths into the plan; counts the work for the plan's operation, if there is one.
 /// # Errors
-/// `FailedToParse` for an unknown name or an argument that is no document; what the operator's own parser answers; what the
-/// operation says.
+/// `FailedToParse` for an unknown name or an argument that is not a document; errors of the operator's parser and of
+/// the operation.
 pub(crate) fn parse(plan: &mut Plan, modifier: Element<'_>) -> Result<()> {
     let Some(operator) = OPERATORS.iter().find(|operator| operator.name == modifier.name) else {
         return Err(Failure::failed_to_parse(format!(
@@ -83,47 +83,47 @@ pub(crate) fn parse(plan: &mut Plan, modifier: Element<'_>) -> Result<()> {
     };
     for path in paths {
         plan.operation().map_or(Ok(()), |operation| operation.work(PATH_STEPS))?;
-        // Arguments are kept as they are written.
+        // The plan keeps a copy of each argument.
         plan.will_take(path.value.content_bytes())?;
         (operator.parse)(plan, path)?;
     }
     Ok(())
 }
 
-/// One operator with its argument, at one path.
+/// An operator and its argument, at one path.
 pub(crate) trait Modifier: fmt::Debug + Send + Sync {
-    /// What becomes of the value at the path, `None` where there is none.
+    /// The effect on the value at the path; `current` is `None` if there is no value.
     fn modify<'a>(&'a self, current: Option<ValueRef<'a>>, scene: &Scene<'a>) -> Result<Effect<'a>>;
 
-    /// What an operator that creates nothing makes of a path that leads through a scalar.
+    /// How an operator that creates nothing treats a path through a scalar.
     fn on_blocked_path(&self) -> BlockedPath {
         BlockedPath::Ignored
     }
 }
 
-/// What a modifier does with the value at its path.
+/// The effect of a modifier on the value at its path.
 #[derive(Debug)]
 pub(crate) enum Effect<'a> {
     Keep,
     Remove,
-    /// A value that the update or the document holds.
+    /// A value borrowed from the update or the document.
     Set(ValueRef<'a>),
-    /// A value made now.
+    /// A new value.
     Make(Value),
-    /// An array made now: the one that is there, if there is one, with new elements behind.
+    /// A new array: the existing one, if there is one, with new elements appended.
     Append(ArrayBuf),
-    /// A value made now that counts as another one even if its bytes are those that are there.
+    /// A new value that counts as a change even if its bytes stay equal.
     MakeOther(Value),
 }
 
-/// Whether a path through a scalar is an error even where nothing would be created.
+/// Whether a path through a scalar is an error even if nothing would be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockedPath {
     Ignored,
     Refused,
 }
 
-/// Where a modifier is at work.
+/// The place that a modifier works on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scene<'a> {
     /// The document before the update.
@@ -176,7 +176,7 @@ mod tests {
         "'x'",
     ];
 
-    /// The operator's results for all documents, by all arguments that it takes.
+    /// The operator's results for all documents, with each argument that it accepts.
     fn results(operator: &str, strings: &StringOrder) -> Vec<String> {
         let document = |text: &str| shell::parse_document(text).unwrap_or_else(|failure| panic!("{text}: {failure}"));
         let operation = OperationContext::unlimited();

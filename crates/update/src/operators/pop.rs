@@ -1,4 +1,4 @@
-//! `$pop`: removes an array's first or last element.
+//! `$pop`: removes the first or last element of an array.
 
 use super::{BlockedPath, Effect, Modifier, Operator, Scene, whole_number};
 use crate::trie::Plan;

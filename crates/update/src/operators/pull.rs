@@ -1,4 +1,4 @@
-//! `$pull`: removes an array's elements that match a condition.
+//! `$pull`: removes array elements that match a condition.
 
 use super::Operator;
 use super::array_cull::{ArrayCull, Culling};
@@ -11,7 +11,8 @@ use bunko_operation::OperationContext;
 pub(super) const OPERATOR: Operator = Operator { name: "$pull", strings: StringUse::Collated, parse };
 
 fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
-    // A leading `$not` is none of an element's operators to MongoDB, and a filter on documents has none.
+    // MongoDB does not treat a leading `$not` as an operator on elements, and a filter on documents has no `$not`
+    // either.
     if let ValueRef::Document(condition) = field.value
         && condition.first().is_some_and(|first| first.name == "$not")
     {

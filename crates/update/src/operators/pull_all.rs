@@ -1,4 +1,4 @@
-//! `$pullAll`: removes an array's elements that equal one of a list.
+//! `$pullAll`: removes array elements that equal a value of a list.
 
 use super::Operator;
 use super::array_cull::{ArrayCull, Culling};
@@ -9,7 +9,7 @@ use bunko_operation::OperationContext;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$pullAll", strings: StringUse::Collated, parse };
 
-/// In order.
+/// The values in sorted order.
 #[derive(Debug)]
 struct Listed {
     values: Vec<Value>,

@@ -1,4 +1,4 @@
-//! `$push`: adds values to an array, then sorts and cuts it: `$each`, `$position`, `$sort`, `$slice`.
+//! `$push`: adds values to an array, then sorts and shortens it: `$each`, `$position`, `$sort`, `$slice`.
 
 use super::push_sort::PushSort;
 use super::{Effect, Modifier, Operator, Scene, whole_number};
@@ -12,10 +12,10 @@ pub(super) const OPERATOR: Operator = Operator { name: "$push", strings: StringU
 #[derive(Debug, Default)]
 struct Push {
     values: ArrayBuf,
-    /// Where the values go, counted from the end where negative; at the end where absent.
+    /// The insertion position, counted from the end if negative; `None` means the end.
     position: Option<i64>,
     sort: Option<PushSort>,
-    /// How many elements stay: the first, or the last where negative.
+    /// Number of elements to keep: the first ones, or the last ones if negative.
     slice: Option<i64>,
     strings: StringOrder,
 }
@@ -43,7 +43,7 @@ impl Push {
         Ok(push)
     }
 
-    /// Whether values only go to the end of so many elements, where the array's bytes can be kept.
+    /// Whether values are only appended to an array of `count` elements, so that its bytes can be kept.
     fn only_appends(&self, count: usize) -> bool {
         self.position.is_none_or(|position| insertion_point(position, count) == count)
             && self.sort.is_none()

@@ -1,4 +1,4 @@
-//! `$push`'s `$sort`: by whole elements, or by fields of elements.
+//! The `$sort` of `$push`: by whole elements, or by their fields.
 
 use crate::dotted_path::as_index;
 use bunko_bson::key_string::Direction;
@@ -8,13 +8,13 @@ use bunko_expression::{compare_elements, compare_fields, element_direction};
 use bunko_operation::OperationContext;
 use std::cmp::Ordering;
 
-/// Elements that are sorted between two questions whether to go on.
+/// Elements sorted between two checks for interruption.
 const RUN_COUNT: usize = 1024;
 
 #[derive(Debug)]
 pub(super) enum PushSort {
     WholeElements(Direction),
-    /// By dotted paths, the first deciding first.
+    /// By dotted paths; earlier paths take precedence.
     Fields(Vec<(String, Direction)>),
 }
 
@@ -32,9 +32,9 @@ impl PushSort {
         })
     }
 
-    /// The values in order; equal ones keep theirs.
+    /// The values in sorted order; the sort is stable.
     /// # Errors
-    /// What the operation says.
+    /// Errors of the operation.
     pub fn sorted<'v>(
         &self,
         values: &[ValueRef<'v>],
@@ -46,7 +46,7 @@ impl PushSort {
                 compare_elements(*direction, values[a], values[b], strings)
             }),
             Self::Fields(fields) => {
-                // Each element's fields are looked up once, not at each comparison.
+                // Looks up each element's fields once, and not per comparison.
                 let mut keys = Vec::with_capacity(values.len() * fields.len());
                 for value in values {
                     operation.work(fields.len())?;
@@ -62,7 +62,7 @@ impl PushSort {
     }
 }
 
-/// The positions below `count` in order: runs are sorted, then merged.
+/// The positions below `count`, sorted: sorts runs, then merges them.
 fn sorted_positions(
     count: usize,
     operation: &OperationContext,
@@ -120,7 +120,7 @@ fn parse_pattern(pattern: DocumentRef<'_>) -> Result<Vec<(String, Direction)>> {
         .collect()
 }
 
-/// The value that an element sorts by; null where there is none.
+/// The sort value of an element; null if missing.
 fn key<'a>(element: ValueRef<'a>, path: &str) -> ValueRef<'a> {
     if element.as_document().is_none() {
         return ValueRef::Null;

@@ -1,7 +1,7 @@
 //! `$rename`: moves a field to another path.
 //!
-//! Two modifiers share the work: one at the new path sets the old value, one at the old path removes it. Both look at
-//! the document as it was, where no other modification of the same update can have touched either path.
+//! Two modifiers share the work: one sets the value at the new path, the other removes it at the old path. Both read
+//! the original document; no other modification of the update can touch either path.
 
 use super::{Effect, Modifier, Operator, Scene};
 use crate::array_filters::ArrayFilters;
@@ -14,14 +14,14 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const OPERATOR: Operator = Operator { name: "$rename", strings: StringUse::AsBytes, parse };
 
-/// At the new path.
+/// The modifier at the new path.
 #[derive(Debug)]
 struct Destination {
     from: String,
     to: String,
 }
 
-/// At the old path.
+/// The modifier at the old path.
 #[derive(Debug)]
 struct Source;
 
@@ -53,7 +53,7 @@ fn check_paths(field: Element<'_>, to: &str) -> Result<()> {
         )));
     }
     for (which, path) in [("source", from), ("destination", to)] {
-        // Identifiers need no filter here: whatever they name is refused.
+        // Identifiers need no array filter here, since every dynamic path is refused.
         let is_dynamic = path.split('.').any(|part| part.starts_with("$["))
             || DottedPath::parse(path, &mut ArrayFilters::default())?.is_dynamic();
         if is_dynamic {
@@ -66,7 +66,7 @@ fn check_paths(field: Element<'_>, to: &str) -> Result<()> {
 impl Modifier for Destination {
     fn modify<'a>(&'a self, _current: Option<ValueRef<'a>>, scene: &Scene<'a>) -> Result<Effect<'a>> {
         let Some(value) = find(scene, &self.from)? else { return Ok(Effect::Keep) };
-        // Even an equal value does not become the document's `_id` by another name.
+        // Even an equal value must not replace `_id`.
         if is_id(&self.to) && scene.document.get(ID).is_some() {
             return Err(immutable_id::modified_by(&self.to));
         }
@@ -92,9 +92,9 @@ impl Modifier for Source {
     }
 }
 
-/// The value at a path without positional parts.
+/// The value at a path without positional components.
 /// # Errors
-/// `PathNotViable` where the path leads through a scalar, or by a name through an array.
+/// `PathNotViable` if the path leads through a scalar, or by a name into an array.
 fn find<'a>(scene: &Scene<'a>, path: &'a str) -> Result<Option<ValueRef<'a>>> {
     let mut value = ValueRef::Document(scene.document);
     let mut name = "";
@@ -114,7 +114,7 @@ fn find<'a>(scene: &Scene<'a>, path: &'a str) -> Result<Option<ValueRef<'a>>> {
     Ok(Some(value))
 }
 
-/// The name of the innermost array that a path leads into, as far as it leads.
+/// The name of the innermost array on a path, as far as the path exists.
 fn array_above<'a>(scene: &Scene<'a>, path: &'a str) -> Option<&'a str> {
     let mut value = ValueRef::Document(scene.document);
     let mut innermost = None;

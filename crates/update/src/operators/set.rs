@@ -1,4 +1,4 @@
-//! `$set`: puts a value in place.
+//! `$set`: sets a value.
 
 use super::{Effect, Modifier, Operator, Scene};
 use crate::trie::Plan;
@@ -7,7 +7,7 @@ use bunko_errors::Result;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$set", strings: StringUse::AsBytes, parse };
 
-/// Also what upserts use to write the query's equalities.
+/// Upserts use it too, to write the query's equalities.
 #[derive(Debug)]
 pub(crate) struct Set(pub Value);
 

@@ -1,8 +1,8 @@
-//! Values in order, among which equal ones are found fast.
+//! Sorted values, for finding equal ones quickly.
 
 use bunko_bson::{ArrayRef, StringOrder, ValueRef};
 
-/// The values of an array, each with its position there.
+/// The values of an array, each with its position in the array.
 pub(super) struct SortedValues<'v> {
     values: Vec<(ValueRef<'v>, usize)>,
     strings: &'v StringOrder,
@@ -15,12 +15,12 @@ impl<'v> SortedValues<'v> {
         Self { values, strings }
     }
 
-    /// Bytes that so many values take while they are sorted: the list grows by doubling, or is sorted beside its copy.
+    /// Bytes for sorting `count` values: the list may double while it grows, or is sorted with a copy.
     pub fn bytes_of(count: usize) -> usize {
         2 * count * size_of::<(ValueRef<'_>, usize)>()
     }
 
-    /// Positions of the values, of equal ones only the first.
+    /// Positions of distinct values; of equal values only the first counts.
     pub fn distinct(mut self) -> Vec<usize> {
         self.values.dedup_by(|(later, _), (first, _)| self.strings.equal(*later, *first));
         let mut positions: Vec<_> = self.values.into_iter().map(|(_, position)| position).collect();
@@ -28,7 +28,7 @@ impl<'v> SortedValues<'v> {
         positions
     }
 
-    /// The position of a value equal to that one.
+    /// The position of a value equal to `sought`.
     pub fn find(&self, sought: ValueRef<'_>) -> Option<usize> {
         let found = self.values.binary_search_by(|(value, _)| self.strings.compare(*value, sought));
         found.ok().map(|place| self.values[place].1)

@@ -1,4 +1,4 @@
-//! `$unset`: removes a field; an array's element becomes null, so that its neighbours keep their places.
+//! `$unset`: removes a field; an array element becomes null, so that later elements keep their positions.
 
 use super::{Effect, Modifier, Operator, Scene};
 use crate::trie::Plan;

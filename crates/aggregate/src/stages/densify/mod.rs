@@ -1,7 +1,7 @@
-//! `$densify`: between documents new ones, so that no value of a field is missing. Source: MongoDB manual, "$densify".
+//! `$densify`: adds documents so that a field has no gaps in its values. Source: MongoDB manual, "$densify".
 //!
-//! The documents are sorted by that field first, which is a stage of its own; so one walk over them suffices, and only
-//! where each partition has got to is remembered.
+//! A `$sort` by the field comes first, so one walk over the documents suffices, and only the position of each partition
+//! is remembered.
 
 mod range;
 
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { name: "$densify", strings: StringUse::Collated, parse };
 
-/// Documents that one stage may make.
+/// Maximum number of documents that one stage makes.
 /// Source: MongoDB 8.2, parameter `internalQueryMaxAllowedDensifyDocs`.
 const MADE_MAX: u64 = 500_000;
 
@@ -32,9 +32,9 @@ struct Densify {
     range: Range,
 }
 
-/// Errors: `FailedToParse` for what is no document, `TypeMismatch` and those of IDL for its fields, 8993000 and 9554500 for
-/// a partition's field that begins with the name of the field, or the other way round (compared as strings, not by their
-/// components), 5733408 for partitions without fields; those of the range and of paths.
+/// Errors: `FailedToParse` if it is not a document; `TypeMismatch` and IDL errors for fields; 8993000 and 9554500 for a
+/// partition field that begins with the name of the field or the other way round (compared as strings, not by
+/// components); 5733408 for partitions without fields; errors of the range and of paths.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(specification) = value else {
         let message = format!("The $densify stage specification must be an object, found {}", value.kind().alias());
@@ -111,25 +111,25 @@ impl Stage for Densify {
     }
 }
 
-/// How far one partition has got.
+/// The position of one partition.
 struct Partition {
-    /// The fields that its documents have in common.
+    /// The fields that its documents share.
     shared: DocumentBuf,
-    /// The next value that has to be there.
+    /// The next value that must exist.
     next: Value,
 }
 
-/// Values that are being made.
+/// A gap being filled.
 struct Gap {
-    /// The partition, by its number.
+    /// Number of the partition.
     partition: usize,
     until: Value,
     end: End,
-    /// The document behind them; none behind the last.
+    /// The document after the gap; `None` after the last document.
     document: Option<DocumentBuf>,
 }
 
-/// Whether the last value is made, too.
+/// Whether the last value is made too.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Included,
@@ -141,21 +141,21 @@ struct Densified {
     environment: Arc<Environment>,
     input: Box<dyn DocumentStream>,
     memory: StageMemory,
-    /// The least and the greatest value of the documents.
+    /// The lowest and the highest value of the documents.
     least: Option<Value>,
     greatest: Option<Value>,
     partitions: Vec<Partition>,
-    /// The numbers of partitions by the key strings of their fields.
+    /// Partition numbers by the key strings of their fields.
     positions: HashMap<Vec<u8>, usize>,
     gap: Option<Gap>,
-    /// How many partitions have got all their values, once there are no more documents.
+    /// Number of partitions that are complete, once the input has ended.
     finished: Option<usize>,
-    /// How many documents were made.
+    /// Number of documents made.
     made: u64,
 }
 
 impl Densify {
-    /// The fields that a document's partition has.
+    /// The partition fields of a document.
     fn shared(&self, document: DocumentRef<'_>) -> DocumentBuf {
         let found = self.partition_by.iter().filter_map(|path| Some((path, found(document, path)?)));
         found.fold(DocumentBuf::new(), |shared, (path, value)| {
@@ -164,14 +164,14 @@ impl Densify {
     }
 }
 
-/// What a path leads to through documents alone.
+/// The value at a path that leads only through documents.
 fn found<'d>(document: DocumentRef<'d>, path: &FieldPath) -> Option<ValueRef<'d>> {
     let (last, above) = path.components().split_last()?;
     above.iter().try_fold(document, |inner, name| inner.get(name)?.as_document())?.get(last)
 }
 
 impl Densified {
-    /// The next document of the input, and what has to be made before it.
+    /// Reads the next input document, and determines the gap before it.
     fn read(&mut self) -> Result<Option<Step>> {
         let Some(document) = self.input.next()? else { return Ok(None) };
         self.environment.operation().work(1)?;
@@ -195,7 +195,7 @@ impl Densified {
         Ok(Some(Step::Gap(Gap { partition, until, end: End::Excluded, document: Some(document) })))
     }
 
-    /// The number of a document's partition, which begins with that value where the document is its first.
+    /// The number of a document's partition. A new partition starts at `first`.
     fn partition(&mut self, document: DocumentRef<'_>, first: Value) -> Result<usize> {
         let mut key = Vec::new();
         for path in &self.stage.partition_by {
@@ -212,14 +212,14 @@ impl Densified {
         Ok(self.partitions.len() - 1)
     }
 
-    /// What is missing at the end of the next partition.
+    /// The gap at the end of the next partition.
     fn last_gap(&mut self) -> Result<Option<Gap>> {
         let stage = Arc::clone(&self.stage);
         let (until, end) = match (&stage.range.bounds, &self.greatest) {
             (Bounds::Full, Some(greatest)) => (greatest.clone(), End::Included),
             (Bounds::Between(low, high), _) => {
                 if self.partitions.is_empty() {
-                    // Where there is no document there is one partition, whose fields are missing.
+                    // Without documents there is one partition, whose fields are missing.
                     self.partition(DocumentRef::EMPTY, low.clone())?;
                 }
                 (high.clone(), End::Excluded)
@@ -246,7 +246,7 @@ impl Densified {
                 return Err(too_many(self.made));
             }
             let components = self.stage.field.components();
-            // Equal values of a partition's fields may be different ones: those of the document behind the gap are taken.
+            // Equal values of partition fields may differ in type, so those of the document after the gap are used.
             let shared = gap.document.as_ref().map(|document| self.stage.shared(document.as_ref()));
             let shared = shared.as_ref().unwrap_or(&partition.shared);
             let made = super::with_path(shared.as_ref(), components, Some(partition.next.as_ref()));
@@ -255,7 +255,7 @@ impl Densified {
             return Ok(Filled::Made(made));
         }
         if place == Ordering::Equal {
-            // The document is there. What follows has its type.
+            // The document exists already. Later values take its type.
             partition.next = self.stage.range.next(&gap.until, operation)?;
         }
         Ok(Filled::Over(gap.document.take()))
@@ -274,14 +274,14 @@ fn too_many(made: u64) -> Failure {
     Failure::new(ErrorCode(5_897_900), message)
 }
 
-/// What came out of a gap.
+/// One step of filling a gap.
 enum Filled {
     Made(DocumentBuf),
-    /// All that was missing is there; the document behind it.
+    /// The gap is filled; the document after it.
     Over(Option<DocumentBuf>),
 }
 
-/// What comes next.
+/// The next step of the walk.
 enum Step {
     Document(DocumentBuf),
     Gap(Gap),

@@ -1,4 +1,4 @@
-//! `range` of `$densify`: which values there must be.
+//! `range` of `$densify`: the values that must exist.
 
 use crate::stage_fields::StageFields;
 use crate::stages::window::check_unit;
@@ -8,17 +8,17 @@ use bunko_expression::{EvaluationContext, Expression, ParseScope, Variables};
 use bunko_operation::OperationContext;
 use std::cmp::Ordering;
 
-/// Between which values there are others.
+/// The range of values to fill.
 pub(super) enum Bounds {
-    /// Between the least and the greatest of all documents.
+    /// From the lowest to the highest value of all documents.
     Full,
-    /// Between the least and the greatest of the documents of each partition.
+    /// From the lowest to the highest value of each partition.
     Partition,
-    /// From the first one on, before the second one.
+    /// From the first value, included, to the second, excluded.
     Between(Value, Value),
 }
 
-/// What sort of value a bound is.
+/// The kind of a bound's value.
 #[derive(Clone, Copy)]
 enum Sort {
     Number,
@@ -36,11 +36,11 @@ impl Sort {
     }
 }
 
-/// What lies between two values, and how far values are apart.
+/// The values between bounds: the step and the bounds.
 pub(super) struct Range {
     pub(super) bounds: Bounds,
     next: Expression,
-    /// Values are dates.
+    /// Whether values are dates.
     is_dated: bool,
 }
 
@@ -49,10 +49,10 @@ fn failure(code: i32, message: &str) -> Failure {
 }
 
 impl Range {
-    /// Reads `range`.
+    /// Parses `range`.
     /// # Errors
-    /// 5733401 for the step, 6586400 for one that is no whole number of units, `FailedToParse` for the unit, those of
-    /// [`Bounds`]. Null is a value of `bounds`, as they may be of any type.
+    /// 5733401 for the step, 6586400 for a step that is not a whole number of units, `FailedToParse` for the unit,
+    /// errors of [`Bounds`]. Null counts as a value of `bounds`, since they may have any type.
     pub(super) fn parse(range: DocumentRef<'_>) -> Result<Self> {
         let fields = StageFields::new("$densify.range", range, &["step", "unit", "bounds"])?;
         let step = fields.required("step", fields.field("step"))?;
@@ -74,9 +74,9 @@ impl Range {
         Ok(Self { bounds, next: following(step, unit)?, is_dated: unit.is_some() })
     }
 
-    /// The value behind one.
+    /// The value one step after `value`.
     /// # Errors
-    /// Those of adding to numbers and dates.
+    /// Errors of adding to numbers and dates.
     pub(super) fn next(&self, value: &Value, operation: &OperationContext) -> Result<Value> {
         let document = DocumentBuf::new().with("value", value);
         let variables = Variables::default();
@@ -86,7 +86,7 @@ impl Range {
 
     /// Checks a document's value.
     /// # Errors
-    /// 5733201 for one that is neither number nor date, 6053600 for one that is not what the range is of.
+    /// 5733201 if it is neither number nor date, 6053600 if it does not have the range's kind.
     pub(super) fn check(&self, value: ValueRef<'_>) -> Result<()> {
         match (Sort::of(value), self.is_dated) {
             (Sort::Date, true) | (Sort::Number, false) => Ok(()),
@@ -103,7 +103,7 @@ impl Range {
     }
 }
 
-/// The expression for the value behind another.
+/// The expression for the value one step after `$value`.
 fn following(step: ValueRef<'_>, unit: Option<&str>) -> Result<Expression> {
     let step = DocumentBuf::new().with("$literal", step);
     let sum = match unit {
@@ -120,9 +120,9 @@ fn following(step: ValueRef<'_>, unit: Option<&str>) -> Result<Expression> {
 }
 
 impl Bounds {
-    /// Errors: 5733404 for what are no bounds, 5946802 for an unknown name; for an array 5733403 of another length,
-    /// 5733402 in descending order, 5733409 and 5733410 where it does not go with the unit, 5733405 and 5733406 for a date beside a number, 5876900 for
-    /// numbers of several types, 5946800 for other values.
+    /// Errors: 5733404 if it is not bounds, 5946802 for an unknown name; for an array 5733403 for another length,
+    /// 5733402 for descending order, 5733409 and 5733410 if it does not fit the unit, 5733405 and 5733406 for a date
+    /// with a number, 5876900 for numbers of several types, 5946800 for other values.
     fn parse(bounds: ValueRef<'_>, step: ValueRef<'_>, unit: Option<&str>) -> Result<Self> {
         match bounds {
             ValueRef::String("full") => Ok(Self::Full),

@@ -1,4 +1,4 @@
-//! The pipelines that a fusion combines: which stages may stand in them, and what each weighs.
+//! The pipelines that a fusion combines: the stages allowed in them, and their weights.
 
 use crate::stage_fields::StageFields;
 use crate::stages::{self, facet, known};
@@ -6,31 +6,31 @@ use crate::{Environment, Pipeline, stage_field};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Stages that order documents, and score them, where they begin a pipeline.
+/// Stages that order and score documents at the start of a pipeline.
 pub(super) const SEARCHING: &[&str] = &["$geoNear", "$search", "$vectorSearch"];
-/// Stages that choose or order documents, and leave them as they are.
+/// Stages that select or order documents without changing them.
 const SELECTING: &[&str] = &["$geoNear", "$limit", "$match", "$sample", "$search", "$skip", "$sort", "$vectorSearch"];
 /// Stages that combine pipelines themselves.
 const FUSIONS: &[&str] = &["$rankFusion", "$scoreFusion"];
 
-/// What a fusion asks of its pipelines.
+/// The rules of a fusion for its pipelines.
 pub(super) struct Rules {
     /// The fusion's name, with its `$`.
     pub(super) stage: &'static str,
-    /// Stages that may stand in them besides those that choose and order documents.
+    /// Stages allowed besides those that select or order documents.
     pub(super) also: &'static [&'static str],
-    /// Whether a pipeline makes of each document what is combined; its stages are documents of one field.
+    /// Whether a pipeline gives each document a value to combine; its stages are documents with one field.
     pub(super) is_enough: fn(ArrayRef<'_>) -> bool,
-    /// Code and end of the message for one that does not.
+    /// Error code and end of the message for a pipeline that does not.
     pub(super) refusal: (i32, &'static str),
 }
 
-/// One of the pipelines.
+/// One pipeline of a fusion.
 pub(super) struct Input {
     pub(super) name: String,
     pub(super) weight: f64,
     pub(super) stages: ArrayBuf,
-    /// The world that it runs in.
+    /// The environment that it runs in.
     pub(super) inside: Environment,
 }
 
@@ -38,11 +38,11 @@ fn failure(code: i32, message: String) -> Failure {
     Failure::new(ErrorCode(code), message)
 }
 
-/// Reads the pipelines.
+/// Parses the pipelines.
 /// # Errors
-/// `BadValue` without any pipeline, those of a name, 9834300 for a pipeline without stages, 9191103 for a stage that
-/// changes documents, the rules' own for a pipeline that makes nothing to combine, 10473002 and 10170100 for a fusion
-/// inside; those of the stages.
+/// `BadValue` without any pipeline; errors of a name; 9834300 for an empty pipeline; 9191103 for a stage that changes
+/// documents; the error of `rules` for a pipeline without values to combine; 10473002 and 10170100 for a fusion inside;
+/// errors of the stages.
 pub(super) fn parse(rules: &Rules, input: &StageFields<'_>, environment: &Environment) -> Result<Vec<Input>> {
     let stage = rules.stage;
     let pipelines = input.required("pipelines", input.document("pipelines")?)?;
@@ -74,7 +74,7 @@ fn read(rules: &Rules, pipeline: Element<'_>, environment: &Environment, fields:
     Ok(Input { name: name.to_owned(), weight: 1.0, stages: stages.iter().collect(), inside })
 }
 
-/// Checks which stages there are.
+/// Checks which stages a pipeline has.
 fn check(rules: &Rules, name: &str, stages: ArrayRef<'_>) -> Result<()> {
     if stages.is_empty() {
         return Err(failure(9_834_300, format!("{} input pipeline cannot be empty: '{name}'", rules.stage)));
@@ -117,9 +117,9 @@ fn check_stage(rules: &Rules, name: &str, position: usize, stage: Element<'_>) -
     Ok(())
 }
 
-/// Gives each pipeline its weight, which is 1 where none is given.
+/// Gives each pipeline its weight; the default is 1.
 /// # Errors
-/// 9460301 for too many weights, 9967500 for one of no pipeline, 13118 and 9460300 for what is none.
+/// 9460301 for too many weights, 9967500 for a weight without pipeline, 13118 and 9460300 for an invalid weight.
 pub(super) fn weigh(fusion: &str, inputs: &mut [Input], weights: DocumentRef<'_>) -> Result<()> {
     let given = weights.count();
     if given > inputs.len() {
@@ -136,7 +136,7 @@ pub(super) fn weigh(fusion: &str, inputs: &mut [Input], weights: DocumentRef<'_>
             let message = format!("{fusion}'s weight of '{}' must be a number, but is {kind}", weight.name);
             return Err(failure(13118, message));
         };
-        // NaN is no weight either.
+        // NaN is refused too.
         if number.is_nan() || number < 0.0 {
             let message = format!("{fusion}'s weight of '{}' must not be negative, but is {number}", weight.name);
             return Err(failure(9_460_300, message));

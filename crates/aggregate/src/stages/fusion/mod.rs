@@ -1,5 +1,5 @@
-//! `$rankFusion` and `$scoreFusion`: the documents of several pipelines over one collection, by a score that is made of what
-//! each pipeline says of them.
+//! `$rankFusion` and `$scoreFusion`: combine several pipelines over one collection, and score each document by its
+//! place or score in each pipeline.
 
 mod inputs;
 mod rank;
@@ -24,29 +24,29 @@ pub(super) const RANK: Definition =
 pub(super) const SCORE: Definition =
     Definition { name: "$scoreFusion", strings: StringUse::Collated, parse: score::parse };
 
-/// What tells one fusion from the other.
+/// The part in which the two fusions differ.
 trait Fusion: Send + Sync {
-    /// Measures the documents of one pipeline, by its number, in their order.
+    /// Measures the documents of pipeline `number`, in their order.
     fn measure(&self, number: usize) -> Box<dyn Measure + '_>;
 
-    /// Makes each document's score of what was measured.
+    /// Computes each document's score from its measures.
     /// # Errors
-    /// Those of expressions.
+    /// Errors of expressions.
     fn score(&self, fused: &mut [Fused], inputs: &[Input], environment: &Environment) -> Result<()>;
 
-    /// What a document's score was made of.
+    /// The `scoreDetails` of a document.
     fn details(&self, fused: &Fused, inputs: &[Input]) -> DocumentBuf;
 }
 
-/// One pipeline's documents, as they come.
+/// Measures the documents of one pipeline.
 trait Measure {
-    /// What the pipeline says of its next document.
+    /// The measure of the pipeline's next document.
     /// # Errors
-    /// Those of what orders the documents.
+    /// Errors of computing the keys that order the documents.
     fn measure(&mut self, input: &Input, document: DocumentRef<'_>) -> Result<f64>;
 }
 
-/// Whether scores are explained.
+/// Whether scores have details.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Details {
     Told,
@@ -54,14 +54,14 @@ pub(super) enum Details {
 }
 
 impl Details {
-    /// What the field `scoreDetails` asks for.
+    /// The value of the field `scoreDetails`.
     /// # Errors
     /// `TypeMismatch`.
     pub(super) fn asked(fields: &StageFields<'_>) -> Result<Self> {
         Ok(if fields.boolean("scoreDetails")? == Some(true) { Self::Told } else { Self::Untold })
     }
 
-    /// The metadata that is made.
+    /// The metadata that the stage produces.
     pub(super) fn made(self) -> Carried {
         Carried::Made(match self {
             Self::Told => Offered::SCORE.and(Offered::SCORE_DETAILS),
@@ -102,7 +102,7 @@ fn stage(
     Ok(vec![Box::new(FusionStage { name, fusion, source, inputs, details })])
 }
 
-/// The names of stages that are documents.
+/// The names of the stages that are documents.
 fn names(stages: ArrayRef<'_>) -> impl Iterator<Item = &str> {
     stages.iter().filter_map(|stage| Some(stage.as_document()?.first()?.name))
 }
@@ -112,7 +112,7 @@ impl<F: Fusion + 'static> Stage for FusionStage<F> {
         self.name
     }
 
-    /// The pipelines read the collection themselves.
+    /// The input is unused: the pipelines read the collection themselves.
     fn open(self: Arc<Self>, _: Box<dyn DocumentStream>, environment: &Arc<Environment>) -> Box<dyn DocumentStream> {
         let at_hand = Arc::clone(&environment.scope.at_hand);
         Box::new(Combined { stage: self, environment: Arc::clone(environment), at_hand, fused: None })
@@ -128,15 +128,15 @@ impl<F: Fusion + 'static> Stage for FusionStage<F> {
     }
 }
 
-/// A document that came out of some of the pipelines.
+/// A document that at least one pipeline returned.
 struct Fused {
     /// The key string of its `_id`.
     id: Vec<u8>,
     document: DocumentBuf,
     score: f64,
-    /// What each of the pipelines says of it.
+    /// The document's measure in each pipeline.
     measured: Vec<Option<f64>>,
-    /// What of that came into the score, where it was weighed before it was combined.
+    /// The weighted measures, if they are weighted before they are combined.
     weighed: Vec<f64>,
 }
 
@@ -150,7 +150,7 @@ struct Combined<F> {
     stage: Arc<FusionStage<F>>,
     environment: Arc<Environment>,
     at_hand: Arc<AtHand>,
-    /// None before the pipelines have run.
+    /// `None` until the pipelines have run.
     fused: Option<std::vec::IntoIter<Fused>>,
 }
 
@@ -188,7 +188,7 @@ impl<F: Fusion> FusionStage<F> {
             .sort_by(fused, |one, other| other.score.total_cmp(&one.score).then_with(|| one.id.cmp(&other.id)))
     }
 
-    /// What `$meta` says of a document.
+    /// The `$meta` values of a document.
     fn told(&self, fused: &Fused) -> DocumentBuf {
         let told = DocumentBuf::new().with("score", fused.score);
         match self.details {

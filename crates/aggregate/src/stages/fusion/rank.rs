@@ -1,4 +1,4 @@
-//! `$rankFusion`: the documents of several pipelines over one collection, by the ranks that they have in them.
+//! `$rankFusion`: combines several pipelines over one collection by the ranks of documents.
 //! Source: MongoDB manual, "$rankFusion".
 
 use super::inputs::{self, Input, Rules, SEARCHING};
@@ -10,7 +10,7 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, number}
 use bunko_errors::Result;
 use bunko_expression::{Offered, SortPattern};
 
-/// What ranks are added to, so that the first of them do not outweigh all others.
+/// Constant added to ranks, so that the first ranks do not outweigh all others.
 /// Source: MongoDB manual, "Reciprocal Rank Fusion (RRF) Formula".
 const RANK_CONSTANT: f64 = 60.0;
 /// Source: MongoDB manual, "$rankFusion", "scoreDetails".
@@ -33,15 +33,15 @@ struct RankFusion {
 
 /// Which documents share a rank.
 enum Ranking {
-    /// Those that this order does not tell apart.
+    /// Documents that are equal in this sort order.
     Order(SortPattern),
-    /// Those at the same distance.
+    /// Documents at one distance.
     Distance,
-    /// None.
+    /// No documents: each has its own rank.
     Position,
 }
 
-/// Errors: `FailedToParse` for what is no document, those of IDL for its fields; those of the pipelines.
+/// Errors: `FailedToParse` if it is not a document; IDL errors for fields; errors of the pipelines.
 pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let specification = super::specification(RANK.name, value)?;
     let fields = StageFields::new(RANK.name, specification, &["input", "combination", "scoreDetails"])?;
@@ -68,14 +68,14 @@ fn are_ranked(stages: ArrayRef<'_>) -> bool {
         || names.any(|name| name == "$sort")
 }
 
-/// What the last stage that orders documents orders them by.
+/// The order of the last stage that orders documents.
 fn ranking(input: &Input) -> Result<Ranking> {
     let scope = &input.inside.scope;
     let mut ranking = Ranking::Position;
     for stage in input.stages.as_ref().iter().filter_map(|stage| stage.as_document()?.first()) {
         match (stage.name, stage.value) {
             ("$sort", ValueRef::Document(pattern)) => {
-                // What is not known of documents was refused when the pipeline was read.
+                // Metadata that is not available was refused when the pipeline was parsed.
                 let scope = scope.offering(Offered::ANY).parse_scope();
                 ranking = Ranking::Order(SortPattern::parse_in(pattern, &scope)?);
             }
@@ -96,7 +96,7 @@ fn ranking(input: &Input) -> Result<Ranking> {
 }
 
 impl Ranking {
-    /// The bytes that are the same for documents of the same rank; none where each has its own.
+    /// The key that documents of one rank share; `None` if each has its own rank.
     fn key(&self, input: &Input, document: DocumentRef<'_>) -> Result<Option<Vec<u8>>> {
         let scope = &input.inside.scope;
         match self {
@@ -121,7 +121,7 @@ impl Ranking {
     }
 }
 
-/// Counts one pipeline's documents.
+/// Ranks the documents of one pipeline.
 struct Ranks<'r> {
     ranking: &'r Ranking,
     count: u64,
@@ -149,7 +149,7 @@ impl Fusion for RankFusion {
     fn score(&self, fused: &mut [Fused], inputs: &[Input], _: &Environment) -> Result<()> {
         for one in fused {
             let ranks = one.measured.iter().zip(inputs);
-            // An empty `sum` of floats is -0.0, and so would be that of weights which are.
+            // An empty `sum` of floats is -0.0, so the sum starts at 0.0.
             one.score = ranks
                 .filter_map(|(rank, input)| Some(input.weight * (1.0 / (RANK_CONSTANT + (*rank)?))))
                 .fold(0.0, |sum, part| sum + part);

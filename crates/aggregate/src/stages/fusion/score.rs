@@ -1,4 +1,4 @@
-//! `$scoreFusion`: the documents of several pipelines over one collection, by the scores that they have in them.
+//! `$scoreFusion`: combines several pipelines over one collection by the scores of documents.
 //! Source: MongoDB manual, "$scoreFusion".
 
 use super::inputs::{self, Input, Rules, SEARCHING};
@@ -24,7 +24,7 @@ const RULES: Rules = Rules {
 /// Source: MongoDB manual, "$scoreFusion", "scoreDetails".
 const DESCRIPTION: &str = "the value calculated by combining the scores (either normalized or raw) across input pipelines \
                            from which this document is output from:";
-/// A field that holds what the pipelines say of a document while the combination's expression looks at it.
+/// Field that holds a document's scores for the combination's expression.
 const SCORES_FIELD: &str = "\u{1}scores";
 
 struct ScoreFusion {
@@ -34,16 +34,16 @@ struct ScoreFusion {
 
 enum Combination {
     Average,
-    /// The scores are variables with the names of the pipelines.
+    /// An expression; the scores are variables named after the pipelines.
     Custom {
         expression: Expression,
-        /// As it was sent.
+        /// The expression as sent.
         text: String,
     },
 }
 
-/// Errors: as those of `$rankFusion`; `IDLFailedToParse` without `normalization`, `BadValue` for an unknown method and for
-/// an expression without the method that it is for, and the other way round; those of the expression.
+/// Errors: as `$rankFusion`; `IDLFailedToParse` without `normalization`; `BadValue` for an unknown method, for an
+/// expression without the expression method, and for the method without an expression; errors of the expression.
 pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let specification = super::specification(SCORE.name, value)?;
     let fields = StageFields::new(SCORE.name, specification, &["input", "combination", "scoreDetails"])?;
@@ -69,7 +69,7 @@ fn are_scored(stages: ArrayRef<'_>) -> bool {
         || super::names(stages).any(|name| name == "$score")
 }
 
-/// Whether a filter searches for words.
+/// Whether a filter contains a text search.
 fn has_text(filter: ValueRef<'_>) -> bool {
     let Some(filter) = filter.as_document() else { return false };
     filter.iter().any(|condition| {
@@ -118,13 +118,13 @@ impl Measure for Scores {
         let Some(known) = input.inside.scope.at_hand.current() else { return Ok(0.0) };
         let known = known.as_ref().as_ref();
         let score = ["score", "textScore", "geoNearDistance"].into_iter().find_map(|name| known.get(name));
-        // What is no number counts for nothing.
+        // A score that is not a number counts as 0.
         Ok(score.and_then(number::as_f64).unwrap_or(0.0))
     }
 }
 
 impl ScoreFusion {
-    /// What the pipelines say of a document, weighed, once all is known.
+    /// The weighted and normalized scores of a document, once all ranges are known.
     fn weighed(&self, measured: &[Option<f64>], inputs: &[Input], ranges: &[Range]) -> Vec<f64> {
         let scores = measured.iter().zip(inputs).zip(ranges);
         let weighed = scores.map(|((score, input), range)| match score {

@@ -1,15 +1,15 @@
-//! Groups whose `_id` is an integer, found without the key that finds any group.
+//! Finds groups with an integer `_id` without building their keys.
 //!
-//! An integer has one place, which it shares with others, and which knows the last of them: grouping by few integers, as most
-//! groups are, makes and compares no keys then. Rejected: a second table of all integers, which would have to grow with the
-//! groups and be counted as memory.
+//! Each integer maps to one place, which it shares with other integers and which remembers the last group found for any
+//! of them. Most `$group`s have few integers, and then build and compare no keys. Rejected: a second table of all
+//! integers, which would grow with the groups and count as memory.
 
-/// Places; a power of two.
+/// Number of places; a power of two.
 const PLACES: usize = 1024;
-/// Groups that were found by their keys before the places are made: a few documents are not worth them.
+/// Lookups by key before the places are allocated: for a few documents they do not pay off.
 const FOUND_BEFORE: u32 = 64;
 
-/// The position of the last group of each place.
+/// For each place, the position of its last group.
 #[derive(Default)]
 pub(super) struct Integers {
     places: Vec<Place>,
@@ -25,14 +25,14 @@ struct Place {
 const EMPTY: Place = Place { integer: 0, position: u32::MAX };
 
 impl Integers {
-    /// Where the group of an integer is, if the place knows it.
+    /// The position of an integer's group, if its place remembers it.
     #[inline]
     pub fn position(&self, integer: i64) -> Option<usize> {
         let place = self.places.get(integer as usize % PLACES)?;
         (place.integer == integer && place.position != EMPTY.position).then_some(place.position as usize)
     }
 
-    /// Puts a group that was found by its key in its integer's place.
+    /// Remembers a group that was found by its key in its integer's place.
     pub fn note(&mut self, integer: i64, position: usize) {
         self.found = self.found.saturating_add(1);
         if self.found < FOUND_BEFORE {

@@ -1,4 +1,4 @@
-//! `$group`: documents with equal `_id`, accumulated.
+//! `$group`: accumulates documents with equal `_id`.
 
 mod integers;
 mod table;
@@ -21,26 +21,26 @@ use table::{Complete, Gathered, Groups, Pending};
 pub(super) const DEFINITION: Definition = Definition { name: "$group", strings: StringUse::Collated, parse };
 
 struct Group {
-    /// Expression that documents are grouped by.
+    /// The `_id` expression.
     id: Expression,
-    /// The name under which its value stands in `_id`, where `_id` is written as a document of one field.
+    /// The field name inside `_id`, if `_id` is a document with one field.
     id_name: Option<String>,
     fields: Vec<(String, AccumulatorExpression)>,
-    /// How many of them keep a total.
+    /// Number of fields that keep a total.
     totals: usize,
     engine: Engine,
     form: Form,
-    /// The paths that `_id` and the fields are made of.
+    /// Paths that `_id` and the fields read.
     slots: PathSlots,
 }
 
-/// How values leave the stage.
+/// The form of returned values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// As they are.
+    /// Unchanged.
     AsTheyAre,
-    /// As MongoDB's slot-based engine hands them to the classic one: least and greatest keys as documents with an empty
-    /// name, code as a string.
+    /// As MongoDB's slot-based engine hands them to the classic engine: MinKey and MaxKey as documents with an empty
+    /// field name, code as a string.
     HandedOver,
 }
 
@@ -63,8 +63,8 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
         }
     }
     let id = id.ok_or_else(|| Failure::new(ErrorCode(15955), "a group specification must include an _id"))?;
-    // As on MongoDB: a missing value counts as null, as it does where the expression is all of `_id`. An `_id` of
-    // several fields leaves out the missing ones.
+    // As on MongoDB, a missing value counts as null, as it does if the expression is the whole `_id`. An `_id` with
+    // several fields omits missing ones.
     let (id_name, mut id) = id.without_only_name();
     let inputs = fields.iter_mut().map(|(_, accumulator): &mut (_, AccumulatorExpression)| accumulator.input_mut());
     let slots = PathSlots::of(std::iter::once(&mut id).chain(inputs));
@@ -74,7 +74,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
 }
 
 /// # Errors
-/// 17390 for a document in which a field is included as in a projection.
+/// 17390 for a document with a field that is included as in a projection.
 fn check_id(id: ValueRef<'_>) -> Result<()> {
     let Some(document) = id.as_document() else { return Ok(()) };
     let is_operator = document.first().is_some_and(|first| first.name.starts_with('$'));
@@ -134,12 +134,12 @@ impl Stage for Group {
 
 struct Grouped {
     stage: Arc<Group>,
-    /// Until it has been read.
+    /// The input, until it has been read.
     input: Option<Box<dyn DocumentStream>>,
     environment: Arc<Environment>,
-    /// Groups that are complete.
+    /// Complete groups.
     ready: Complete,
-    /// Documents on disk, to be grouped one part after the other.
+    /// Documents on disk, grouped one partition after the other.
     pending: Vec<Pending>,
     spilled: Spilled,
     output_bytes: u64,
@@ -165,7 +165,7 @@ impl Grouped {
         }
     }
 
-    /// Writes the next group's document into the buffer, if there is one.
+    /// Writes the next group's document into the buffer; returns whether there is one.
     fn write_next(&mut self, buffer: &mut Vec<u8>) -> Result<bool> {
         let Some(group) = self.next_group()? else { return Ok(false) };
         buffer.clear();
@@ -190,7 +190,7 @@ impl Form {
         }
     }
 
-    /// Values that an accumulator gathered.
+    /// Appends the values that an accumulator gathered.
     fn append_array(self, writer: &mut Writer<'_>, name: &str, values: ArrayRef<'_>) {
         if self == Self::AsTheyAre {
             writer.append(name, ValueRef::Array(values));
@@ -205,7 +205,7 @@ impl Form {
 }
 
 impl Group {
-    /// Groups all of an input.
+    /// Groups all of the input.
     fn gather(self: &Arc<Self>, input: &mut dyn DocumentStream, environment: &Arc<Environment>) -> Result<Groups> {
         let mut groups = Groups::new(Arc::clone(self), Arc::clone(environment));
         let Some(path) = input.stand_in_path().filter(|path| self.takes_stand_in(path)) else {
@@ -235,14 +235,14 @@ impl Group {
         Ok(groups)
     }
 
-    /// What its expressions see of a document, which is looked for their paths.
+    /// The context of expressions over a document; counts the work of searching it for their paths.
     #[inline]
     fn context<'a>(&self, document: DocumentRef<'a>, environment: &'a Environment) -> Result<EvaluationContext<'a>> {
         environment.operation().work(1 + document.len_bytes() / 256)?;
         Ok(environment.context(document).in_engine(self.engine))
     }
 
-    /// Whether nothing that it reads holds the value at a path.
+    /// Whether the stage reads no value that contains the one at `path`, so that a stand-in can replace it.
     fn takes_stand_in(&self, path: &FieldPath) -> bool {
         let mut dependencies = Dependencies::default();
         self.add_dependencies(&mut dependencies);

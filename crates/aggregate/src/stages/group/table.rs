@@ -1,9 +1,10 @@
-//! The groups of a `$group` in memory, and the documents that have to wait for room.
+//! The groups of a `$group` in memory, and the documents that wait on disk for room.
 //!
-//! When the memory is full, documents of new groups go to files, parted by the hash of their group; so do those of groups
-//! that grow, once they grow no further here. When the input has ended, complete groups are handed out, and then each part
-//! is grouped on its own, together with the groups that it belongs to: with them again from where they were. So every
-//! group sees its documents in their order, whatever the memory was, and no accumulator has to be merged with another.
+//! When the memory is full, documents of new groups go to files, partitioned by the hash of their group. Existing
+//! groups may still use a reserve; once it is used up, their documents go to files too. After the input has ended,
+//! complete groups are returned. Then each partition is grouped on its own, starting from the state of its unfinished
+//! groups. So every group sees its documents in input order, however much memory there was, and accumulators are never
+//! merged.
 
 use super::Group;
 use super::integers::Integers;
@@ -20,72 +21,72 @@ use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// The part of the memory that is left to groups that grow while no new ones are taken in.
+/// Divisor for the reserve: the part of the memory left to existing groups once new groups go to disk.
 const RESERVE_PART: usize = 16;
 
-/// One group: its `_id` as it first came, and what is kept of its documents.
+/// A group: its `_id` as it first came, and its accumulated state.
 pub(super) struct Gathered {
     pub id: Value,
     pub totals: Box<[Total]>,
     pub accumulators: Vec<Box<dyn Accumulator>>,
 }
 
-/// The same in memory, where the totals of all groups stand together.
+/// A group in memory; the totals of all groups are kept together elsewhere.
 struct Kept {
     id: Value,
     accumulators: Vec<Box<dyn Accumulator>>,
 }
 
-/// Documents on disk and the groups that some of them belong to.
+/// Documents on disk, and the unfinished groups that some of them belong to.
 pub(super) struct Pending {
     documents: RecordReader,
     groups: Vec<(Box<[u8]>, Gathered)>,
     level: u32,
 }
 
-/// What came of one level: groups that are complete, parts to be grouped, and what was written.
+/// The result of one level: complete groups, partitions still to be grouped, and data put on disk.
 type Finished = (Complete, Vec<Pending>, Spilled);
 
-/// Groups that no document is added to any more.
+/// Groups that get no more documents.
 #[derive(Default)]
 pub(super) struct Complete {
     kept: std::vec::IntoIter<Kept>,
     totals: std::vec::IntoIter<Total>,
-    /// How many totals each group has.
+    /// Number of totals per group.
     each: usize,
 }
 
-/// What finds a group.
+/// Finds a group by its key.
 struct Slot {
     hash: u64,
-    /// Where its key stands.
+    /// Start of its key.
     key_start: usize,
     key_bytes: u32,
-    /// Whether documents of it are on disk: all later ones have to follow them there.
+    /// Whether the group has documents on disk: all later ones must follow them there.
     waits: bool,
 }
 
-/// The groups of one level, in the order of their first documents.
+/// The groups of one level, ordered by first document.
 pub(super) struct Groups {
     stage: Arc<Group>,
     environment: Arc<Environment>,
     hasher: foldhash::fast::RandomState,
-    /// Positions by the key string of `_id`: 1 and 1.0 are one group.
+    /// Positions by key string of `_id`: 1 and 1.0 are one group.
     positions: HashTable<u32>,
     integers: Integers,
     slots: Vec<Slot>,
     keys: Vec<u8>,
     kept: Vec<Kept>,
-    /// Those of the first group, then of the second, and so on.
+    /// The totals of all groups, group by group.
     totals: Vec<Total>,
     memory_bytes: usize,
-    /// Never grows: a key whose documents were put off must not find room later.
+    /// Never grows: a key whose documents were put on disk must not find room later.
     bytes_max: usize,
-    /// Bytes that came with it from the level before, in addition to the limit.
+    /// Bytes of groups brought from the previous level, in addition to the limit.
     brought_bytes: usize,
     level: u32,
     partitions: Option<Partitions>,
-    /// The fields of a document that are needed once more when it comes back; none for all of them.
+    /// Fields needed of a document that comes back from disk; `None` for all.
     needed: Option<BTreeSet<String>>,
     /// Reused between documents.
     key: Vec<u8>,
@@ -117,7 +118,7 @@ impl Groups {
         }
     }
 
-    /// Groups a part of the level below.
+    /// Groups a partition of the previous level.
     pub fn resume(pending: Pending, stage: &Arc<Group>, environment: &Arc<Environment>) -> Result<Self> {
         let mut groups = Self::new(Arc::clone(stage), Arc::clone(environment));
         groups.level = pending.level;
@@ -125,7 +126,7 @@ impl Groups {
             groups.key = key.into_vec();
             groups.insert(Kept { id: gathered.id, accumulators: gathered.accumulators }, gathered.totals);
         }
-        // Room for what it began with comes on top, so that each level gets on.
+        // The groups brought along get memory on top, so that each level makes progress.
         groups.brought_bytes = groups.memory_bytes;
         groups.bytes_max += groups.memory_bytes;
         let mut documents = pending.documents;
@@ -138,8 +139,8 @@ impl Groups {
         Ok(groups)
     }
 
-    /// Adds the context's document. Stage and environment are the table's own, which it cannot lend beside itself: clones
-    /// for each document would cost more than what is added.
+    /// Adds the context's document. `stage` and `environment` are the table's own, passed separately since the table
+    /// cannot lend them while it changes, and cloning them per document would cost more than the addition.
     pub fn add(&mut self, stage: &Group, environment: &Environment, context: &EvaluationContext<'_>) -> Result<()> {
         self.tighten(environment);
         let id = stage.id.operand(context)?;
@@ -149,7 +150,7 @@ impl Groups {
             _ => None,
         };
         let known = match integer {
-            // There is one group.
+            // A constant `_id` has only one group.
             _ if !self.slots.is_empty() && stage.id.as_literal().is_some() => Some(0),
             Some(integer) => self.integers.position(integer),
             None => None,
@@ -169,8 +170,8 @@ impl Groups {
         Ok(())
     }
 
-    /// Adds a document to the group of the current key, which has this `_id`; it is evaluated where it is not known. The
-    /// position of the group; nothing where the document is put off.
+    /// Adds a document to the group of the current key. Evaluates `_id` if `id` is `None`. Returns the group's
+    /// position; `None` if the document has to go to disk.
     fn take(
         &mut self,
         stage: &Group,
@@ -191,7 +192,7 @@ impl Groups {
         Ok(Some(position))
     }
 
-    /// Adds a document to a group, in the order of the fields: the first that fails tells how.
+    /// Adds a document to a group in field order: the first failing field decides the error.
     #[inline]
     fn feed(&mut self, stage: &Group, context: &EvaluationContext<'_>, position: usize) -> Result<()> {
         let mut totals = self.totals[position * stage.totals..][..stage.totals].iter_mut();
@@ -212,14 +213,14 @@ impl Groups {
         Ok(())
     }
 
-    /// Takes less from now on where memory has become short.
+    /// Lowers the limit if memory has become short.
     #[inline]
     fn tighten(&mut self, environment: &Environment) {
         let now = environment.operation().stage_bytes_now(Gatherer::Group);
         self.bytes_max = self.bytes_max.min(now.saturating_add(self.brought_bytes));
     }
 
-    /// Whether documents of a group are on disk.
+    /// Whether the group has documents on disk.
     #[inline]
     fn waits(&self, position: usize) -> bool {
         self.partitions.is_some() && self.slots[position].waits
@@ -233,7 +234,7 @@ impl Groups {
         self.positions.find(hash, is_it).map(|position| *position as usize)
     }
 
-    /// A single group is gathered whole: there is nothing to part. Its accumulators have limits of their own.
+    /// A single group cannot be partitioned, so it stays in memory. Its accumulators have limits of their own.
     fn is_too_full_to_grow(&self) -> bool {
         self.memory_bytes > self.bytes_max && self.slots.len() > 1 && self.level < Partitions::LEVEL_MAX
     }
@@ -274,7 +275,7 @@ impl Groups {
             None => stage.id.evaluate(&environment.context(document).in_engine(stage.engine))?.into_value(),
         };
         let id = id.unwrap_or(Value::Null);
-        // An accumulator's initial arguments may be computed from the group's `_id`.
+        // Initial arguments of an accumulator may read the group's `_id`.
         let named = stage.id_name.as_ref().map(|name| DocumentBuf::new().with(name, &id));
         let whole = named.as_ref().map(DocumentBuf::as_ref).or_else(|| id.as_ref().as_document());
         let context = environment.context(whole.unwrap_or(DocumentRef::EMPTY)).in_engine(stage.engine);
@@ -283,14 +284,14 @@ impl Groups {
         Ok(self.insert(Kept { id, accumulators }, std::iter::repeat_n(Total::default(), stage.totals)))
     }
 
-    /// Puts a group under the current key.
+    /// Inserts a group with the current key.
     fn insert(&mut self, group: Kept, totals: impl IntoIterator<Item = Total>) -> usize {
         let hash = self.hasher.hash_one(self.key.as_slice());
         let kept = group.accumulators.iter().map(|accumulator| accumulator.memory_bytes()).sum::<usize>();
         let pointers = group.accumulators.len() * size_of::<Box<dyn Accumulator>>();
         let beside =
             size_of::<Kept>() + size_of::<Slot>() + 2 * size_of::<u32>() + self.stage.totals * size_of::<Total>();
-        // The key stands for the size of `_id` too.
+        // The key's size counts twice, as an estimate for `_id`.
         self.memory_bytes += kept + pointers + 2 * self.key.len() + beside;
         let position = self.kept.len();
         let slots = &self.slots;
@@ -336,7 +337,7 @@ impl Iterator for Complete {
 }
 
 impl Group {
-    /// The fields that its expressions begin at; none where they may read any.
+    /// The top-level fields that the expressions read; `None` if they may read any.
     fn needed_fields(&self) -> Option<BTreeSet<String>> {
         let mut dependencies = Dependencies::default();
         self.id.add_dependencies(&mut dependencies);

@@ -1,4 +1,4 @@
-//! `$lookup`: to each document an array of those of another collection that belong to it.
+//! `$lookup`: adds to each document an array of its matches in another collection.
 
 mod parse;
 
@@ -23,33 +23,33 @@ use std::sync::Arc;
 pub(super) const DEFINITION: Definition =
     Definition { name: "$lookup", strings: StringUse::Collated, parse: parse::parse };
 
-/// Most bytes of the documents that one document is joined with, where they become an array.
+/// Maximum size in bytes of the documents joined with one document, if they become an array.
 /// Source: MongoDB 8.2, parameter `internalLookupStageIntermediateDocumentMaxSizeBytes`.
 const JOINED_BYTES_MAX: usize = 100 * 1024 * 1024;
 
 struct Lookup {
     as_path: FieldPath,
     equality: Option<Equality>,
-    /// Its variables, which see the document that is joined, by name.
+    /// Variables by name, evaluated on the joining document.
     variables: Vec<(String, Expression)>,
-    /// What the other collection's documents go through.
+    /// The pipeline over the other collection.
     inner: SubPipeline,
-    /// The world of that pipeline, but for the values of the variables.
+    /// The environment of that pipeline, without the values of its variables.
     inside: Environment,
-    /// The `$unwind` of the array that stood behind: the array is never made.
+    /// The `$unwind` of the array that followed: with it, the array is never made.
     unwinding: Option<Unwinding>,
-    /// The fields that are read behind it, where they are known.
+    /// Fields that later stages read, if known.
     read: Option<ReadFields>,
 }
 
-/// Documents belong together whose fields are equal.
+/// Documents match if these fields are equal.
 struct Equality {
     local: FieldPath,
     foreign: FieldPath,
 }
 
 impl Lookup {
-    /// The world of the inner pipeline for one document.
+    /// The environment of the inner pipeline for one document.
     fn world(&self, document: DocumentRef<'_>, environment: &Environment) -> Result<Cow<'_, Environment>> {
         if self.variables.is_empty() {
             return Ok(Cow::Borrowed(&self.inside));
@@ -111,27 +111,27 @@ impl Stage for Lookup {
     }
 }
 
-/// What is joined with every document, where it depends on none of them.
+/// The joined documents, if they do not depend on the joining document.
 enum Constant {
     /// Nothing was joined yet.
     Unknown,
     Known(SpoolReader),
-    /// It takes more memory than a stage may have, and there is no room for it on disk: it is read anew each time.
+    /// They exceed a stage's memory and the room on disk, so they are read again each time.
     TooLarge,
 }
 
 struct LookedUp {
     input: Box<dyn DocumentStream>,
     joining: Joining,
-    /// The document whose joined documents come out one by one.
+    /// The document whose joined documents are being returned one by one.
     current: Option<Unwound>,
 }
 
-/// What finds the documents that belong to one.
+/// Finds the matches of a document.
 struct Joining {
     stage: Arc<Lookup>,
     environment: Arc<Environment>,
-    /// None where nothing is joined by equality, or the pipeline finds its documents by itself.
+    /// `None` without an equality, or if the pipeline finds its documents itself.
     join: Option<EqualityJoin>,
     constant: Constant,
     /// Reused between documents.
@@ -188,7 +188,7 @@ impl Joining {
         Ok(Constant::Known(documents.finish()?))
     }
 
-    /// Gathers all that is joined with a document.
+    /// Gathers all documents joined with a document.
     fn gather(&mut self, document: DocumentRef<'_>) -> Result<()> {
         let mut array = std::mem::take(&mut self.array);
         array.clear();
@@ -204,7 +204,8 @@ impl Joining {
         Ok(())
     }
 
-    /// The same for one value whose documents are found without a plan and joined as they are; whether it is one.
+    /// As [`Self::gather`], for a single value whose matches need no plan and no pipeline; returns whether that was
+    /// possible.
     fn gather_by_value(&mut self, document: DocumentRef<'_>, gathering: &mut Gathering<'_>) -> Result<bool> {
         let stage = Arc::clone(&self.stage);
         let (Some(equality), Some(join)) = (&stage.equality, self.join.take()) else { return Ok(false) };
@@ -221,7 +222,7 @@ impl Joining {
         is_told
     }
 
-    /// Writes the document with the array of all that is joined with it.
+    /// Writes the document with the array of its joined documents.
     fn write_with_array(&mut self, document: DocumentRef<'_>, buffer: &mut Vec<u8>) -> Result<()> {
         self.gather(document)?;
         let path = self.stage.as_path.components();
@@ -233,7 +234,7 @@ impl Joining {
     }
 }
 
-/// An array of joined documents that is being written.
+/// An array of joined documents while it is written.
 struct Gathering<'b> {
     writer: Writer<'b>,
     count: usize,
@@ -256,7 +257,7 @@ impl Gathering<'_> {
 }
 
 impl LookedUp {
-    /// The next of the documents that one document becomes.
+    /// The next result of unwinding the joined documents.
     fn next_unwound(&mut self, unwinding: &Unwinding) -> Result<Option<DocumentBuf>> {
         loop {
             if self.current.is_none() {
@@ -274,7 +275,7 @@ impl LookedUp {
                 return Ok(Some(indexed));
             }
             let unmatched = (current.index == 0 && unwinding.preserves_without_elements()).then(|| {
-                // The path to the array is made even where the array itself is then removed.
+                // The path to the array is made even though the array is then removed.
                 let (path, empty) = (unwinding.path.components(), ArrayBuf::new());
                 let with_array = super::with_path(document, path, Some(ValueRef::from(&empty)));
                 let without = super::with_path(with_array.as_ref(), path, None);
@@ -328,7 +329,7 @@ impl DocumentStream for LookedUp {
     }
 }
 
-/// What is joined with every document.
+/// Joined documents that are the same for every document.
 struct Kept {
     documents: SpoolReader,
     environment: Arc<Environment>,

@@ -1,4 +1,4 @@
-//! Reading the specification of `$lookup`.
+//! Parses the specification of `$lookup`.
 
 use super::super::{Stages, position};
 use super::{Equality, Lookup};
@@ -9,13 +9,13 @@ use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_expression::{Expression, FieldPath};
 
-/// The one collection of another database that it may read.
+/// The only collection of another database that `$lookup` may read.
 const OPLOG_DATABASE: &str = "local";
 const OPLOG_COLLECTION: &str = "oplog.rs";
 const FIELDS: &[&str] = &["from", "localField", "foreignField", "let", "pipeline", "as"];
 
-/// Errors: `FailedToParse` for what does not go together, `TypeMismatch`, `IDLFailedToParse` and `IDLUnknownField` for
-/// fields, 51047 for stages that may not stand in the pipeline; those of paths, of the variables and of the pipeline.
+/// Errors: `FailedToParse` for fields that exclude each other; `TypeMismatch`, `IDLFailedToParse` and `IDLUnknownField`
+/// for fields; 51047 for stages not allowed in the pipeline; errors of paths, of variables and of the pipeline.
 pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(specification) = value else {
         let kind = value.kind().alias();
@@ -59,7 +59,7 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
     Ok(vec![Box::new(Lookup { as_path, equality, variables, inner, inside, unwinding: None, read: None })])
 }
 
-/// The other collection. `$documents` needs none.
+/// The other collection; a pipeline with `$documents` needs none.
 fn source(fields: &StageFields<'_>, stages: Option<ArrayRef<'_>>) -> Result<Option<SourceName>> {
     match fields.field("from") {
         Some(ValueRef::String(from)) => Ok(Some(SourceName::here(from))),
@@ -91,12 +91,12 @@ fn source(fields: &StageFields<'_>, stages: Option<ArrayRef<'_>>) -> Result<Opti
     }
 }
 
-/// A field's path; an empty one counts as missing.
+/// The path in a field; an empty one counts as missing.
 fn path<'a>(fields: &StageFields<'a>, name: &str) -> Result<Option<&'a str>> {
     Ok(fields.string(name)?.filter(|path| !path.is_empty()))
 }
 
-/// Each sees the variables around the stage, none of the others.
+/// Parses `let`. Each expression sees the variables around the stage, but not the others of this `let`.
 pub(in super::super) fn variables(
     definitions: DocumentRef<'_>,
     environment: &Environment,

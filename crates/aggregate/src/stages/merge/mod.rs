@@ -1,4 +1,4 @@
-//! `$merge`: puts the documents into another collection, each upon the one that it belongs to.
+//! `$merge`: merges documents into another collection, each with the document that it matches.
 
 mod parse;
 
@@ -12,51 +12,51 @@ use std::sync::Arc;
 pub(super) const DEFINITION: Definition =
     Definition { name: "$merge", strings: StringUse::AsBytes, parse: parse::parse };
 
-/// What `$merge` asks for. Whoever runs the pipeline writes; the stage itself only hands its input on.
+/// The parameters of `$merge`. The pipeline's caller writes; the stage only passes its input on.
 pub struct Merge {
-    /// The database, where the stage says it.
+    /// The database, if the stage names it.
     pub database: Option<String>,
     /// The collection.
     pub collection: String,
-    /// The fields by which documents belong together; `_id` where none are said.
+    /// The fields that documents are matched by; `_id` by default.
     pub on: Vec<FieldPath>,
-    /// What becomes of the document that is there.
+    /// The action for a document with a match.
     pub when_matched: WhenMatched,
-    /// What becomes of one that belongs to none.
+    /// The action for a document without a match.
     pub when_not_matched: WhenNotMatched,
-    /// The variables of the pipeline, which see the new document.
+    /// Variables of the pipeline, evaluated on the new document.
     variables: Vec<(String, Expression)>,
 }
 
-/// What becomes of the document that is there.
+/// The action on a matching document.
 pub enum WhenMatched {
-    /// The new one takes its place.
+    /// Replaced by the new document.
     Replace,
-    /// It is left alone.
+    /// Left unchanged.
     KeepExisting,
-    /// The new one's fields are set in it.
+    /// Gets the fields of the new document.
     Merge,
-    /// It is an error.
+    /// Fails.
     Fail,
-    /// It goes through these stages, those of an update.
+    /// Changed by these stages of an update.
     Pipeline(ArrayBuf),
 }
 
-/// What becomes of a document that belongs to none.
+/// The action for a document without a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenNotMatched {
-    /// It is inserted.
+    /// Inserted.
     Insert,
-    /// Nothing.
+    /// Dropped.
     Discard,
-    /// It is an error.
+    /// Fails.
     Fail,
 }
 
 impl Merge {
-    /// What the stages of [`WhenMatched::Pipeline`] name like variables: the new document and what `let` makes of it.
+    /// Variables of [`WhenMatched::Pipeline`]: the new document and the variables of `let`.
     /// # Errors
-    /// Those of the expressions.
+    /// Errors of the expressions.
     pub fn constants(&self, new: DocumentRef<'_>, environment: &Environment) -> Result<DocumentBuf> {
         let mut constants = DocumentBuf::new().with("new", new);
         let context = environment.context(new);
@@ -91,7 +91,7 @@ impl Stage for Merging {
     }
 }
 
-/// Whether a value is exactly the name of the new document.
+/// Whether a value is exactly `$$ROOT`, the new document.
 fn is_root(value: ValueRef<'_>) -> bool {
     value.as_str() == Some("$$ROOT")
 }

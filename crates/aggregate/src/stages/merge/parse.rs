@@ -1,4 +1,4 @@
-//! Reading the specification of `$merge`.
+//! Parses the specification of `$merge`.
 
 use super::super::{Stages, lookup};
 use super::{Merge, Merging, WhenMatched, WhenNotMatched, is_root};
@@ -10,15 +10,16 @@ use bunko_expression::FieldPath;
 use std::sync::Arc;
 
 const FIELDS: &[&str] = &["into", "on", "let", "whenMatched", "whenNotMatched"];
-/// The stages of an update's pipeline.
+/// Stages allowed in an update's pipeline.
 const UPDATE_STAGES: &[&str] = &["$addFields", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"];
 
 fn failure(code: i32, message: impl Into<String>) -> Failure {
     Failure::new(ErrorCode(code), message)
 }
 
-/// Errors: `TypeMismatch` and 51178 for what is no target, 51186, 51187, 51134 and 31465 for `on`, 51191 for `whenMatched`, 51181
-/// for modes that do not go together, 51199 and 51273 for `let`, 31319 and 31320 for targets that are the server's.
+/// Errors: `TypeMismatch` and 51178 for an invalid target; 51186, 51187, 51134 and 31465 for `on`; 51191 for
+/// `whenMatched`; 51181 for modes that exclude each other; 51199 and 51273 for `let`; 31319 and 31320 for internal
+/// targets.
 pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let merge = match value {
         ValueRef::String(collection) => Merge {
@@ -139,7 +140,7 @@ fn when_not_matched(fields: &StageFields<'_>) -> Result<WhenNotMatched> {
     }
 }
 
-/// The mode, and where it is a pipeline its stages.
+/// The mode, and the stages if it is a pipeline.
 fn when_matched(value: Option<ValueRef<'_>>) -> Result<(WhenMatched, Option<ArrayRef<'_>>)> {
     let mode = match value {
         None | Some(ValueRef::String("merge")) => WhenMatched::Merge,

@@ -11,7 +11,7 @@ use bunko_expression::{Accumulator, AccumulatorExpression, Removal};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Accumulators that `$group` alone has.
+/// Accumulators that only `$group` supports.
 const NOT_IN_WINDOWS: &[&str] = &["$mergeObjects", "$accumulator", "$_internalJsReduce"];
 
 struct Accumulated {
@@ -23,7 +23,7 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Arc<dyn Function>> {
     if NOT_IN_WINDOWS.contains(&call.name) || !AccumulatorExpression::exists(call.name) {
         return Err(Failure::failed_to_parse(format!("Unrecognized window function, {}", call.name)));
     }
-    // As an accumulator of groups it says that in another way.
+    // As an accumulator of `$group` it has another message.
     if call.name == "$count" && !call.argument.as_document().is_some_and(DocumentRef::is_empty) {
         return Err(Failure::failed_to_parse("$count only accepts an empty object as input"));
     }
@@ -40,12 +40,12 @@ impl Function for Accumulated {
     }
 }
 
-/// An accumulator that holds the documents of a window.
+/// An accumulator over the documents of a moving window.
 struct Sliding {
     function: Arc<Accumulated>,
     accumulator: Option<Box<dyn Accumulator>>,
     window: Range<usize>,
-    /// The value, where all documents have the same window.
+    /// The value, if all documents have one window.
     all: Option<Value>,
 }
 
@@ -67,7 +67,7 @@ impl Sliding {
         Ok(())
     }
 
-    /// Takes the documents at these positions out; whether that can be done.
+    /// Removes the documents at these positions; returns whether the accumulator supports that.
     fn remove(&mut self, partition: &Partition, positions: Range<usize>, environment: &Environment) -> Result<Removal> {
         let Some(accumulator) = &mut self.accumulator else { return Ok(Removal::Impossible) };
         for position in positions {

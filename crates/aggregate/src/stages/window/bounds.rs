@@ -1,4 +1,4 @@
-//! Which documents of a partition are in a document's window.
+//! The bounds of a window within a partition.
 
 use super::partition::Partition;
 use crate::Environment;
@@ -7,11 +7,11 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Expression, ParseScope, Variables};
 use std::ops::Range;
 
-/// Where a window begins or ends.
+/// One end of a window.
 #[derive(Clone, Debug)]
 pub(super) enum Bound<T> {
     Unbounded,
-    /// So far from the document itself.
+    /// At this distance from the current document.
     At(T),
 }
 
@@ -24,17 +24,17 @@ impl<T> Bound<T> {
     }
 }
 
-/// How a window is given.
+/// The form of a window.
 pub(super) enum Bounds {
-    /// By position.
+    /// Bounds by position.
     Documents(Bound<i64>, Bound<i64>),
-    /// By the distance of the values that the partition is ordered by.
+    /// Bounds by distance of the sort values.
     Range(Bound<Value>, Bound<Value>, Box<Distance>),
 }
 
-/// How far two values of the order are apart.
+/// Computes the value at a distance from a sort value.
 pub(super) struct Distance {
-    /// For `$$value` and `$$distance`.
+    /// The expression, with `$$value` and `$$distance`.
     sum: Expression,
     needs_dates: bool,
 }
@@ -44,12 +44,12 @@ fn refusal(message: impl Into<String>) -> Failure {
 }
 
 impl Bounds {
-    /// All documents of the partition.
+    /// Bounds of the whole partition.
     pub(super) fn all() -> Self {
         Self::Documents(Bound::Unbounded, Bound::Unbounded)
     }
 
-    /// Whether every document has the same window.
+    /// Whether all documents have one window.
     pub(super) fn is_all(&self) -> bool {
         matches!(
             self,
@@ -57,14 +57,14 @@ impl Bounds {
         )
     }
 
-    /// Whether windows lose documents at their beginning.
+    /// Whether windows lose documents at the start.
     pub(super) fn loses(&self) -> bool {
         matches!(self, Self::Documents(Bound::At(_), _) | Self::Range(Bound::At(_), ..))
     }
 
-    /// Reads `window`.
+    /// Parses `window`.
     /// # Errors
-    /// `FailedToParse` for what is no window, 5339900 for one that ends before it begins.
+    /// `FailedToParse` if it is not a window, 5339900 if it ends before it begins.
     pub(super) fn parse(value: ValueRef<'_>, scope: &ParseScope) -> Result<Self> {
         let ValueRef::Document(window) = value else { return Err(refusal("'window' field must be an object")) };
         let (documents, range, unit) = (window.get("documents"), window.get("range"), window.get("unit"));
@@ -116,7 +116,8 @@ impl Bounds {
         begins && ends
     }
 
-    /// The window of the document at `position`, whose neighbour before it had `last`: both ends only go forward.
+    /// The window of the document at `position`. The previous document's window is `last`, and both ends only move
+    /// forward.
     pub(super) fn window(
         &self,
         partition: &Partition,
@@ -206,12 +207,12 @@ fn distance(value: ValueRef<'_>, has_unit: bool, scope: &ParseScope) -> Result<B
     Ok(Bound::At(number))
 }
 
-/// A whole number of 32 bits, whatever its type.
+/// A whole number of 32 bits, whatever its numeric type.
 fn small_integer(value: ValueRef<'_>) -> Option<i32> {
     number::as_i64_exact(value).and_then(|number| number.try_into().ok())
 }
 
-/// What an expression is that reads nothing.
+/// The value of a constant expression.
 /// Errors: `FailedToParse` for a string, and for an expression that is not constant.
 fn constant(value: ValueRef<'_>, scope: &ParseScope) -> Result<Value> {
     if matches!(value, ValueRef::String(_)) {
@@ -221,7 +222,7 @@ fn constant(value: ValueRef<'_>, scope: &ParseScope) -> Result<Value> {
     constant.ok_or_else(|| refusal("Window bounds expression must be a constant."))
 }
 
-/// A unit of time.
+/// Checks a unit of time.
 /// # Errors
 /// `FailedToParse` for another name.
 pub(in crate::stages) fn check_unit(unit: ValueRef<'_>) -> Result<&str> {

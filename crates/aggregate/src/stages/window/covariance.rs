@@ -1,4 +1,4 @@
-//! `$covariancePop` and `$covarianceSamp` of two numbers of each document.
+//! `$covariancePop` and `$covarianceSamp` over two numbers of each document.
 
 use super::bounds::Bounds;
 use super::partition::Partition;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 struct Covariance {
     input: Expression,
-    /// What is taken off the count: 1 for a sample (Bessel's correction), else 0.
+    /// Subtracted from the count: 1 for a sample (Bessel's correction), else 0.
     correction: usize,
     bounds: Bounds,
 }
@@ -34,8 +34,8 @@ struct Varying {
     moments: Moments,
 }
 
-/// Sums of finite pairs, and of the products of their differences from the means; what is not finite stands apart.
-/// Source: Welford's method for two variables, whose means are taken from the sums.
+/// Sums of finite pairs, and of the products of their differences from the means. Numbers that are not finite are
+/// counted apart. Source: Welford's method for two variables, with means from the sums.
 #[derive(Default)]
 struct Moments {
     count: usize,
@@ -45,7 +45,7 @@ struct Moments {
     apart: Apart,
 }
 
-/// How many infinities and NaN there are, which could not be taken off a sum again.
+/// Counts of infinities and NaN, which could not be subtracted from a sum again.
 #[derive(Default)]
 struct Apart {
     positive: usize,
@@ -55,7 +55,7 @@ struct Apart {
 }
 
 impl Apart {
-    /// Counts a number in or out.
+    /// Changes the counts for a number that enters or leaves.
     fn count(&mut self, number: Number, change: fn(&mut usize)) {
         if number.is_decimal() {
             change(&mut self.decimals);
@@ -69,7 +69,7 @@ impl Apart {
         });
     }
 
-    /// What a sum is with them, if there are any.
+    /// The value of a sum that includes them, if there are any.
     fn outweighs(&self) -> Option<f64> {
         match (self.positive, self.negative, self.nan) {
             (0, 0, 0) => None,
@@ -80,7 +80,7 @@ impl Apart {
     }
 }
 
-/// A mean; 0 of nothing.
+/// The mean; 0 without numbers.
 fn mean(sum: Sum, count: usize) -> Number {
     match Number::of(sum.value().as_ref()) {
         Some(sum) if count > 0 => sum.over(count),
@@ -121,7 +121,7 @@ impl Moments {
         }
     }
 
-    /// Counts a pair that is not finite.
+    /// Counts a pair with a number that is not finite; returns whether it has one.
     fn stands_apart(&mut self, x: Number, y: Number, change: fn(&mut usize)) -> bool {
         for number in [x, y].into_iter().filter(|number| !number.is_finite()) {
             self.apart.count(number, change);
@@ -129,7 +129,7 @@ impl Moments {
         !x.is_finite() || !y.is_finite()
     }
 
-    /// The covariance; null of too few pairs, and 0 of one.
+    /// The covariance; null for too few pairs, and 0 for a single one.
     fn value(&self, correction: usize) -> Value {
         match self.count.checked_sub(correction) {
             None | Some(0) => return Value::Null,
@@ -147,7 +147,7 @@ impl Moments {
     }
 }
 
-/// Two numbers; nothing for anything else.
+/// The two numbers of an array; `None` for any other value.
 fn pair(value: Option<ValueRef<'_>>) -> Option<(Number, Number)> {
     let array = value.and_then(ValueRef::as_array)?;
     let mut elements = array.iter();

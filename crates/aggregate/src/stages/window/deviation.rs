@@ -1,30 +1,30 @@
-//! `$stdDevPop` and `$stdDevSamp` over windows that documents leave.
+//! `$stdDevPop` and `$stdDevSamp` over windows that lose documents.
 
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::Result;
 use bunko_expression::{Accumulator, Evaluated, Number, Removal, Sum};
 
-/// The sum of numbers, and of their squared differences from the mean. Both are compensated, so that what is added and
-/// taken back leaves nothing behind.
+/// Sum of numbers, and sum of squared differences from the mean. Both are compensated sums, so that removing a number
+/// that was added leaves no rounding error behind.
 /// Source: Chan, Golub, LeVeque, "Algorithms for Computing the Sample Variance", formula 1.5.
 #[derive(Default)]
 pub(super) struct Deviation {
     count: usize,
-    /// How many of them are infinite or NaN: then there is no deviation.
+    /// Number of values that are infinite or NaN: with any, there is no deviation.
     others: usize,
     sum: Sum,
     squares: Sum,
-    /// What is taken off the count: 1 for a sample, else 0.
+    /// Subtracted from the count: 1 for a sample, else 0.
     correction: usize,
 }
 
 impl Deviation {
-    /// One for a function of that name.
+    /// The deviation for a function name.
     pub(super) fn of(name: &str) -> Self {
         Self { correction: usize::from(name == "$stdDevSamp"), ..Self::default() }
     }
 
-    /// What a number is away from all, times how many these are.
+    /// The difference of a number from the mean, multiplied by the count.
     fn difference(&self, number: f64) -> f64 {
         let sum = Number::of(self.sum.value().as_ref()).map_or(0.0, Number::to_f64);
         self.count as f64 * number - sum
@@ -73,7 +73,7 @@ impl Accumulator for Deviation {
             Some(divisor) => divisor,
         };
         let squares = Number::of(self.squares.value().as_ref()).map_or(0.0, Number::to_f64);
-        // MongoDB's zero of a single number is an integer here, and a double where no number leaves the window.
+        // MongoDB returns an integer zero for a single number here, and a double if no number leaves the window.
         if self.count == 1 || squares < 0.0 {
             return Value::Int32(0);
         }

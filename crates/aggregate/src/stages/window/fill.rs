@@ -1,4 +1,4 @@
-//! `$locf` and `$linearFill`: values in the place of null and missing ones.
+//! `$locf` and `$linearFill`: replace null and missing values.
 
 use super::partition::{At, Partition};
 use super::slope::{Arithmetic, computed};
@@ -10,9 +10,9 @@ use bunko_expression::Expression;
 use std::sync::Arc;
 
 enum Fill {
-    /// The last value before.
+    /// The last value before the document.
     Last(Expression),
-    /// On a line between the values before and behind.
+    /// Interpolated between the values before and after the document.
     Linear(Expression, Box<Arithmetic>),
 }
 
@@ -37,9 +37,9 @@ impl Function for Fill {
 
 struct Filling {
     fill: Arc<Fill>,
-    /// The last value and where it was.
+    /// The last value, and its position.
     before: Option<(usize, Value)>,
-    /// The next value, if it was looked for: none up to the end where the value is null.
+    /// The next value and its position, if searched; the value is null if there is none up to the end.
     behind: Option<(usize, Value)>,
 }
 
@@ -112,7 +112,7 @@ impl Filling {
     }
 }
 
-/// Values on a line need places that differ.
+/// Interpolation needs distinct sort values.
 fn check_order(partition: &Partition, position: usize, environment: &Environment) -> Result<()> {
     let at = partition.at(position, environment)?;
     let value = at.sort_value();

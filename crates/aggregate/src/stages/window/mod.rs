@@ -31,24 +31,24 @@ use bunko_scratch::{Sorter, Spilled};
 use partition::{Gathering, Partition};
 use std::sync::Arc;
 
-/// Functions that know neither windows nor arguments.
+/// Functions without windows and arguments.
 const RANKS: [&str; 3] = ["$denseRank", "$documentNumber", "$rank"];
 
 pub(super) const DEFINITION: Definition = Definition { name: "$setWindowFields", strings: StringUse::Collated, parse };
 
-/// One computed field, as it was parsed.
+/// A parsed output field.
 trait Function: Send + Sync {
-    /// Begins with the first document of a partition.
+    /// Starts at the first document of a partition.
     fn begin(self: Arc<Self>) -> Box<dyn Running>;
 }
 
-/// A computed field on its way through a partition.
+/// A computed field during the walk over a partition.
 trait Running: Send {
-    /// Its value for the document at `position`; positions come one after the other, from 0 on.
+    /// The field's value for the document at `position`; called for each position in turn, from 0.
     fn value(&mut self, partition: &Partition, position: usize, environment: &Environment) -> Result<Value>;
 }
 
-/// Refuses a function that holds so many bytes for its window, where that is more than the stage may.
+/// Checks the bytes that a function holds for its window against the stage's limit.
 fn check_held(bytes: usize, environment: &Environment) -> Result<()> {
     let bytes_max = environment.operation().stage_bytes_max(Gatherer::Window);
     if bytes <= bytes_max {
@@ -60,19 +60,19 @@ fn check_held(bytes: usize, environment: &Environment) -> Result<()> {
     Err(Failure::new(ErrorCode(5_414_201), message))
 }
 
-/// What a function is read from.
+/// Input for parsing a function.
 struct Call<'c> {
-    /// With its `$`.
+    /// Name with its `$`.
     name: &'c str,
     argument: ValueRef<'c>,
     window: Option<ValueRef<'c>>,
-    /// As it was given: an empty one is one, too, where windows are asked whether there is any.
+    /// As given: even an empty one counts as a sort where a window requires one.
     sort_by: Option<DocumentRef<'c>>,
     order: Option<&'c SortPattern>,
     scope: &'c ParseScope,
 }
 
-/// Functions of windows alone: all others are accumulators.
+/// Functions for windows only; all others are accumulators.
 const FUNCTIONS: &[Entry] = &[
     Entry { name: "$covariancePop", parse: covariance::parse },
     Entry { name: "$covarianceSamp", parse: covariance::parse },
@@ -94,9 +94,9 @@ struct Entry {
 }
 
 impl Call<'_> {
-    /// The arguments by their names, in this order.
+    /// The arguments with these names, in this order.
     /// # Errors
-    /// `FailedToParse` for no document and for another name.
+    /// `FailedToParse` if the argument is not a document, or has another name.
     fn arguments<const N: usize>(&self, names: [&str; N]) -> Result<[Option<ValueRef<'_>>; N]> {
         let ValueRef::Document(document) = self.argument else {
             return Err(self.refusal("expects an object as its argument"));
@@ -119,7 +119,7 @@ impl Call<'_> {
         Expression::parse(value, self.scope)
     }
 
-    /// The directions of the fields that partitions are ordered by.
+    /// The directions of the sort fields.
     fn directions(&self) -> Vec<Direction> {
         self.order.map(|order| order.parts().map(|(_, direction)| direction).collect()).unwrap_or_default()
     }
@@ -132,7 +132,7 @@ impl Call<'_> {
         Err(self.refusal("does not accept a 'window' field"))
     }
 
-    /// Reads `window`, all of the partition without one, and checks that the order allows it.
+    /// Parses `window`, and checks that the sort allows it. The default is the whole partition.
     fn bounds(&self) -> Result<Bounds> {
         let bounds = self.window.map_or_else(|| Ok(Bounds::all()), |window| Bounds::parse(window, self.scope))?;
         let refusal = |code, message: &str| Err(Failure::new(ErrorCode(code), message));
@@ -140,7 +140,7 @@ impl Call<'_> {
             Bounds::Documents(..) if !bounds.is_all() && self.sort_by.is_none() => {
                 refusal(5_339_901, "Document-based bounds require a sortBy")
             }
-            // Asked of unbounded ones too: they look at the value that the order is by.
+            // Unbounded ranges need the order too: they read the sort value.
             Bounds::Range(..) => match self.directions().as_slice() {
                 [Direction::Ascending] => Ok(bounds),
                 [Direction::Descending] => refusal(8_947_401, "Range-based bounds require an ascending sortBy"),
@@ -155,12 +155,12 @@ struct SetWindowFields {
     partition_by: Option<Expression>,
     order: Option<SortPattern>,
     functions: Vec<Arc<dyn Function>>,
-    /// Sets each field to the variable of its number.
+    /// Sets each output field from its variable.
     addition: Projection,
     metadata: Carried,
 }
 
-/// The name of the variable of the `number`-th function.
+/// Name of the variable for the function `number`.
 fn variable(number: usize) -> String {
     format!("w{number}")
 }
@@ -181,7 +181,7 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
         let message = "BSON field '$setWindowFields.output' is missing but a required field";
         return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
     };
-    // What is computed over kept documents does not see what is known of them beside their fields.
+    // Expressions over kept documents cannot read metadata.
     let scope = environment.scope.offering(Offered::NONE).parse_scope();
     let partition_by = specification.get("partitionBy").filter(|value| !value.is_nullish());
     let partition_by = partition_by.map(|value| Expression::parse(value, &scope)).transpose()?;
@@ -200,7 +200,7 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
     Ok(vec![Box::new(SetWindowFields { partition_by, order, functions, addition, metadata })])
 }
 
-/// Whether an expression may see a document whole, in which its metadata would be a field meanwhile.
+/// Whether an expression may read a whole document, in which stored metadata would be a field.
 fn names_whole(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::String(text) => text.starts_with("$$ROOT") || text.starts_with("$$CURRENT"),
@@ -223,7 +223,7 @@ fn optional_document<'d>(specification: DocumentRef<'d>, name: &str) -> Result<O
     }
 }
 
-/// Reads one field of `output`.
+/// Parses one field of `output`.
 fn read_field(
     field: Element<'_>,
     (sort_by, order): (Option<DocumentRef<'_>>, Option<&SortPattern>),
@@ -295,11 +295,11 @@ impl Stage for SetWindowFields {
 
 struct Windowed {
     stage: Arc<SetWindowFields>,
-    /// Until it has been read.
+    /// The input, until it has been read.
     input: Option<Box<dyn DocumentStream>>,
-    /// The documents in order, once they have been read, where they have one.
+    /// The sorted documents, once they have been read; `None` without a sort or partitions.
     placed: Option<PlacedInOrder>,
-    /// Of partitions.
+    /// Data that partitions put on disk.
     spilled: Spilled,
     current: Option<Walk>,
     environment: Arc<Environment>,
@@ -313,7 +313,7 @@ struct Walk {
 }
 
 impl SetWindowFields {
-    /// Puts all documents in order: those of one partition stand together.
+    /// Sorts all documents, so that those of each partition are adjacent.
     fn gather(&self, input: &mut dyn DocumentStream, environment: &Environment) -> Result<PlacedInOrder> {
         let operation = environment.operation();
         let mut sorter = Sorter::new();
@@ -321,7 +321,7 @@ impl SetWindowFields {
         input.visit(&mut |document| {
             key.clear();
             self.append_partition(&mut key, &environment.context(document))?;
-            // No key string is the beginning of another one, so that partitions come before orders.
+            // No key string is a prefix of another, so documents compare by partition first.
             let partition_bytes = key.len();
             let mut evaluated = None;
             if let Some(pattern) = &self.order {
@@ -349,7 +349,7 @@ impl SetWindowFields {
         Ok(())
     }
 
-    /// All documents as they come: without an order and a partition there is nothing to sort.
+    /// Gathers all documents in input order: without a sort and partitions, nothing has to be sorted.
     fn gather_all(input: &mut dyn DocumentStream, environment: &Environment) -> Result<(Partition, Spilled)> {
         let operation = environment.operation();
         let mut gathering = Gathering::default();
@@ -362,7 +362,7 @@ impl SetWindowFields {
         gathering.finish(operation)
     }
 
-    /// The documents of the next partition, in which functions look forth and back.
+    /// Gathers the next partition, in which functions look forward and back.
     fn next_partition(placed: &mut PlacedInOrder, environment: &Environment) -> Result<Option<(Partition, Spilled)>> {
         let operation = environment.operation();
         let Some(first) = placed.next(operation)? else { return Ok(None) };
@@ -377,7 +377,7 @@ impl SetWindowFields {
 }
 
 impl Windowed {
-    /// Begins a walk over a partition, of which so much went on disk.
+    /// Starts a walk over a partition; `spilled` is its data on disk.
     fn begin(&mut self, (partition, spilled): (Partition, Spilled)) {
         self.spilled += spilled;
         let running = self.stage.functions.iter().map(|function| Arc::clone(function).begin()).collect();

@@ -1,4 +1,4 @@
-//! `$expMovingAvg`: an average in which later documents weigh more.
+//! `$expMovingAvg`: an average that gives later documents more weight.
 
 use super::partition::Partition;
 use super::slope::{Arithmetic, computed};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 struct MovingAverage {
     input: Expression,
-    /// How much a document weighs against all before it.
+    /// Weight of a document against all earlier ones.
     alpha: Value,
     arithmetic: Arithmetic,
 }
@@ -64,7 +64,7 @@ impl Running for Averaging {
         let function = Arc::clone(&self.function);
         let at = partition.at(position, environment)?;
         let value = function.input.evaluate(&environment.context(at.document()))?;
-        // What is no number changes nothing.
+        // A value that is not a number leaves the average unchanged.
         let Some(number) = value.get().filter(|value| value.is_number()) else {
             return Ok(self.average.clone().unwrap_or(Value::Null));
         };

@@ -1,4 +1,4 @@
-//! The documents of one partition, in their order: in memory as long as it lasts, then in a file.
+//! The documents of one partition in order: in memory while they fit, then in a file.
 
 use super::super::placed::{Placed, header, read_header};
 use crate::Environment;
@@ -16,7 +16,7 @@ pub(super) struct Partition {
 
 enum Held {
     InMemory(Vec<Placed>),
-    /// Whoever reads a document changes which parts of the file are in memory.
+    /// In a `RefCell`, since reading a document changes which parts of the file are in memory.
     OnDisk(RefCell<Positioned>),
 }
 
@@ -34,7 +34,7 @@ impl At<'_> {
         }
     }
 
-    /// What the document is ordered by, or its first part.
+    /// The value of the sort field; of the first field if there are several.
     pub(super) fn sort_value(&self) -> ValueRef<'_> {
         match self {
             Self::InMemory(placed) => placed.value.as_ref(),
@@ -42,7 +42,7 @@ impl At<'_> {
         }
     }
 
-    /// Where in its partition it stands, as bytes that sort so.
+    /// Bytes of the document's sort key: they compare in sort order.
     pub(super) fn order(&self) -> &[u8] {
         match self {
             Self::InMemory(placed) => placed.order(),
@@ -51,7 +51,7 @@ impl At<'_> {
     }
 }
 
-/// What is in a record beside its order: the header, which tells its length as all documents do, and the document.
+/// Splits a record into its header, whose length is in its first bytes, and the document.
 fn split(record: &[u8]) -> (&[u8], &[u8]) {
     let header_bytes = record.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
     record.split_at(header_bytes.min(record.len()))
@@ -62,7 +62,7 @@ impl Partition {
         self.count
     }
 
-    /// The document at a position, which there must be.
+    /// The document at `position`, which must exist.
     pub(super) fn at(&self, position: usize, environment: &Environment) -> Result<At<'_>> {
         match &self.held {
             Held::InMemory(documents) => Ok(At::InMemory(&documents[position])),
@@ -75,7 +75,7 @@ impl Partition {
         }
     }
 
-    /// The first position from `start` on whose value is as wanted, or the end.
+    /// The first position from `start` whose value satisfies `is_wanted`; the end if there is none.
     pub(super) fn first_from(
         &self,
         start: usize,
@@ -95,17 +95,17 @@ impl Partition {
 #[derive(Default)]
 pub(super) struct Gathering {
     documents: Vec<Placed>,
-    /// What they take.
+    /// Memory of `documents`, in bytes.
     held_bytes: usize,
-    /// Where they go once they took too much.
+    /// The file for documents, once they exceed the memory limit.
     file: Option<PositionedWriter>,
     count: usize,
 }
 
 impl Gathering {
-    /// Adds a document behind those that are there.
+    /// Appends a document.
     /// # Errors
-    /// 5643011 without room on disk; what files fail with, what the operation says.
+    /// 5643011 if there is no room on disk; errors of files and of the operation.
     pub(super) fn add(&mut self, placed: Placed, operation: &OperationContext) -> Result<()> {
         self.count += 1;
         if let Some(file) = &mut self.file {
@@ -127,9 +127,9 @@ impl Gathering {
         Ok(())
     }
 
-    /// The partition, and what of it went on disk.
+    /// Returns the partition, and the data that was put on disk.
     /// # Errors
-    /// What files fail with.
+    /// Errors of files.
     pub(super) fn finish(self, operation: &OperationContext) -> Result<(Partition, Spilled)> {
         let count = self.count;
         let Some(file) = self.file else {
@@ -140,7 +140,7 @@ impl Gathering {
     }
 }
 
-/// What MongoDB says of a partition that may not go on disk.
+/// MongoDB's error for a partition that needs the disk and may not use it.
 fn too_large(bytes: usize, bytes_max: usize) -> Failure {
     let message = format!(
         "Exceeded max memory. Current memory: {bytes} bytes. Max allowed memory: {bytes_max} bytes. Set \

@@ -1,4 +1,4 @@
-//! `$rank`, `$denseRank`, `$documentNumber`: places in the order.
+//! `$rank`, `$denseRank`, `$documentNumber`: positions in the sort order.
 
 use super::partition::Partition;
 use super::{Call, Function, Running};
@@ -7,14 +7,14 @@ use bunko_bson::Value;
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
-/// How equal documents count.
+/// The ranking of documents with equal sort values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rank {
-    /// They share a place, and the next one is as many further.
+    /// They share a rank, and the next rank skips as many.
     Standard,
-    /// They share a place, and the next one follows.
+    /// They share a rank, and the next rank follows.
     Dense,
-    /// Each has a place of its own.
+    /// Each document has its own rank.
     Number,
 }
 
@@ -42,7 +42,7 @@ impl Function for Rank {
 
 struct Counting {
     rank: Rank,
-    /// That of the last document, in each way of counting.
+    /// Ranks of the last document, by each way of counting.
     place: usize,
     distinct: usize,
 }
@@ -50,7 +50,7 @@ struct Counting {
 impl Running for Counting {
     fn value(&mut self, partition: &Partition, position: usize, environment: &Environment) -> Result<Value> {
         let at = |position| partition.at(position, environment);
-        // Places alone need no look at the documents.
+        // Document numbers do not depend on the documents.
         if self.rank != Rank::Number && (position == 0 || at(position)?.order() != at(position - 1)?.order()) {
             self.place = position + 1;
             self.distinct += 1;

@@ -1,4 +1,4 @@
-//! `$minMaxScaler`: a number's place between the least and the greatest of its window.
+//! `$minMaxScaler`: a number's position between the lowest and the highest of its window.
 
 use super::bounds::Bounds;
 use super::partition::Partition;
@@ -42,9 +42,9 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Arc<dyn Function>> {
     Ok(Arc::new(Scaler { input: call.expression(input)?, least, greatest, arithmetic, bounds }))
 }
 
-/// `input`, `min` and `max`; the input alone may stand for all of them.
+/// The arguments `input`, `min` and `max`; a plain expression is the input.
 /// # Errors
-/// `IDLUnknownField`; `IDLFailedToParse` without an input.
+/// `IDLUnknownField`; `IDLFailedToParse` without `input`.
 fn arguments<'a>(call: &'a Call<'_>) -> Result<(ValueRef<'a>, Option<ValueRef<'a>>, Option<ValueRef<'a>>)> {
     let document = match call.argument {
         ValueRef::Document(document) if !document.first().is_some_and(|first| first.name.starts_with('$')) => document,
@@ -71,9 +71,9 @@ impl Function for Scaler {
 struct Scaling {
     function: Arc<Scaler>,
     window: Range<usize>,
-    /// Positions and numbers of which each may yet become the greatest, that one in front.
+    /// Candidates for the highest number, with their positions; the current highest comes first.
     falling: VecDeque<(usize, Value)>,
-    /// The same with the least.
+    /// Candidates for the lowest number; the current lowest comes first.
     rising: VecDeque<(usize, Value)>,
 }
 

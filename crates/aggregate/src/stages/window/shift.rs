@@ -1,4 +1,4 @@
-//! `$shift`: the value of another document, so many places away.
+//! `$shift`: the value of another document at a given distance.
 
 use super::partition::Partition;
 use super::{Call, Function, Running};

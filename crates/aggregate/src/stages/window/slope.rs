@@ -1,4 +1,4 @@
-//! `$derivative` and `$integral`: slope of and area below the line through a window's documents.
+//! `$derivative` and `$integral`: slope of the line through a window's documents, and area below it.
 
 use super::bounds::{Bounds, check_unit};
 use super::partition::{At, Partition};
@@ -10,7 +10,7 @@ use bunko_expression::{Expression, ParseScope, Variables};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An expression over a few numbers, so that types and rounding are those of expressions.
+/// Arithmetic as an expression, so that it has the types and rounding of expressions.
 pub(super) struct Arithmetic(Expression);
 
 fn operation(name: &str, operands: [ValueRef<'_>; 2]) -> DocumentBuf {
@@ -57,7 +57,7 @@ impl Arithmetic {
     }
 }
 
-/// The value for these numbers, which stand in the order in which they were named.
+/// The value for these numbers, in the order of the variables.
 pub(super) fn computed(
     arithmetic: &Arithmetic,
     numbers: &[(&str, ValueRef<'_>)],
@@ -115,7 +115,7 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Arc<dyn Function>> {
     }))
 }
 
-/// Milliseconds of a unit, which must always have as many.
+/// Milliseconds of a unit, which must have a fixed length.
 fn unit_ms(call: &Call<'_>, unit: ValueRef<'_>) -> Result<i64> {
     Ok(match check_unit(unit)? {
         "week" => 7 * 86_400_000,
@@ -140,7 +140,7 @@ impl Function for Slope {
 struct Sloping {
     function: Arc<Slope>,
     window: Range<usize>,
-    /// Below the line through the documents of the window.
+    /// Area below the line through the window's documents.
     area: Value,
 }
 
@@ -183,14 +183,14 @@ impl Running for Sloping {
         if next.is_empty() {
             return Ok(Value::Null);
         }
-        // What left the window is not taken off the sum, which would keep its rounding errors: the sum begins anew.
+        // When documents leave the window, the sum starts again: subtracting them would leave rounding errors.
         let mut from = last.end.max(1);
         if next.start != last.start || last.is_empty() {
             self.area = Value::Double(0.0);
             from = next.start + 1;
         }
         if last.is_empty() {
-            // A document alone has no area, but must be one.
+            // A single document has no area, but its values are checked.
             function.point(&partition.at(next.start, environment)?, environment)?;
         }
         for to in from..next.end {
