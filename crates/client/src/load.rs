@@ -51,7 +51,7 @@ pub enum Next {
     Finished,
 }
 
-/// What the connection sends after a reply.
+/// How the load goes on after a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// The place in flight is free for the next request.

@@ -56,7 +56,7 @@ impl Role {
         }
     }
 
-    /// Arbiters know no users.
+    /// Whether clients authenticate to a server of this role. Arbiters know no users.
     pub fn authenticates(self) -> bool {
         self != Self::Arbiter
     }
