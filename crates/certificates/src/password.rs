@@ -3,7 +3,8 @@
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// Password of an encrypted key. `Debug` and `Display` print [`Self::SHOWN`] in its place; its memory is wiped when it is dropped.
+/// Password of an encrypted key. `Debug` and `Display` print [`Self::SHOWN`] in its place; its
+/// memory is wiped when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(Zeroizing<String>);
 
