@@ -109,7 +109,7 @@ impl Visit for Fields {
         self.put(field, Value::String(value.to_owned()));
     }
     fn record_i64(&mut self, field: &Field, value: i64) {
-        // Numbers that fit are written as unsigned integers, as mongod writes ids.
+        // Event ids are plain integer literals in the source, which `tracing` records as signed numbers.
         self.put(field, u64::try_from(value).map_or_else(|_| json!(value), |value| json!(value)));
     }
     fn record_u64(&mut self, field: &Field, value: u64) {
