@@ -1,4 +1,4 @@
-//! Access control of the server that starts: whether it is enforced, the first user, and which addresses it listens on.
+//! Access control of the server that starts: whether it is enforced, and the first user.
 
 use crate::configuration::Settings;
 use crate::first_user::FirstUser;

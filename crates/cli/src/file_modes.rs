@@ -16,6 +16,7 @@ const FILES_MAX: usize = 10_000;
 
 /// Makes files, directories and sockets that the process creates from now on accessible only to its own user, as mongod
 /// does.
+/// does.
 pub fn keep_new_files_private() {
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }

@@ -11,7 +11,7 @@ const INTERRUPTED: i32 = 130;
 
 /// How long a tool may take to end in order. Its record for `--resume` is correct at every moment.
 pub const TOOL_GRACE: Duration = Duration::from_millis(800);
-/// How long the lab may take to write its report and drop its databases.
+/// How long the lab may take to write its report and to remove what it created.
 pub const LAB_GRACE: Duration = Duration::from_secs(5);
 
 /// A flag that SIGINT and SIGTERM set. A process that still runs `grace` later ends at once.

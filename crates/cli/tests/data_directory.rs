@@ -356,7 +356,7 @@ fn a_port_in_use_is_named() {
     let expected = format!("cannot bind {}: Address already in use", server.address());
     assert!(message.contains(&expected), "{message}");
     insert(&server, 0..1);
-    // The directory that was opened by mistake is unharmed.
+    // The directory that was opened before the port was found in use is unharmed.
     assert_eq!(count(&start(other.path())), 0);
 }
 

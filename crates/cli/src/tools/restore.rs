@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Flags that have no effect on `--list`, which only reads the dump, in addition to [`HOST_AND_USER`].
+/// Flags that have no effect on `--list`, which only reads the dump. They are refused with it, as is [`HOST_AND_USER`].
 const WITHOUT_EFFECT_ON_A_LIST: [&str; 25] = [
     "uri",
     "dbpath",
@@ -51,7 +51,7 @@ const WITHOUT_EFFECT_ON_A_LIST: [&str; 25] = [
     "no_bulk",
 ];
 
-/// Flags that trials ignore, see [`tune`].
+/// Flags that have no effect on trials and are refused with `--tune`, see [`tune`].
 const WITHOUT_EFFECT_ON_TRIALS: [&str; 17] = [
     "dry_run",
     "list",

@@ -248,7 +248,7 @@ fn insert_all(connection: &mut Connection, model: &Model, name: &str, ids: &[i32
     Some(())
 }
 
-/// Writes to a collection, indexes it, renames it and drops it, while another fighter does so too. Its final contents
+/// Writes to a doomed collection, or indexes, renames or drops it, while another fighter does so too. Its final contents
 /// are not predictable, but must agree with its indexes.
 fn doom(connection: &mut Connection, random: u64) -> Option<()> {
     let number = (random >> 8 & 0xffff) as i64;
@@ -285,7 +285,7 @@ fn refused(error: &ClientError) -> Option<()> {
     matches!(error, ClientError::Command(_)).then_some(())
 }
 
-/// Creates, fills, indexes, renames and drops a collection, one after the other.
+/// Creates, fills, indexes, renames or drops the collection that moves, one change per turn.
 fn wander(connection: &mut Connection, moving: &Mutex<Moving>, model: &Model) -> Option<()> {
     let known = moving.lock().expect("not poisoned").known.clone();
     let number = model.next_number();
