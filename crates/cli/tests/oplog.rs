@@ -1,6 +1,5 @@
 //! The oplog of a server from outside: a dump under load is consistent as of one moment, entries outlive a kill, and a
 //! replay of all entries rebuilds the collections.
-//! change.
 
 mod peer;
 mod tool;

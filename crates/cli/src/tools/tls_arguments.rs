@@ -1,4 +1,4 @@
-//! TLS of a tool: the flags of mongosh, and those that mongodump has for the same.
+//! TLS of a tool: the flags of mongosh, with mongodump's names as aliases.
 
 use clap::Args;
 

@@ -248,8 +248,8 @@ fn insert_all(connection: &mut Connection, model: &Model, name: &str, ids: &[i32
     Some(())
 }
 
-/// Writes to a doomed collection, or indexes, renames or drops it, while another fighter does so too. Its final contents
-/// are not predictable, but must agree with its indexes.
+/// Writes to a doomed collection, or indexes, renames or drops it, while another fighter does so too. Its final
+/// contents are not predictable, but must agree with its indexes.
 fn doom(connection: &mut Connection, random: u64) -> Option<()> {
     let number = (random >> 8 & 0xffff) as i64;
     let (index, pattern, options) = INDEXES[(random >> 32) as usize % INDEXES.len()];
