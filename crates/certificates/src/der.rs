@@ -1,4 +1,4 @@
-//! What certificates are written in, as far as it takes to find a name in them.
+//! DER, the encoding of certificates: as much of it as is needed to find a name in one.
 //! Source: ITU-T X.690.
 
 pub const BOOLEAN: u8 = 0x01;
@@ -18,26 +18,26 @@ pub const UNIVERSAL_STRING: u8 = 0x1c;
 pub const BMP_STRING: u8 = 0x1e;
 pub const SEQUENCE: u8 = 0x30;
 pub const SET: u8 = 0x31;
-/// The version of a certificate, which the first one has not.
+/// The version field of a certificate. Certificates of version 1 lack it.
 pub const VERSION: u8 = 0xa0;
-/// The extensions of a certificate.
+/// The extensions field of a certificate.
 pub const EXTENSIONS: u8 = 0xa3;
 
-/// One value.
+/// One encoded value.
 #[derive(Clone, Copy, Debug)]
 pub struct Item<'a> {
     pub tag: u8,
     pub content: &'a [u8],
-    /// With tag and length.
+    /// The value with its tag and length.
     pub whole: &'a [u8],
 }
 
-/// Values one after the other.
+/// Encoded values, one after the other.
 #[derive(Clone, Debug)]
 pub struct Items<'a>(pub &'a [u8]);
 
 impl<'a> Items<'a> {
-    /// The next one, if it has that tag.
+    /// Takes the next value if it has this tag.
     pub fn next_of(&mut self, tag: u8) -> Option<Items<'a>> {
         let mut ahead = self.clone();
         let item = ahead.next().filter(|item| item.tag == tag)?;
@@ -49,13 +49,13 @@ impl<'a> Items<'a> {
 impl<'a> Iterator for Items<'a> {
     type Item = Item<'a>;
 
-    /// `None` at the end, and where what follows is not whole.
+    /// `None` at the end, and where the next value is cut short.
     fn next(&mut self) -> Option<Item<'a>> {
         let (&tag, rest) = self.0.split_first()?;
         let (&first, rest) = rest.split_first()?;
         let (length, rest) = match first {
             0..0x80 => (usize::from(first), rest),
-            // Certificates are far smaller than four bytes of length can tell.
+            // Four bytes of length are enough for any certificate.
             0x81..=0x84 => {
                 let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
                 (bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), rest)

@@ -1,26 +1,26 @@
-//! What a certificate says of itself.
+//! Subject and expiry of a certificate.
 //! Source: RFC 5280, section 4.1.
 
 use crate::der::{GENERALIZED_TIME, INTEGER, Item, Items, SEQUENCE, UTC_TIME, VERSION};
 use crate::subject::rfc_2253;
 use rustls_pki_types::CertificateDer;
 
-/// What a certificate says of itself.
+/// Subject and expiry of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Details {
-    /// Whom it names, as RFC 2253 writes it: the most special part first.
+    /// The subject's name as RFC 2253 writes it: the most specific part first.
     pub subject: String,
-    /// Until when it is valid, in milliseconds since 1970.
+    /// End of its validity, in milliseconds since 1970.
     pub not_after_ms: i64,
 }
 
 impl Details {
-    /// Reads them; `None` where that is no certificate.
+    /// Reads both fields; `None` where the bytes are not a certificate.
     pub fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
         let mut fields = Items(certificate).next_of(SEQUENCE)?.next_of(SEQUENCE)?;
         fields.next_of(VERSION);
         fields.next_of(INTEGER)?;
-        // The algorithm, and who issued it.
+        // Skips the algorithm and the issuer.
         fields.next_of(SEQUENCE)?;
         fields.next_of(SEQUENCE)?;
         let not_after_ms = time_ms(fields.next_of(SEQUENCE)?.nth(1)?)?;
@@ -28,7 +28,7 @@ impl Details {
     }
 }
 
-/// `YYMMDDHHMMSSZ`, or the same with four digits of the year.
+/// Reads `YYMMDDHHMMSSZ`, or `YYYYMMDDHHMMSSZ`.
 fn time_ms(item: Item<'_>) -> Option<i64> {
     let text = std::str::from_utf8(item.content).ok()?.strip_suffix('Z')?;
     let (year, rest) = match item.tag {
@@ -48,7 +48,8 @@ fn time_ms(item: Item<'_>) -> Option<i64> {
     Some((((days * 24 + part(2)?) * 60 + part(3)?) * 60 + part(4)?) * 1000)
 }
 
-/// Of the Gregorian calendar. Years begin in March here, so that a leap day is the last one.
+/// Days since 1970-01-01 in the Gregorian calendar. Years begin in March here, so that a leap day is the year's last
+/// day.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + (153 * month + 2) / 5 + day
@@ -105,7 +106,7 @@ mod tests {
             (DnType::OrganizationName, DnValue::TeletexString("T".try_into().expect("ASCII"))),
             (DnType::LocalityName, DnValue::BmpString("ä".try_into().expect("two bytes"))),
         ];
-        // As `openssl x509 -noout -subject -nameopt RFC2253` shows it.
+        // Expected as `openssl x509 -noout -subject -nameopt RFC2253` prints it.
         assert_eq!(
             Details::of(&certificate(&parts, 2036)).expect("a certificate").subject,
             "L=\\C3\\A4,O=T,CN=\\C3\\A4\\F0\\9D\\84\\9E,jurisdictionC=DE,businessCategory=Private Organization"
@@ -115,7 +116,7 @@ mod tests {
     #[test]
     fn the_end_of_validity_is_read() {
         let days = |year| Details::of(&certificate(&[], year)).expect("a certificate").not_after_ms / 86_400_000;
-        // 2036-02-28 as two digits of the year, 2101-02-28 as four.
+        // 2036-02-28 has a year of two digits, 2101-02-28 one of four.
         assert_eq!(days(2036), 24_164);
         assert_eq!(days(2101), 47_905);
     }

@@ -1,4 +1,4 @@
-//! Private keys, also encrypted ones.
+//! Private keys, plain or encrypted.
 
 use crate::Password;
 use pkcs8::{EncryptedPrivateKeyInfoRef, SecretDocument};
@@ -7,13 +7,13 @@ use rustls_pki_types::pem::PemObject;
 
 const BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
 const END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
-/// What stands in a key that OpenSSL encrypted in its older form.
+/// Line that marks a key in OpenSSL's older form of encryption.
 const OLD_MARK: &str = "Proc-Type: 4,ENCRYPTED";
 
-/// The key in a PEM file, opened by the password where it is encrypted. One that is not needs none, and then none is looked
-/// at, as with OpenSSL.
+/// Reads the key in a PEM file and decrypts it with the password. A password given for a key that is not encrypted is
+/// ignored, as OpenSSL does.
 /// # Errors
-/// What is wrong with it, to be said of "the key in" the file.
+/// A phrase that says what is wrong with the key, to follow "the key in FILE".
 pub(crate) fn read(pem: &[u8], password: Option<&Password>) -> Result<PrivateKeyDer<'static>, String> {
     let place = |mark: &str| pem.windows(mark.len()).position(|window| window == mark.as_bytes());
     if let Some(begin) = place(BEGIN) {
@@ -27,7 +27,8 @@ pub(crate) fn read(pem: &[u8], password: Option<&Password>) -> Result<PrivateKey
     PrivateKeyDer::from_pem_slice(pem).map_err(|_| "is missing or no PEM".to_owned())
 }
 
-/// Opens a key that begins there, as PKCS#5 describes: PBES2, by PBKDF2 or scrypt, with AES. Source: RFC 8018, RFC 7914.
+/// Decrypts the key that starts at `begin`, as PKCS#5 describes: PBES2, by PBKDF2 or scrypt, with AES.
+/// Source: RFC 8018, RFC 7914.
 fn open(pem: &[u8], begin: usize, password: &Password) -> Result<PrivateKeyDer<'static>, String> {
     let text = std::str::from_utf8(pem).map_err(|error| format!("is no text: {error}"))?;
     let length = text[begin..].find(END).ok_or_else(|| format!("has no line '{END}'"))? + END.len();
@@ -46,7 +47,7 @@ mod tests {
     const PLAIN: &[u8] = include_bytes!("../tests/keys/plain.pem");
     const SCRYPT: &[u8] = include_bytes!("../tests/keys/scrypt-aes256.pem");
 
-    /// `tests/keys/*.pem` are one key, in the forms in which OpenSSL 3.0 writes it.
+    /// `tests/keys/*.pem` hold one key, in each of the forms that OpenSSL 3.0 writes.
     #[test]
     fn the_password_opens_what_openssl_wrote() {
         let right = Password::new("open");

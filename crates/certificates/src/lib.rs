@@ -1,6 +1,6 @@
-//! Certificates and keys in PEM files, whom a certificate names, how long it is valid, and what for.
+//! Certificates and keys in PEM files: a certificate's subject, how long it is valid, and its permitted uses.
 //!
-//! **Invariant:** nothing here decides about trust. Whoever asks a certificate for its name has had it verified before.
+//! **Invariant:** nothing here decides about trust. Callers verify a certificate before they ask for its name.
 #![forbid(unsafe_code)]
 
 mod der;

@@ -3,12 +3,13 @@
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// What an encrypted key is opened with. Wherever it is printed, [`Self::SHOWN`] stands for it; its memory is wiped.
+/// Password of an encrypted key. `Debug` and `Display` print [`Self::SHOWN`] in its place; its
+/// memory is wiped when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(Zeroizing<String>);
 
 impl Password {
-    /// What stands for each.
+    /// Text that is printed in place of a password.
     pub const SHOWN: &str = "<password>";
 
     /// Keeps a secret.

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// The content of a file, which may have a key: its memory is wiped.
+/// The contents of a file, which may contain a key: the memory is wiped after use.
 fn read(path: &Path) -> Result<Zeroizing<Vec<u8>>, String> {
     fs::read(path).map(Zeroizing::new).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
@@ -36,7 +36,7 @@ pub fn revocation_lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<
     objects(path, "revocation list (X509 CRL)")
 }
 
-/// A chain, one's own certificate first, and its key, which the password opens where it is encrypted.
+/// A certificate chain, the own certificate first, and its key, which is decrypted with the password if necessary.
 /// # Errors
 /// A sentence that names the file.
 pub fn certificate_and_key(

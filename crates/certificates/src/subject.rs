@@ -1,4 +1,4 @@
-//! Names of certificates as text, as OpenSSL prints them with `-nameopt RFC2253`: by these names MongoDB knows users.
+//! Subject names as text, as OpenSSL prints them with `-nameopt RFC2253`: MongoDB identifies users by these names.
 
 use crate::der::{
     BMP_STRING, IA5_STRING, Item, Items, NUMERIC_STRING, OBJECT_IDENTIFIER, PRINTABLE_STRING, SEQUENCE, SET,
@@ -6,7 +6,7 @@ use crate::der::{
 };
 use std::fmt::Write;
 
-/// Short names of kinds of parts, by their numbers in DER.
+/// Short names of attribute types, by object identifier in DER.
 /// Source: `openssl list -objects` of OpenSSL 3.0.
 const SHORT_NAMES: &[(&[u8], &str)] = &[
     (&[0x55, 4, 3], "CN"),
@@ -48,7 +48,7 @@ const SHORT_NAMES: &[(&[u8], &str)] = &[
     (&[0x2b, 6, 1, 4, 1, 0x82, 0x37, 60, 2, 1, 3], "jurisdictionC"),
 ];
 
-/// Writes a name: the last part first, parts of equal rank with a plus sign in between. `None` where it is malformed.
+/// Writes a name: the last part first, parts of one rank joined by a plus sign. `None` where the name is malformed.
 /// Source: RFC 2253, section 2.
 pub fn rfc_2253(name: Items<'_>) -> Option<String> {
     let mut ranks = Vec::new();
@@ -67,16 +67,16 @@ fn part(item: Item<'_>) -> Option<String> {
     let value = fields.next()?;
     match SHORT_NAMES.iter().find(|(known, _)| *known == kind) {
         Some((_, name)) => Some(format!("{name}={}", shown(value)?)),
-        // What nobody has a name for is shown as it is.
+        // A type without a short name is written as its number, and its value in hexadecimal.
         None => Some(format!("{}={}", dotted(kind)?, as_it_is(value))),
     }
 }
 
-/// A value that is text as text, any other as it is; `None` for malformed text.
+/// A text value as text, any other value in hexadecimal; `None` for malformed text.
 fn shown(value: Item<'_>) -> Option<String> {
     let text = match value.tag {
         UTF8_STRING => std::str::from_utf8(value.content).ok()?.to_owned(),
-        // One byte for each character. Issuers write Latin letters where there should be none, and OpenSSL reads them.
+        // One byte per character. Issuers write Latin letters in types that exclude them, and OpenSSL accepts that.
         PRINTABLE_STRING | IA5_STRING | NUMERIC_STRING | VISIBLE_STRING | TELETEX_STRING => {
             value.content.iter().map(|byte| char::from(*byte)).collect()
         }
@@ -97,8 +97,8 @@ fn as_it_is(value: Item<'_>) -> String {
     format!("#{}", hexadecimal(value.whole))
 }
 
-/// What separates parts has a backslash before it, and so has what readers would trim; bytes beyond ASCII and control
-/// characters are shown by their numbers.
+/// Escapes a value. Separators, and spaces or `#` that a reader would trim or misread at an edge, get a backslash.
+/// Control characters and bytes beyond ASCII are written as hexadecimal numbers.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for (place, byte) in text.bytes().enumerate() {
@@ -124,7 +124,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// A kind as numbers with dots.
+/// An object identifier as numbers with dots.
 fn dotted(kind: &[u8]) -> Option<String> {
     let mut numbers: Vec<u64> = Vec::new();
     let mut number = 0_u64;
@@ -134,7 +134,7 @@ fn dotted(kind: &[u8]) -> Option<String> {
             numbers.push(std::mem::take(&mut number));
         }
     }
-    // The first two share one.
+    // The first two numbers share one encoded number.
     let (first, rest) = numbers.split_first()?;
     let root = (first / 40).min(2);
     let mut text = format!("{root}.{}", first - 40 * root);

@@ -1,4 +1,4 @@
-//! What a certificate says that it is for.
+//! Whether a certificate may be used by a client.
 //! Source: RFC 5280, sections 4.2.1.3 and 4.2.1.12.
 
 use crate::der::{BIT_STRING, BOOLEAN, EXTENSIONS, INTEGER, Items, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE, VERSION};
@@ -11,11 +11,11 @@ const CLIENT_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 2];
 /// `digitalSignature` and `keyAgreement`: the first and the fifth bit from the left.
 const PROVES_ITSELF: u8 = 0b1000_1000;
 
-/// Whether a client may show the certificate: it says nothing of what it is for, or says that it is for this, and its key for
-/// proving who somebody is. False where that is no certificate.
+/// Whether a client may show the certificate: true unless its key usage or its purposes exclude client authentication.
+/// False for bytes that are not a certificate.
 ///
-/// OpenSSL asks the same (`X509_PURPOSE_SSL_CLIENT`), so that the certificate of an authority whose key only signs others
-/// is none of a client's.
+/// OpenSSL applies this check too (`X509_PURPOSE_SSL_CLIENT`), so a client cannot use the certificate of an authority
+/// whose key only signs others.
 pub fn is_for_clients(certificate: &CertificateDer<'_>) -> bool {
     judge(certificate).unwrap_or(false)
 }
@@ -24,7 +24,7 @@ fn judge(certificate: &[u8]) -> Option<bool> {
     let mut fields = Items(certificate).next_of(SEQUENCE)?.next_of(SEQUENCE)?;
     fields.next_of(VERSION);
     fields.next_of(INTEGER)?;
-    // The algorithm, who issued it, its validity, whom it names, and the key.
+    // Skips algorithm, issuer, validity, subject and key.
     for _ in 0..5 {
         fields.next_of(SEQUENCE)?;
     }
@@ -37,7 +37,7 @@ fn judge(certificate: &[u8]) -> Option<bool> {
         parts.next_of(BOOLEAN);
         let mut value = parts.next_of(OCTET_STRING)?;
         let is_fine = match kind {
-            // The first byte says how many of the last bits count for nothing.
+            // The first byte says how many of the last bits are unused.
             KEY_USAGE => value.next_of(BIT_STRING)?.0.get(1)? & PROVES_ITSELF != 0,
             EXTENDED_KEY_USAGE => value.next_of(SEQUENCE)?.any(|purpose| purpose.content == CLIENT_AUTH),
             _ => true,
@@ -72,7 +72,7 @@ mod tests {
             (&[KeyCertSign, KeyAgreement], &[], true),
             (&[KeyCertSign, CrlSign], &[ClientAuth], false),
             (&[], &[ServerAuth], false),
-            // As OpenSSL has it.
+            // OpenSSL refuses this one, too.
             (&[], &[Any], false),
         ] {
             assert_eq!(is_for_clients(&certificate(usages, purposes)), expected, "{usages:?} {purposes:?}");

@@ -1,15 +1,15 @@
-//! The storage layer alone: what an insert, a point read and a scan cost in each engine, without sockets and commands.
+//! Cost of an insert, a point read and a scan in each engine's storage layer alone, without sockets and commands.
 //!
 //! ```sh
 //! cargo bench -p bunko-cli --bench storage_layer -- --documents 1000000
 //! cargo bench -p bunko-cli --bench storage_layer -- --engines lsm --compressor zstd --json storage-layer.json
 //! ```
 //! Each round gives every engine a fresh store, one after the other (A B C A B C); the figures are the medians of the
-//! rounds. One thread writes; processor time is that of the whole process, background threads included. An insert puts a
-//! document and its primary key, as one for a collection without further indexes does; the log is handed to the kernel
-//! after so many of them as `--group` says, which stands for connections that write at the same time. *Settled* adds what
-//! the inserts left to be done: a checkpoint, then whatever the store's own threads do until they have been quiet for two
-//! seconds. Point reads look up a random primary key and read its document; everything was read once before.
+//! rounds. One thread writes. Processor time is that of the whole process, background threads included. An insert puts
+//! a document and its primary key, as for a collection without further indexes. After every `--group` inserts the log
+//! is handed to the kernel, which stands for connections that write at the same time. *Settled* adds the work that the
+//! inserts left behind: a checkpoint, then the store's own threads until they have been quiet for two seconds. Point
+//! reads look up a random primary key and read its document; everything was read once before.
 
 use bunko_bson::key_string;
 use bunko_dataset::{Dataset, DatasetOptions, KeyOrder};
@@ -31,11 +31,11 @@ static ALLOCATOR: bunko_heap::Mimalloc = bunko_heap::Mimalloc;
 const RECORDS: KeyspaceId = KeyspaceId(1);
 const PRIMARY_KEYS: KeyspaceId = KeyspaceId(2);
 const SEED: u64 = 1;
-/// As `bunko serve` has them.
+/// The defaults of `bunko serve`.
 const COMMIT_INTERVAL: Duration = Duration::from_millis(100);
 const CHECKPOINT_INTERVAL: Duration = Duration::from_mins(1);
 const UNFLUSHED_BYTES_MAX: u64 = 64 << 20;
-/// Background threads have settled when they took no more than this share of a processor for so long.
+/// Background threads have settled once they take at most [`QUIET_SHARE`] of a processor for this long.
 const QUIET: Duration = Duration::from_secs(2);
 const QUIET_SHARE: f64 = 0.02;
 const SETTLING_MAX: Duration = Duration::from_mins(5);
@@ -70,7 +70,7 @@ fn parse_options() -> Result<Options, Box<dyn Error>> {
         directory: std::env::temp_dir(),
         json: None,
     };
-    // `cargo bench` says so; nobody else needs to.
+    // `cargo bench` passes this flag, and it has no effect here.
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     while let Some(name) = arguments.next() {
         let value = arguments.next().ok_or_else(|| format!("{name} has no value"))?;
@@ -100,7 +100,7 @@ fn engine(name: &str) -> Result<&'static Entry, String> {
     bunko_engines::find(name).ok_or_else(|| format!("there is no storage engine '{name}'"))
 }
 
-/// One engine in one round.
+/// Figures of one engine in one round.
 #[derive(Clone, Copy, Default)]
 struct Figures {
     insert_us: f64,
@@ -110,11 +110,11 @@ struct Figures {
     read_us: f64,
     scan_us: f64,
     scanned_per_second: f64,
-    /// What documents and primary keys take, over the documents' encoded size.
+    /// Disk space of documents and primary keys, divided by the documents' encoded size.
     storage_share: f64,
 }
 
-/// Heading, and what stands below it.
+/// A column's heading and its figure.
 type Column = (&'static str, fn(&Figures) -> f64);
 
 const COLUMNS: [Column; 8] = [
@@ -163,7 +163,7 @@ fn measure(engine: &Entry, dataset: &Dataset, options: &Options) -> Result<Figur
     let data_bytes = (options.documents * options.document_bytes as u64) as f64;
     let used: u64 = store.space(&[RECORDS, PRIMARY_KEYS]).iter().map(|space| space.used_bytes).sum();
     figures.storage_share = used as f64 / data_bytes;
-    // Everything once, so that what follows is warm.
+    // Reads everything once, so that the measured reads are warm.
     scan(&store, options)?;
     let (seconds, cpu) = timed(|| scan(&store, options))?;
     figures.scan_us = cpu * 1e6 / options.documents as f64;
@@ -198,7 +198,7 @@ fn open(engine: &Entry, directory: &Path, options: &Options) -> Result<Arc<Store
     Ok(Store::open(directory, store_options, bunko_engines::table(engine, &engines))?)
 }
 
-/// The time in which documents are made does not count.
+/// Inserts all documents. The time to generate them is not measured.
 fn insert(
     store: &Store,
     engine: &Entry,
@@ -217,7 +217,7 @@ fn insert(
     let mut next = 0;
     while next < options.documents {
         let group = next..(next + options.group).min(options.documents);
-        // Making documents is this thread's time only: what other threads do meanwhile counts.
+        // Generating documents is subtracted as this thread's time only: work of other threads meanwhile counts.
         let (since, thread) = (Instant::now(), thread_cpu_seconds());
         documents.clear();
         for index in group.clone() {
@@ -246,7 +246,7 @@ fn insert(
     Ok(())
 }
 
-/// Seconds until the store's threads had nothing more to do.
+/// Seconds until the store's threads have no more work.
 fn settle(store: &Store) -> Result<f64, Box<dyn Error>> {
     let began = Instant::now();
     store.checkpoint()?;
@@ -279,7 +279,7 @@ fn scan(store: &Store, options: &Options) -> Result<(), Box<dyn Error>> {
     Err(format!("a scan found {count} documents of {bytes} bytes").into())
 }
 
-/// What a point read works in.
+/// Reusable buffers of a point read.
 #[derive(Default)]
 struct Buffers {
     key: Vec<u8>,
@@ -300,14 +300,14 @@ fn primary_key(dataset: &Dataset, index: u64, key: &mut Vec<u8>) {
     key_string::append(key, dataset.id(index).as_value(), key_string::Direction::Ascending);
 }
 
-/// Seconds of the wall clock, and of the process's processor time.
+/// Elapsed seconds, and processor seconds of the process.
 fn timed(work: impl FnOnce() -> Result<(), Box<dyn Error>>) -> Result<(f64, f64), Box<dyn Error>> {
     let (began, cpu) = (Instant::now(), cpu_seconds());
     work()?;
     Ok((began.elapsed().as_secs_f64(), cpu_seconds() - cpu))
 }
 
-/// User and system time of all threads, those that have ended included.
+/// Processor seconds of all threads, including those that have ended.
 fn cpu_seconds() -> f64 {
     seconds(ClockId::ProcessCPUTime)
 }

@@ -1,4 +1,4 @@
-//! Who may do what on the server that starts: whether that is asked, who the first user is, and who may reach it.
+//! Access control of the server that starts: whether it is enforced, and the first user.
 
 use crate::configuration::Settings;
 use crate::first_user::FirstUser;
@@ -6,16 +6,16 @@ use crate::log_format::STARTUP_WARNING;
 use bunko_catalog::Catalog;
 use bunko_command::Service;
 
-/// Whether commands need privileges, and who is the first to have some.
+/// Whether commands need privileges, and the first user to be created.
 pub struct Access {
     is_enforced: bool,
     first_user: Option<FirstUser>,
 }
 
 impl Access {
-    /// What settings and the environment say. A first user asks for privileges by being there, as in MongoDB's images.
+    /// Reads settings and environment. A first user turns access control on, as in MongoDB's images.
     /// # Errors
-    /// A sentence that names what does not go together.
+    /// A sentence that names the settings that contradict each other.
     pub fn of(settings: &Settings) -> Result<Self, String> {
         let first_user = FirstUser::of_environment()?;
         match (settings.authorization, &first_user) {
@@ -32,7 +32,7 @@ impl Access {
         self.is_enforced
     }
 
-    /// Makes the first user, and has commands need privileges; before anybody can send one.
+    /// Creates the first user and turns access control on. Runs before any client can connect.
     /// # Errors
     /// A sentence that says why there is no first user.
     pub fn begin(&self, service: &Service, catalog: &Catalog, port: u16) -> Result<(), String> {

@@ -11,41 +11,43 @@ use std::time::Duration;
 #[global_allocator]
 static ALLOCATOR: Counting<Mimalloc> = Counting(Mimalloc);
 
-/// `mi_option_purge_delay` of mimalloc.h, for which the bindings have no name: for how many milliseconds memory is free
-/// before it goes back to the system; below 0 it never does.
+/// `mi_option_purge_delay` of mimalloc.h, for which the bindings have no name: milliseconds that memory stays free
+/// before mimalloc returns it to the system. Below 0 it never does.
 const PURGE_DELAY: mi_option_t = 15;
-/// A year: mimalloc never finds it over.
+/// A year, which never passes in practice.
 const NOT_BY_ITSELF_MS: i64 = 365 * 24 * 3600 * 1000;
 
-/// For how long memory is free while there is little of it.
+/// Purge delay while memory is scarce, in milliseconds.
 const SCARCE_MS: i64 = 10;
 
-/// How often it is asked how much memory the process has, and while it has much.
+/// Pause between two readings of the process's memory: while it is far from its limit, and while it is near.
 const GLANCE: Duration = Duration::from_millis(200);
 const GLANCE_NEAR: Duration = Duration::from_millis(20);
-/// How often memory is given back while there is little of it: to look for free memory takes long.
+/// Pause between two returns of free memory while memory is scarce: the search for it takes long.
 const SCARCE_LOOK: Duration = Duration::from_millis(200);
 
-/// How often it is asked whether the process is idle.
+/// Pause between two checks whether the process is idle.
 const LOOK: Duration = Duration::from_secs(1);
-/// A process that takes less than a tenth of a processor is idle.
+/// A process that uses less than this in [`LOOK`], a tenth of a processor, is idle.
 const IDLE_CPU_MAX: Duration = Duration::from_millis(100);
-/// How long one that never is keeps what it freed.
+/// How long a process that is never idle keeps freed memory.
 const KEPT_MAX: Duration = Duration::from_mins(10);
 
-/// Keeps what is freed, for a process that ends when its work is done: it needs the same memory again, which the system
-/// would clear first.
+/// Keeps freed memory, for a process that ends when its work is done. It needs that memory again, and the system would
+/// clear it first.
 pub(crate) fn keep_freed_memory() {
     set_purge_delay(-1);
 }
 
-/// Starts a thread that gives freed memory back to the system while the process is idle, every ten minutes where it never is, and at
-/// once where the process comes near to its limit. `held_elsewhere` says what other processes hold for it, which counts too.
+/// Starts a thread that returns freed memory to the system: while the process is idle, every ten minutes if it never
+/// is, and at once when the process comes near its limit. `held_elsewhere` returns the bytes that other processes hold
+/// for it, which count too.
 ///
-/// By itself mimalloc does so a second after, and the next thread that asks for memory does the work: a client's request
-/// waited up to 8 ms for what a flush had freed, which the next memtable then had to have cleared again.
+/// By default mimalloc returns memory a second after it was freed, in the next thread that allocates. A client's
+/// request waited up to 8 ms while it returned what a flush had freed, and the next memtable then had to have that
+/// memory cleared again.
 /// # Errors
-/// No thread can be started.
+/// If no thread can be started.
 pub(crate) fn give_freed_memory_back(
     mut gauge: PressureGauge,
     held_elsewhere: impl Fn() -> u64 + Send + 'static,
@@ -78,16 +80,16 @@ pub(crate) fn give_freed_memory_back(
     Ok(())
 }
 
-/// Memory that is free and not given back.
+/// Freed memory that has not been returned.
 struct Freed {
-    /// What the process had taken of its processors at the last look.
+    /// Processor time of the process at the last check.
     cpu: Duration,
-    /// For how long it has been kept.
+    /// How long the memory has been kept.
     kept: Duration,
 }
 
 impl Freed {
-    /// Another look: whether it goes back now.
+    /// Makes a check: whether the memory is to be returned now.
     fn goes_back(&mut self, cpu: Duration) -> bool {
         let cpu_before = std::mem::replace(&mut self.cpu, cpu);
         self.kept += LOOK;
@@ -99,27 +101,28 @@ impl Freed {
     }
 }
 
-/// Takes memory from the system in pages of 4 KiB, for processes whose slowest moments count: to clear a page of 2 MiB
-/// holds up all that the thread has to do, for up to milliseconds in a virtual machine.
+/// Makes the system give memory in pages of 4 KiB, for processes whose slowest moments matter. Clearing a page of 2 MiB
+/// stops the thread for up to milliseconds in a virtual machine.
 pub(crate) fn use_small_pages() {
-    // A kernel without large pages refuses, and has none to use.
+    // A kernel without large pages refuses, and then none are used.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
 fn set_purge_delay(milliseconds: i64) {
-    // SAFETY: takes two numbers, and is made to be called at any time.
+    // SAFETY: the function takes two numbers and may be called at any time.
     unsafe { mi_option_set(PURGE_DELAY, milliseconds) };
 }
 
 fn leave_giving_back_to_us() {
     set_purge_delay(NOT_BY_ITSELF_MS);
-    // What was freed before has its time already, and takes along what is free then.
+    // Memory that was freed earlier still has the old delay: when it runs out, memory that is free by then would go
+    // with it.
     collect();
 }
 
-/// Gives free memory back to the system.
+/// Returns free memory to the system.
 fn collect() {
-    // SAFETY: takes a flag; each thread may call it at any time.
+    // SAFETY: the function takes a flag; any thread may call it at any time.
     unsafe { mi_collect(true) };
 }
 
@@ -142,7 +145,7 @@ mod tests {
         ProcessReading::of(std::process::id()).expect("this process can be read").resident_bytes
     }
 
-    /// Resident memory above that of before, once a lot was allocated in pieces, used and freed.
+    /// Growth of resident memory over `before`, after many pieces were allocated, used and freed.
     fn resident_after_freeing(before: u64, mut after: impl FnMut()) -> u64 {
         let pieces: Vec<Vec<u8>> = (0..FREED_BYTES / 4096).map(|_| vec![1; 4096]).collect();
         drop(std::hint::black_box(pieces));
@@ -150,11 +153,11 @@ mod tests {
         resident_bytes().saturating_sub(before)
     }
 
-    /// Names the process in which nothing else runs.
+    /// Environment variable that marks the process in which nothing else runs.
     const ALONE: &str = "BUNKO_TEST_ALONE";
 
-    /// One test, because the delay is one for the whole process; and a process of its own, because threads of other tests
-    /// take memory meanwhile and keep free memory from going back that they look at.
+    /// One test, because the delay applies to the whole process. It has a process of its own, because threads of other
+    /// tests allocate meanwhile, and prevent the return of free memory that they are looking at.
     #[test]
     fn freed_memory_goes_back_when_it_shall() {
         if std::env::var_os(ALONE).is_some() {
@@ -168,24 +171,24 @@ mod tests {
     }
 
     fn freed_memory_goes_back() {
-        // SAFETY: takes a number.
+        // SAFETY: the function takes a number.
         let delay = || unsafe { libmimalloc_sys::mi_option_get(PURGE_DELAY) };
-        // What mimalloc has by default; no other option has.
+        // mimalloc's default for this option, and for no other.
         assert_eq!(delay(), 1000);
         let before = resident_bytes();
         let of_freed = |part: u64| FREED_BYTES as u64 * part / 8;
 
         leave_giving_back_to_us();
-        // Longer than the usual delay, and a thread that asks for memory.
+        // Longer than the usual delay, followed by a thread that allocates.
         let kept = resident_after_freeing(before, || {
             std::thread::sleep(Duration::from_millis(1100));
             drop(std::hint::black_box((0..10_000).map(|_| vec![1_u8; 4096]).collect::<Vec<_>>()));
         });
         assert!(kept > of_freed(7), "{kept} bytes are kept");
-        // What mimalloc misses once, because another thread looks at it, goes back when it was used and freed again.
+        // mimalloc may miss memory that another thread is looking at. Once it was used and freed again, it is returned.
         let left: Vec<u64> = std::iter::repeat_with(|| resident_after_freeing(before, collect)).take(5).collect();
         if left.iter().all(|left| *left > of_freed(2)) {
-            // SAFETY: prints, to the standard error stream, as no function is given.
+            // SAFETY: without a function the statistics go to standard error.
             unsafe { mi_stats_print_out(None, std::ptr::null_mut()) };
             panic!("each time so many bytes are left: {left:?}");
         }

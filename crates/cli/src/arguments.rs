@@ -29,7 +29,7 @@ pub enum Command {
     Restore(Box<RestoreArguments>),
 }
 
-/// The names of links to this program that stand for a command, without what may stand before: `bunko`, `mongo`.
+/// Ends of program names that stand for a command. A prefix such as `bunko` or `mongo` may precede them.
 const TOOLS: [&str; 2] = ["dump", "restore"];
 
 impl Arguments {
@@ -41,20 +41,20 @@ impl Arguments {
             Err(error) => error,
         };
         match missing_flag(&arguments) {
-            // Not one that was misspelt: mongod has it.
+            // The flag is not misspelt: mongod has it.
             Some(refusal) if error.use_stderr() => Self::command().error(ErrorKind::UnknownArgument, refusal).exit(),
             _ => error.exit(),
         }
     }
 }
 
-/// The refusal of the first flag of `serve` that only mongod has.
+/// The refusal of the first flag of `serve` that only mongod supports.
 fn missing_flag(arguments: &[OsString]) -> Option<String> {
     let (command, flags) = arguments.get(1..)?.split_first()?;
     (command == "serve").then(|| flags.iter().find_map(|flag| refusal_of_flag(flag.to_str()?)))?
 }
 
-/// `bunko bench FILE` is `bunko bench run FILE`.
+/// Rewrites `bunko bench FILE` to `bunko bench run FILE`.
 fn with_run(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let is_bench = arguments.get(1).is_some_and(|command| command == "bench");
     let is_file = arguments.get(2).is_some_and(|file| Path::new(file).extension().is_some_and(|end| end == "toml"));

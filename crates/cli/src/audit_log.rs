@@ -1,4 +1,4 @@
-//! Where the events of the audit log go: a file, standard output, or the machine's logging daemon.
+//! Destinations of the audit log's events: a file, standard output, or the machine's logging daemon.
 
 use crate::configuration::{AuditDestination, AuditFormat, AuditSettings};
 use crate::console::Console;
@@ -12,17 +12,17 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where the daemon listens.
+/// Socket of the logging daemon.
 /// Source: syslog(3).
 const SYSLOG_SOCKET: &str = "/dev/log";
 /// Facility `user`, severity `info`.
 /// Source: RFC 3164, section 4.1.1.
 const SYSLOG_PRIORITY: u8 = 14;
 
-/// Of an event that is too long for the daemon, most bytes that stay of a field of `param`.
+/// Largest field of `param`, in bytes, that is kept in an event that is too long for the daemon.
 const FIELD_BYTES_MAX: usize = 1024;
 
-/// Has a service note events.
+/// Makes a service write audit events.
 /// # Errors
 /// A sentence that names the file or the socket, or what is wrong with the filter.
 pub fn begin(settings: &AuditSettings, service: &mut Service) -> Result<(), String> {
@@ -48,7 +48,7 @@ pub fn begin(settings: &AuditSettings, service: &mut Service) -> Result<(), Stri
             AuditConfiguration::Fixed(settings.filter.clone())
         },
         write: Box::new(move |event| {
-            // Nobody finds out otherwise that events are missing, and which.
+            // Only this log line tells that an event is missing, and which one.
             if let Err(error) = sink.write(event, format) {
                 let field = |name| event.get(name).map(extended_json::to_relaxed);
                 let atype = event.get("atype").and_then(ValueRef::as_str);
@@ -60,7 +60,7 @@ pub fn begin(settings: &AuditSettings, service: &mut Service) -> Result<(), Stri
     service.begin_audit(options).map_err(|failure| format!("auditLog.filter: {failure}"))
 }
 
-/// What takes events.
+/// Destination of events.
 enum Sink {
     File(LogOutput),
     Console(Console<Stdout>),
@@ -83,7 +83,7 @@ impl Sink {
         }
     }
 
-    /// Goes on in a new file. Who reads the others rotates what they make of it.
+    /// Continues in a new file. Standard output and the daemon's files are rotated by their readers.
     fn rotate(&self) -> Result<(), String> {
         match self {
             Self::File(file) => file.rotate(now_ms() as i64),
@@ -92,7 +92,8 @@ impl Sink {
     }
 }
 
-/// An event that is too long for a datagram, without what makes it so: otherwise who pads a command would leave no trace.
+/// A shorter form of an event that is too long for a datagram: large fields of `param` are left out. Otherwise a client
+/// could pad a command so that it leaves no trace.
 fn shortened(event: DocumentRef<'_>) -> DocumentBuf {
     let mut short = DocumentBuf::new();
     for field in event {
@@ -126,7 +127,7 @@ impl Syslog {
         Ok(Self { path: path.to_owned(), socket: Mutex::new(open(path)?) })
     }
 
-    /// Sends a message, over a new connection where the daemon has been started anew.
+    /// Sends a message, over a new connection if the daemon was restarted.
     fn send(&self, line: &str) -> io::Result<()> {
         let message = format!("<{SYSLOG_PRIORITY}>bunko[{}]: {line}", std::process::id());
         let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,7 +141,7 @@ impl Syslog {
 
 fn open(path: &Path) -> io::Result<UnixDatagram> {
     let socket = UnixDatagram::unbound()?;
-    // A daemon that reads no more must not hold commands up: an event that it does not take is named in the log.
+    // A daemon that stops reading must not block commands: an event that it does not accept is reported in the log.
     socket.set_nonblocking(true)?;
     socket.connect(path)?;
     Ok(socket)
@@ -186,7 +187,7 @@ mod tests {
         let daemon = UnixDatagram::bind(&path).expect("bound");
         syslog.send("again").expect("sent");
         assert!(received(&daemon).ends_with("]: again"));
-        // A daemon that does not read holds nobody up.
+        // A daemon that does not read blocks no command.
         let outcome = (0..10_000).find_map(|_| syslog.send("more").err());
         assert!(outcome.is_some());
     }

@@ -1,7 +1,8 @@
 //! Standard error and standard output, whose reader may have stopped reading.
 //!
-//! A write to a full pipe waits until the other end reads, which may be never. No thread that serves clients may wait so long:
-//! where a write would wait, the bytes go into a queue, and a thread of their own writes them. A full queue refuses.
+//! A write to a full pipe waits until the other end reads, which may never happen. A thread that serves clients must
+//! not wait like that: if a write would wait, the bytes go into a queue, and a separate thread writes them. A full
+//! queue refuses further bytes.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -11,10 +12,10 @@ use std::io::{self, ErrorKind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes that a pipe that is ready takes without waiting.
+/// Bytes that a ready pipe accepts without waiting.
 /// Source: pipe(7), `PIPE_BUF`.
 const READY_BYTES: usize = 4096;
-/// Bytes that may wait for the reader.
+/// Most bytes that may wait for the reader.
 const QUEUE_BYTES_MAX: usize = 1 << 20;
 
 /// A stream of the process that another program may read.
@@ -23,30 +24,30 @@ pub struct Console<F>(Arc<Shared<F>>);
 struct Shared<F> {
     stream: F,
     queue: Mutex<Queue>,
-    /// Rings when the queue has bytes for its thread.
+    /// Signalled when the queue has bytes for its thread.
     filled: Condvar,
-    /// Rings when the thread has written all of them.
+    /// Signalled when the thread has written all of them.
     emptied: Condvar,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Vec<u8>>,
-    /// Bytes of `waiting` and of what the thread is writing.
+    /// Bytes in `waiting` and bytes that the thread is writing.
     bytes: usize,
     has_thread: bool,
 }
 
 impl<F: AsFd + Send + Sync + 'static> Console<F> {
-    /// Writes to that stream.
+    /// A console that writes to that stream.
     pub fn new(stream: F) -> Self {
         let (filled, emptied) = (Condvar::new(), Condvar::new());
         Self(Arc::new(Shared { stream, queue: Mutex::default(), filled, emptied }))
     }
 
-    /// Writes all bytes, now or once the reader goes on, behind those of earlier calls.
+    /// Writes all bytes after those of earlier calls, now or when the reader continues.
     /// # Errors
-    /// `WouldBlock` where the reader has left too much unread: then nothing is written. The stream's own errors.
+    /// `WouldBlock` if the reader has left too much unread: then nothing is written. The stream's own errors.
     pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let mut queue = self.0.queue();
         let mut rest = bytes;
@@ -88,7 +89,7 @@ impl<F: AsFd> Shared<F> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes what is queued, for as long as the process runs.
+    /// Writes queued bytes as long as the process runs.
     fn write_queued(&self) {
         loop {
             let mut queue = self.queue();
@@ -99,7 +100,7 @@ impl<F: AsFd> Shared<F> {
                 }
             };
             drop(queue);
-            // A reader that has gone away reads nothing any more: its bytes are dropped.
+            // A reader that has closed its end gets nothing more: the bytes are dropped.
             let _ = write_all(self.stream.as_fd(), &bytes);
             let mut queue = self.queue();
             queue.bytes -= bytes.len();
@@ -110,7 +111,7 @@ impl<F: AsFd> Shared<F> {
     }
 }
 
-/// Waits until a stream takes bytes, or only looks whether it does.
+/// Waits until a stream accepts bytes; with a limit, at most that long.
 fn is_ready(stream: BorrowedFd<'_>, limit: Option<Duration>) -> io::Result<bool> {
     let limit = limit.map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() });
     match poll(&mut [PollFd::new(&stream, PollFlags::OUT)], limit.as_ref()) {
@@ -120,7 +121,7 @@ fn is_ready(stream: BorrowedFd<'_>, limit: Option<Duration>) -> io::Result<bool>
     }
 }
 
-/// Writes as much as goes without waiting; the rest.
+/// Writes as much as is possible without waiting; returns the rest.
 fn write_ready<'b>(stream: BorrowedFd<'_>, mut bytes: &'b [u8]) -> io::Result<&'b [u8]> {
     while !bytes.is_empty() && is_ready(stream, Some(Duration::ZERO))? {
         match rustix::io::write(stream, &bytes[..bytes.len().min(READY_BYTES)]) {
@@ -158,7 +159,7 @@ mod tests {
         format!("line {number} {}\n", "x".repeat(number % 9000)).into_bytes()
     }
 
-    /// Writes lines until the queue is full; those that were taken.
+    /// Writes lines until the queue is full; returns the accepted ones.
     fn fill(console: &Console<OwnedFd>) -> Vec<u8> {
         let mut taken = Vec::new();
         for number in 0.. {

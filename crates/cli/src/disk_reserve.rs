@@ -1,15 +1,15 @@
-//! How much of the disk is kept for deletions, drops and `compact`, and what is said of it.
+//! Disk space that is reserved for deletions, drops and `compact`, and its log lines.
 
 use bunko_store::{DiskReserve, ReserveOptions};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The part of the filesystem that is kept.
+/// One part in this many of the filesystem is reserved.
 const PART: u64 = 20;
 const BYTES_MIN: u64 = 4 << 20;
 const BYTES_MAX: u64 = 64 << 20;
 
-/// The reserve of a data directory, which may be yet to be made.
+/// The reserve of a data directory, which need not exist yet.
 pub(crate) fn options(dbpath: &Path) -> ReserveOptions {
     let size_bytes = dbpath.ancestors().find_map(|path| bunko_host::size_bytes(path).ok());
     ReserveOptions {

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
-/// What a server is started with beyond its defaults.
+/// Arguments of a server beyond its defaults.
 #[derive(Clone, Debug, Default)]
 pub struct ServerChoice {
     /// Its storage engine, by our name; `None` for the default one.
@@ -26,7 +26,7 @@ pub struct ServerOption {
     value: String,
 }
 
-/// What the lab decides about its servers itself.
+/// Flags that the lab sets itself.
 const RESERVED: [&str; 11] = [
     "dbpath",
     "port",
@@ -40,7 +40,7 @@ const RESERVED: [&str; 11] = [
     "nounixsocket",
     "unix-socket-prefix",
 ];
-/// Bytes of a socket's path, the zero that ends it left out.
+/// Longest path of a socket in bytes, without the terminating zero.
 /// Source: unix(7), `sun_path`.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// The longest name that a server gives its socket.
@@ -65,7 +65,7 @@ impl FromStr for ServerOption {
 }
 
 impl ServerOption {
-    /// As the command line has it: words in lower case with hyphens between them.
+    /// The flag as the command line spells it: lowercase words joined by hyphens.
     fn flag(&self) -> String {
         let mut flag = "--".to_owned();
         let mut before = '-';
@@ -80,31 +80,33 @@ impl ServerOption {
     }
 }
 
-/// Servers that run, with the directories that go with them: what a process that ends at once has to take along.
+/// Running servers with their directories: a process that ends at once has to kill and remove them.
 static RUNNING: Mutex<Vec<(u32, Vec<PathBuf>)>> = Mutex::new(Vec::new());
 
-/// Kills all servers and removes what they made.
+/// Kills all servers and removes their directories.
 pub fn kill_all() {
     for (pid, directories) in RUNNING.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
         if let Some(pid) = rustix::process::Pid::from_raw(pid as i32) {
-            // One that is gone already needs no signal.
+            // A server that has ended already needs no signal.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
         for directory in directories {
-            // A server that is not quite gone may still write: what it leaves is in a directory for temporary files.
+            // A server that has not quite ended may still write; such files are left in the directory for temporary
+            // files.
             let _ = std::fs::remove_dir_all(directory);
         }
     }
 }
 
-/// A server that is started and stopped as a scenario asks; its data is removed with it.
+/// A server that is started and stopped as a scenario asks. Its data is removed with it.
 pub struct ChildServer {
-    /// Where its data directory is made.
+    /// The directory in which its data directory is made.
     directory: PathBuf,
     choice: ServerChoice,
     child: Option<Child>,
     data: Option<TempDir>,
-    /// Where its socket is. In the system's directory for temporary files: that of the data may be too deep for one.
+    /// Directory of its socket, in the system's directory for temporary files: the path of the data directory may be
+    /// too long for a socket.
     sockets: Option<TempDir>,
 }
 
@@ -159,7 +161,7 @@ impl EmbeddedServer for ChildServer {
         let settings: Vec<_> =
             self.choice.options.iter().map(|option| (option.name.clone(), option.value.clone())).collect();
         command.args(self.choice.options.iter().map(|option| format!("{}={}", option.flag(), option.value)));
-        // Ctrl-C is for the lab, which stops its servers itself once it has its figures.
+        // The lab handles Ctrl-C: it stops its servers itself once it has its figures.
         command.process_group(0).stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("the server cannot be started: {error}"))?;
         let stderr = child.stderr.take().ok_or("the server has no stderr")?;
@@ -173,7 +175,7 @@ impl EmbeddedServer for ChildServer {
     fn stop(&mut self) {
         let Some(mut child) = self.child.take() else { return };
         if let Some(pid) = rustix::process::Pid::from_raw(child.id() as i32) {
-            // A server that is gone already has stopped.
+            // A server that has ended already is stopped.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
         let _ = child.wait();
@@ -187,7 +189,7 @@ impl Drop for ChildServer {
     }
 }
 
-/// Reads log lines up to the one with the connection string for that transport; a thread swallows the rest.
+/// Reads log lines up to the connection string for that transport; a thread discards the rest.
 fn wait_for_uri(stderr: impl Read + Send + 'static, transport: TransportSetting) -> Result<String, String> {
     let mut lines = BufReader::new(stderr).lines();
     let mut said = String::new();
@@ -195,7 +197,7 @@ fn wait_for_uri(stderr: impl Read + Send + 'static, transport: TransportSetting)
         let line = line.map_err(|error| format!("the server's log cannot be read: {error}"))?;
         let address =
             line.split_once("mongodb://").map(|(_, rest)| rest.split(['"', '/', ' ']).next().unwrap_or_default());
-        // A socket's path begins with a slash, and is encoded.
+        // The address of a Unix socket is its path, percent-encoded: it begins with `%2F`.
         let is_it = |address: &&str| address.starts_with("%2F") == (transport == TransportSetting::Unix);
         if let Some(address) = address.filter(is_it) {
             let uri = format!("mongodb://{address}/");

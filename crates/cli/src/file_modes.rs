@@ -10,15 +10,18 @@ use std::path::{Path, PathBuf};
 
 /// Permission bits of the group and of all other users.
 const OF_OTHERS: u32 = 0o077;
-/// Most files that one start looks at: a warning needs one, and a directory may hold a hundred thousand.
+/// Most files that a start examines: one finding is enough for a warning, and a directory may hold a hundred thousand
+/// files.
 const FILES_MAX: usize = 10_000;
 
-/// Makes files, directories and sockets that the process creates from now on accessible to its own user alone, as mongod does.
+/// Makes files, directories and sockets that the process creates from now on accessible only to its own user, as mongod
+/// does.
+/// does.
 pub fn keep_new_files_private() {
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }
 
-/// Warns where other users of the machine may read a data directory, as earlier versions made them.
+/// Warns if other users of the machine may read a data directory, as earlier versions created them.
 pub fn warn_of_open_files(dbpath: &Path) {
     let Some(open) = first_open(dbpath) else { return };
     tracing::warn!(
@@ -27,7 +30,8 @@ pub fn warn_of_open_files(dbpath: &Path) {
     );
 }
 
-/// A path of the data directory that other users may use. A directory closed to them protects everything in it.
+/// A path of the data directory that other users may access. A directory that is closed to them protects everything in
+/// it.
 fn first_open(dbpath: &Path) -> Option<PathBuf> {
     let is_open = |metadata: &Metadata| metadata.permissions().mode() & OF_OTHERS != 0;
     if !fs::metadata(dbpath).is_ok_and(|metadata| is_open(&metadata)) {

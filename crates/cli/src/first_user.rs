@@ -1,5 +1,6 @@
-//! The first user of an empty data directory, from environment variables, as images of MongoDB take it.
-//! Source: the documentation of Docker's official image `mongo`, "MONGO_INITDB_ROOT_USERNAME, MONGO_INITDB_ROOT_PASSWORD".
+//! The first user of an empty data directory, from the environment variables of MongoDB's images.
+//! Source: the documentation of Docker's official image `mongo`, "MONGO_INITDB_ROOT_USERNAME,
+//! MONGO_INITDB_ROOT_PASSWORD".
 
 use bunko_catalog::{Catalog, Collection};
 use bunko_command::Service;
@@ -7,19 +8,19 @@ use std::env::VarError;
 
 const NAME: &str = "MONGO_INITDB_ROOT_USERNAME";
 const PASSWORD: &str = "MONGO_INITDB_ROOT_PASSWORD";
-/// What a variable's name ends with that names a file with the value.
+/// Suffix of a variable that names a file with the value.
 const FILE: &str = "_FILE";
 
-/// A user with the role `root`. It cannot be printed.
+/// A user with the role `root`. It has no printed form.
 pub struct FirstUser {
     name: String,
     password: String,
 }
 
 impl FirstUser {
-    /// What the environment says, if it does.
+    /// Reads the user from the environment; `None` if it names none.
     /// # Errors
-    /// A sentence that names the variables that do not go together, or the file that cannot be read.
+    /// A sentence that names the variables that contradict each other, or the file that cannot be read.
     pub fn of_environment() -> Result<Option<Self>, String> {
         match (variable(NAME)?, variable(PASSWORD)?) {
             (Some(name), Some(password)) => Ok(Some(Self { name, password })),
@@ -28,8 +29,8 @@ impl FirstUser {
         }
     }
 
-    /// Makes the user where no client has written anything; what a server keeps for itself alone does not count. In any
-    /// other data directory nothing is done: who is there already stays.
+    /// Creates the user if no client has written anything yet; collections that the server keeps for itself do not
+    /// count. Any other data directory is left as it is, with its users.
     /// # Errors
     /// A sentence that says why there is no user now.
     pub fn make(&self, service: &Service, catalog: &Catalog) -> Result<(), String> {
@@ -45,7 +46,7 @@ impl FirstUser {
     }
 }
 
-/// The value of a variable, or of the file that its other name names; none where it is empty.
+/// The value of a variable, or of the file that its `_FILE` form names; `None` if it is empty.
 fn variable(name: &str) -> Result<Option<String>, String> {
     let read = |name: &str| match std::env::var(name) {
         Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Characters that a key may have.
+/// Allowed number of characters in a key.
 const KEY_CHARACTERS: std::ops::RangeInclusive<usize> = 6..=1024;
 /// Permission bits of the group and of all other users.
 const OF_OTHERS: u32 = 0o077;
@@ -24,7 +24,7 @@ pub fn check(path: Option<&Path>) -> Result<(), String> {
     if mode & OF_OTHERS != 0 {
         return wrong("permissions are too open: other users can read the key; run chmod 400 on it".into());
     }
-    // One key, or a YAML list of several while the members change theirs.
+    // One key, or a YAML list of several while the members change their key.
     let keys: Vec<String> =
         text.lines().map(|line| line.trim().trim_start_matches("- ").trim_matches('"').to_owned()).collect();
     let is_list =

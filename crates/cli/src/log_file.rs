@@ -1,4 +1,4 @@
-//! Where log lines go, and how the file is rotated while the server runs.
+//! Destination of log lines, and the rotation of the file while the server runs.
 
 use crate::configuration::{ExistingLog, LogFile, LogRotation};
 use crate::console::Console;
@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Seconds and what is above them, of a time as ISO 8601.
+/// Length of an ISO 8601 time down to its seconds.
 const TIME_CHARACTERS: usize = "2026-01-01T00:00:00".len();
-/// How long the end of the process waits for a reader of standard error that is behind.
+/// Longest wait at the end of the process for a slow reader of standard error.
 const FLUSH_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// What takes log lines.
+/// Destination of log lines.
 pub struct LogOutput {
     place: Place,
     /// Lines that could not be written since the last call of [`LogOutput::take_dropped`].
@@ -27,7 +27,7 @@ enum Place {
     File(OpenLogFile),
 }
 
-/// A log file, and what it is when it is rotated.
+/// A log file, and how it is rotated.
 pub struct OpenLogFile {
     path: PathBuf,
     rotation: LogRotation,
@@ -42,7 +42,7 @@ impl LogOutput {
             return Ok(Self::new(Place::StandardError(Console::new(std::io::stderr()))));
         };
         let mut options = OpenOptions::new();
-        // A device or a pipe has no lines that a start could take away.
+        // A device or a pipe has no earlier lines that could be overwritten.
         let is_special = std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
         match existing {
             _ if is_special => options.append(true),
@@ -70,18 +70,18 @@ impl LogOutput {
         }
     }
 
-    /// How many lines [`Self::write_line`] has dropped since the last call.
+    /// Number of lines that [`Self::write_line`] dropped since the last call.
     pub fn take_dropped(&self) -> u64 {
-        // Nearly always there are none, and a load costs less than a swap.
+        // The count is nearly always 0, and a load is cheaper than a swap.
         if self.dropped_lines.load(Ordering::Relaxed) == 0 { 0 } else { self.dropped_lines.swap(0, Ordering::Relaxed) }
     }
 
-    /// Counts lines as dropped once more, as the line that tells of them was dropped too.
+    /// Counts lines as dropped again, if the line that reports them was dropped too.
     pub fn count_dropped(&self, lines: u64) {
         self.dropped_lines.fetch_add(lines, Ordering::Relaxed);
     }
 
-    /// Gives a reader of standard error that is behind a moment to read the last lines.
+    /// Gives a slow reader of standard error a moment to read the last lines.
     pub fn flush(&self) {
         if let Place::StandardError(console) = &self.place {
             console.flush(FLUSH_TIME_MAX);
@@ -89,14 +89,14 @@ impl LogOutput {
     }
 
     /// # Errors
-    /// Where it cannot be written.
+    /// If the line cannot be written.
     pub fn try_write_line(&self, line: &str) -> std::io::Result<()> {
         self.try_write(format!("{line}\n").as_bytes())
     }
 
-    /// The same for what is no line. A file holds all of it or nothing, so that what comes later can be read.
+    /// Writes bytes that are not a line. A file gets all of them or none, so that later records stay readable.
     /// # Errors
-    /// Where it cannot be written.
+    /// If they cannot be written.
     pub fn try_write(&self, bytes: &[u8]) -> std::io::Result<()> {
         match &self.place {
             Place::StandardError(console) => console.write(bytes),
@@ -104,12 +104,12 @@ impl LogOutput {
         }
     }
 
-    /// Whether somebody who started the server at a terminal does not see the log there.
+    /// Whether the log is invisible at the terminal where the server was started.
     pub fn is_file(&self) -> bool {
         matches!(self.place, Place::File(_))
     }
 
-    /// Goes on in a new file. Standard error is never rotated: its reader does that.
+    /// Continues in a new file. Standard error is never rotated: its reader does that.
     /// # Errors
     /// A sentence that names the file; lines then go where they went before.
     pub fn rotate(&self, now_ms: i64) -> Result<(), String> {
@@ -120,12 +120,12 @@ impl LogOutput {
     }
 }
 
-/// Appends all bytes or, where the disk is full, none.
+/// Appends all bytes or, if the disk is full, none.
 fn append_whole(file: &mut File, bytes: &[u8]) -> std::io::Result<()> {
     append(file, bytes).or_else(|(written, error)| cut_off(file, written).and(Err(error)))
 }
 
-/// Appends bytes; how many, and why no more, where that is not all.
+/// Appends bytes; the error says how many were written before it.
 fn append(file: &mut impl Write, bytes: &[u8]) -> Result<(), (usize, std::io::Error)> {
     let mut written = 0;
     while written < bytes.len() {
@@ -139,7 +139,7 @@ fn append(file: &mut impl Write, bytes: &[u8]) -> Result<(), (usize, std::io::Er
     Ok(())
 }
 
-/// Takes the last bytes of a file away.
+/// Removes the last bytes of a file.
 fn cut_off(file: &File, count: usize) -> std::io::Result<()> {
     if count == 0 {
         return Ok(());
@@ -150,7 +150,8 @@ fn cut_off(file: &File, count: usize) -> std::io::Result<()> {
 
 impl OpenLogFile {
     fn rotate(&self, now_ms: i64) -> Result<(), String> {
-        // Held all the while: of two that rotate at once the second would rename the new file to the name of the old one.
+        // The lock is held throughout: of two rotations at once the second would rename the new file to the old one's
+        // name.
         let mut current = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if self.rotation == LogRotation::Rename {
             let old = old_path(&self.path, now_ms);
@@ -158,7 +159,7 @@ impl OpenLogFile {
                 return Err(format!("cannot rename {} to {}: it exists", self.path.display(), old.display()));
             }
             match std::fs::rename(&self.path, &old) {
-                // Somebody has moved it away already.
+                // Another program has moved it away already.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 outcome => outcome
                     .map_err(|error| format!("cannot rename {} to {}: {error}", self.path.display(), old.display()))?,
@@ -171,7 +172,7 @@ impl OpenLogFile {
     }
 }
 
-/// What a log is renamed to, as mongod has it: the time behind its name, without colons.
+/// Name of a rotated log file, as mongod chooses it: the path followed by the time, without colons.
 fn old_path(path: &Path, now_ms: i64) -> PathBuf {
     let time: String = format_iso8601_ms(now_ms).chars().take(TIME_CHARACTERS).collect();
     let mut name = path.as_os_str().to_owned();

@@ -1,4 +1,4 @@
-//! Log lines: JSON with mongod's fields, or text for reading; the last of them stay for `getLog`.
+//! Log lines: JSON with mongod's fields, or text for reading. The last lines are kept for `getLog`.
 
 use crate::log_file::LogOutput;
 use bunko_bson::datetime::format_iso8601_ms;
@@ -10,27 +10,27 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// One JSON document a line, with mongod's fields.
     Json,
-    /// For reading.
+    /// Text for reading.
     Text,
 }
 
 impl LogFormat {
-    /// `systemLog.format`.
+    /// The format with that name in `systemLog.format`.
     pub fn named(name: &str) -> Self {
         if name == "text" { Self::Text } else { Self::Json }
     }
 }
 
-/// Fields whose text is a JSON document, which stands in the line as one: mongod's names for a client's metadata and the
+/// Fields whose text is a JSON document, which is nested in the line: mongod's names for a client's metadata and the
 /// configuration.
 const DOCUMENTS: [&str; 2] = ["doc", "options"];
 
-/// The tag of lines that `getLog: "startupWarnings"` shows, and shells with it.
+/// The tag of lines that `getLog: "startupWarnings"` returns, which shells print.
 pub const STARTUP_WARNING: &str = "startupWarnings";
 
 /// Writes each event as one line.
@@ -42,7 +42,7 @@ pub struct LogLayer {
     pub clock: fn() -> i64,
 }
 
-/// An event's fields: those that have a place of their own in a line, and the rest.
+/// An event's fields: those with a place of their own in a line, and the rest.
 #[derive(Default)]
 struct Fields {
     message: String,
@@ -59,7 +59,7 @@ impl Fields {
             ("ctx", Value::String(text)) => self.context.clone_from(text),
             ("tags", Value::String(text)) => self.tag = Some(text.clone()),
             ("id", Value::Number(number)) => self.id = number.as_u64().unwrap_or_default(),
-            // Many attributes at once.
+            // Several attributes in one JSON document.
             ("attributes", Value::String(text)) => {
                 let attributes: Option<Map<String, Value>> = serde_json::from_str(text).ok();
                 self.attributes.extend(attributes.into_iter().flatten());
@@ -73,15 +73,15 @@ impl Fields {
     }
 }
 
-/// Fields that may show what clients sent or stored. Whatever names a client, a namespace or a code stays.
+/// Fields that may contain data that clients sent or stored. Names of clients, namespaces and codes stay.
 const OF_CLIENTS: [&str; 4] = ["command", "errInfo", "errMsg", "originatingCommand"];
-/// Components whose errors may show that too, as they are those of commands, or panics.
+/// Components whose errors may contain such data: those of commands, and panics.
 const COMPONENTS_OF_CLIENTS: [&str; 5] = ["ASSERT", "COMMAND", "ACCESS", "INDEX", "WRITE"];
-/// What stands in the place of a value, as in MongoDB.
+/// Placeholder for a value, as in MongoDB.
 const REDACTED: &str = "###";
 
 impl Fields {
-    /// Takes the values of clients out.
+    /// Replaces clients' data with the placeholder.
     fn redact(&mut self, component: &str) {
         for (name, value) in &mut self.attributes {
             let is_error = name == "error" && COMPONENTS_OF_CLIENTS.contains(&component);
@@ -92,7 +92,7 @@ impl Fields {
     }
 }
 
-/// Leaves the names of fields, as MongoDB does.
+/// Replaces all values but keeps field names, as MongoDB does.
 fn redact(value: &mut Value) {
     match value {
         Value::Object(fields) => fields.values_mut().for_each(redact),
@@ -109,7 +109,7 @@ impl Visit for Fields {
         self.put(field, Value::String(value.to_owned()));
     }
     fn record_i64(&mut self, field: &Field, value: i64) {
-        // Ids are written as plain integer literals.
+        // Event ids are plain integer literals in the source, which `tracing` records as signed numbers.
         self.put(field, u64::try_from(value).map_or_else(|_| json!(value), |value| json!(value)));
     }
     fn record_u64(&mut self, field: &Field, value: u64) {
@@ -160,8 +160,8 @@ fn text_line(time: &str, severity: &str, component: &str, fields: &Fields) -> St
     line
 }
 
-/// Appends a text without leaving the line: a name that a client made up must not look like a line of its own, nor tell the
-/// operator's terminal anything.
+/// Appends a text without starting a new line. A name that a client made up must not look like a line of its own, nor
+/// control the operator's terminal.
 fn put_on_line(line: &mut String, text: &str) {
     for character in text.chars() {
         let leaves_line = character.is_control() || matches!(character, '\u{2028}' | '\u{2029}');
@@ -170,7 +170,7 @@ fn put_on_line(line: &mut String, text: &str) {
 }
 
 impl LogLayer {
-    /// Says how many lines were dropped, before the first one that may be written again.
+    /// Reports how many lines were dropped, before the first one that may be written again.
     fn tell_of_dropped(&self, time: &str) {
         let dropped = self.output.take_dropped();
         if dropped == 0 {
@@ -217,7 +217,7 @@ impl<S: Subscriber> Layer<S> for LogLayer {
         if fields.tag.as_deref() == Some(STARTUP_WARNING) {
             self.lines.push_startup_warning(json.clone());
             if self.output.is_file() {
-                // Whoever starts the server is to see it too.
+                // The user at the terminal should see the warning, too.
                 eprintln!("{}", text());
             }
         }
@@ -242,7 +242,7 @@ mod tests {
         assert!(line.ends_with(r#""attr":{"remote":"127.0.0.1:5"},"tags":["startupWarnings"]}"#), "{line}");
     }
 
-    /// Names come from clients, also from those that have not logged in.
+    /// Names come from clients, also from clients that have not logged in.
     #[test]
     fn a_line_stays_one_line() {
         let mut fields = fields();

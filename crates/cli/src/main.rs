@@ -34,7 +34,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     if script_workers::is_one() {
         allocator::use_small_pages();
-        // Its answers are waited for.
+        // The server waits for a worker's replies.
         bunko_host::use_short_slices();
         return bunko_javascript::work_for_server();
     }

@@ -1,22 +1,23 @@
-//! How the memory is divided that the process may use.
+//! Division of the memory that the process may use.
 //!
-//! The engine has its share first: a cache, or the collections of the engine `memory`, and the keys that are not flushed. The rest,
-//! without the program's own memory and without the waste of an allocator, is the budget for clients: messages, operations,
-//! transactions, replies.
+//! The engine has its share first: a cache, or the collections of the engine `memory`, and the keys that are not
+//! flushed. The rest, without the program's own memory and the allocator's waste, is the budget for clients: messages,
+//! operations, transactions, replies.
 
 use bunko_engines::EngineOptions;
 use bunko_operation::ServerMemory;
 use std::sync::Arc;
 
-/// Bytes that engines hold in memory before they are flushed; less where the cache is small.
+/// Most bytes that engines hold in memory before they are flushed; less with a small cache.
 const UNFLUSHED_BYTES_MAX: u64 = 64 << 20;
-/// The part of the cache that this may be at most.
+/// They are at most one part in this many of the cache.
 const UNFLUSHED_CACHE_PART: u64 = 8;
 /// The program's own memory, in bytes: code, threads, buffers of the log and of sockets, lists of the engine.
 const PROGRAM_BYTES: u64 = 128 << 20;
-/// A quarter is left to the allocator: for blocks that are partly free, and for memory that was freed and not given back.
+/// One part in this many of the rest is left to the allocator: for partly free blocks, and for freed memory that has
+/// not been returned.
 const WASTED_PART: u64 = 4;
-/// However much the engine has, clients have an eighth of all.
+/// Clients have at least one part in this many of all memory, whatever the engine has.
 const LEAST_PART: u64 = 8;
 
 /// The engine that keeps its collections in memory.
@@ -27,7 +28,7 @@ pub(crate) fn unflushed_bytes(engines: &EngineOptions) -> u64 {
     UNFLUSHED_BYTES_MAX.min(engines.cache_bytes / UNFLUSHED_CACHE_PART)
 }
 
-/// The budget for clients where the process may use so many bytes.
+/// The budget for clients in a process that may use `usable` bytes.
 pub(crate) fn budget(usable: u64, engine: &str, engines: &EngineOptions) -> Arc<ServerMemory> {
     ServerMemory::new(budget_bytes(usable, engine, engines))
 }
@@ -36,7 +37,7 @@ fn budget_bytes(usable: u64, engine: &str, engines: &EngineOptions) -> u64 {
     let engine = if engine == IN_MEMORY {
         engines.memory_limit_bytes
     } else {
-        // As much again while a flush runs.
+        // Twice the unflushed bytes, because more are written while a flush runs.
         engines.cache_bytes + 2 * unflushed_bytes(engines)
     };
     let rest = usable.saturating_sub(engine + PROGRAM_BYTES);

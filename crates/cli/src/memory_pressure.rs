@@ -1,23 +1,23 @@
-//! How much memory the process really takes.
+//! Memory that the process really holds.
 //!
-//! Everything that grows with a client's wish is counted before it is taken. Some of it may be overlooked, and the allocator keeps
-//! memory that was freed. So a thread looks how much memory the process has: where that comes near to its limit, the budget for
-//! clients counts as full, until it is less. Large messages wait then, batches are short, and commands that hold much fail.
+//! Memory that grows with a client's requests is counted before it is allocated. Some may be overlooked, and the
+//! allocator keeps freed memory. So a thread measures the memory of the process. While that is near its limit, the
+//! budget for clients counts as full: large messages wait, batches are short, and commands that hold much memory fail.
 
 use bunko_operation::{Purpose, ServerMemory};
 use std::sync::Arc;
 
-/// From these parts of the memory on threads give back what they have freed, no new message is read, and no command may hold much:
-/// in percent.
+/// Percentages of the usable memory: from the first on threads return what they free, from the second on no new message
+/// is read, and from the third on no command may hold much.
 const SCARCE_PERCENT: u64 = 70;
 const FULL_PERCENT: u64 = 90;
 const TOO_MUCH_PERCENT: u64 = 95;
 
-/// How near the process is to its end.
+/// How close the process is to its memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pressure {
     None,
-    /// Freed memory goes back at once.
+    /// Freed memory is returned at once.
     Scarce,
     /// No large operation may begin.
     Full,
@@ -25,7 +25,7 @@ pub(crate) enum Pressure {
     TooMuch,
 }
 
-/// Tells the budget how much the process takes.
+/// Reports the memory of the process to the budget.
 pub(crate) struct PressureGauge {
     memory: Arc<ServerMemory>,
     usable: u64,
@@ -33,17 +33,17 @@ pub(crate) struct PressureGauge {
 }
 
 impl PressureGauge {
-    /// For a process that may use so many bytes.
+    /// A gauge for a process that may use `usable` bytes.
     pub fn new(memory: &Arc<ServerMemory>, usable: u64) -> Self {
         Self { memory: Arc::clone(memory), usable, told: 0 }
     }
 
-    /// Whether the process has so much that it is to be asked often.
+    /// Whether the process has so much memory that it must be measured often.
     pub fn is_near(&self, taken: u64) -> bool {
         taken > self.usable / 2
     }
 
-    /// Notes how much the process has taken, without the memory that the system may take back by itself.
+    /// Reports the memory of the process, without memory that the system can reclaim by itself.
     pub fn note(&mut self, taken: u64) -> Pressure {
         let part = self.usable / 100;
         let pressure = match taken / part.max(1) {

@@ -1,24 +1,24 @@
-//! How many files the process may have open: sockets, segments and extents are files.
+//! Limit of the process's open files: sockets, segments and extents are files.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Fewer than that do not do for a server and a handful of clients.
+/// Fewest files with which a server can serve a handful of clients.
 pub const FILES_MIN: u64 = 64;
-/// What is left to segments, extents and trees, at least.
+/// Fewest files that are reserved for segments, extents and trees.
 const OWN_FILES_MIN: u64 = 32;
-/// The part of the files that is left to them, as with mongod.
+/// Their share of all files is one in this many, as with mongod.
 const OWN_FILES_PART: u64 = 5;
 
-/// Takes as many files as the hard limit allows; how many these are, `None` where there is no limit.
+/// Raises the limit of open files to the hard limit and returns it; `None` if there is no limit.
 /// # Errors
-/// A sentence that names the limit, where it is too low for a server.
+/// A sentence that names the limit, if it is too low for a server.
 pub fn raise_limit() -> Result<Option<u64>, String> {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         let before = limit.current;
         limit.current = limit.maximum;
         if setrlimit(Resource::Nofile, limit).is_err() {
-            // More than the kernel gives anybody: it stays as it was.
+            // The kernel refuses such a high limit: the old one stays.
             limit.current = before;
         }
     }
@@ -30,7 +30,7 @@ pub fn raise_limit() -> Result<Option<u64>, String> {
     }
 }
 
-/// How many connections fit into so many files, if there are to be `wanted`.
+/// How many of the `wanted` connections fit into the limit of open files.
 pub fn connections_max(wanted: usize, files: Option<u64>) -> usize {
     let Some(files) = files else { return wanted };
     let own = (files / OWN_FILES_PART).max(OWN_FILES_MIN);

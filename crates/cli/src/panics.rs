@@ -1,4 +1,4 @@
-//! A panic is a line of the log, also where the log is a file, and shows no values of clients where no line does.
+//! Logs panics: also where the log is a file, and without clients' values where the log shows none.
 
 use std::any::Any;
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -6,12 +6,12 @@ use std::cell::Cell;
 use std::panic::PanicHookInfo;
 
 thread_local! {
-    /// What writes the line has panicked itself.
+    /// Whether this thread is logging a panic: a panic in the log itself is not logged.
     static IS_BEING_TOLD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Has panics of this process logged, in the place of the text that Rust prints: that is no line of the log, and a message may
-/// show what a client sent, as where a text is cut in the midst of a character.
+/// Makes panics of this process log lines, in place of the text that Rust prints. That text would not be part of the
+/// log, and its message may show data that a client sent, for example a text that is cut in the middle of a character.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         if !IS_BEING_TOLD.replace(true) {
@@ -24,7 +24,7 @@ pub fn log_panics() {
 fn tell(panic: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
-    // Taken where the environment asks for it.
+    // A backtrace is captured only if the environment asks for it.
     let backtrace = Backtrace::capture();
     let backtrace = (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());
     tracing::error!(

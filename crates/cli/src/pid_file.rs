@@ -1,12 +1,12 @@
-//! The file that tells a service manager which process this is.
+//! The file with the process id, for a service manager.
 
 use std::path::{Path, PathBuf};
 
-/// Removed when dropped: the number will be another process's one day.
+/// The file is removed on drop, because the id will belong to another process one day.
 pub struct PidFile(PathBuf);
 
 impl PidFile {
-    /// Writes it.
+    /// Writes the file.
     /// # Errors
     /// A sentence that names the setting and the file.
     pub fn write(path: &Path) -> Result<Self, String> {

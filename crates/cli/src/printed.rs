@@ -1,11 +1,11 @@
-//! What goes to standard output. A reader that has seen enough, such as `head`, is no failure.
+//! Printing to standard output. A reader that stops reading, such as `head`, is not an error.
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
 
 /// Prints a text.
 /// # Errors
-/// One line, where it cannot be written.
+/// One line, if it cannot be written.
 pub fn print(text: Arguments<'_>) -> Result<(), String> {
     let mut output = std::io::stdout().lock();
     match output.write_fmt(text).and_then(|()| output.flush()) {

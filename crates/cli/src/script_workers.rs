@@ -4,19 +4,19 @@ use bunko_javascript::{WORKER_ARGUMENT, WORKER_BYTES, Workers};
 use bunko_operation::ServerMemory;
 use std::sync::Arc;
 
-/// The program that runs, also where its file has been replaced since.
+/// The running program, even if its file has been replaced.
 const OWN_PROGRAM: &str = "/proc/self/exe";
-/// The part of the memory for clients that workers may take before they run a script.
+/// Workers may take one part in this many of the memory for clients before they run a script.
 const MEMORY_PART: u64 = 4;
-/// How many workers there are at most, however much memory there is, and at least.
+/// Least and largest number of workers, whatever the memory.
 const WORKERS: std::ops::RangeInclusive<usize> = 8..=128;
 
-/// Whether this process was started as a worker. It reads no configuration then, and has no other arguments.
+/// Whether this process was started as a worker. A worker reads no configuration and has no other arguments.
 pub(crate) fn is_one() -> bool {
     std::env::args_os().nth(1).is_some_and(|argument| argument == WORKER_ARGUMENT)
 }
 
-/// The workers of a server that has so much memory for clients.
+/// The workers of a server with this memory for clients.
 pub(crate) fn of_server(memory: &ServerMemory) -> Arc<Workers> {
     Workers::new(OWN_PROGRAM.into(), vec![WORKER_ARGUMENT.into()], most(memory.bytes_max()))
 }

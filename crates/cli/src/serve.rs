@@ -36,15 +36,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tracing_subscriber::layer::SubscriberExt;
 
-/// Exit status where the configuration is wrong, as mongod's, and as for flags.
+/// Exit status for a wrong configuration, as mongod's, and for wrong flags.
 const CONFIGURATION_WRONG_STATUS: u8 = 2;
-/// Exit status where there is no place for the data directory, as mongod's (`NonExistentPath`).
+/// Exit status if the data directory cannot be made, as mongod's (`NonExistentPath`).
 const MISSING_PATH_STATUS: u8 = 100;
-/// The most that one operation may hold of the memory, in bytes.
+/// Most memory that one operation may hold, in bytes.
 const OPERATION_BYTES_MAX: u64 = 512 << 20;
 /// Exit status after a failed write or sync of the log, as mongod's after an abrupt end.
 const LOG_FAILED_STATUS: i32 = 14;
-/// The same where it stopped, and something would not end.
+/// Exit status if a thread did not end at shutdown, as mongod's after an abrupt end.
 const ABRUPT_STATUS: i32 = 14;
 
 /// Runs a server until it is told to stop.
@@ -81,7 +81,7 @@ fn start(settings: &Arc<Settings>, access: &Access) -> Result<ExitCode, String> 
     };
     let is_missing = place.is_err();
     let outcome = place.and_then(|()| serve(settings, access, &log, log_lines)).inspect_err(|message| {
-        // A reader of the file does not see what is told at the terminal.
+        // The terminal shows this message, but a reader of the log file would miss it.
         if log.is_file() {
             tracing::error!(target: "CONTROL", id = 119, ctx = "main", error = message, "The server ends");
         }
@@ -160,7 +160,8 @@ fn serve(
     service.audit_start(settings.in_force.as_ref());
     access.begin(&service, &catalog, settings.addresses.first().map_or(0, std::net::SocketAddr::port))?;
     service.note_start();
-    // Before the first line that says that it listens: whoever reads that may stop the server at once.
+    // Registered before the line that says that the server listens: a program that reads it may stop the server at
+    // once.
     let stops = signals::Stops::register().map_err(cannot_handle)?;
     let admission = AdmissionOptions { connections_max, ..settings.admission.clone() };
     let options = ServerOptions { admission, tls, ..server_options(settings) };
@@ -172,7 +173,7 @@ fn serve(
     for host in server.addresses().iter().map(ToString::to_string).chain(socket) {
         tracing::info!(target: "NETWORK", id = 23016, ctx = "listener", uri = format!("mongodb://{host}/"), startupMillis = started.elapsed().as_millis() as u64, "Waiting for connections");
     }
-    // What went wrong stands in the log.
+    // Errors are reported in the log.
     let rotate = || {
         let _ = rotate_log(settings, log);
         if let Err(error) = service.rotate_audit() {
@@ -182,7 +183,7 @@ fn serve(
     let reason = runtime.block_on(signals::until_told_to_stop(requests, stops, &stop, rotate));
     tracing::info!(target: "CONTROL", id = 23377, ctx = "main", reason, "Shutting down");
     service.audit_end();
-    // The next start goes on with them.
+    // The next start resumes these builds.
     catalog.stop_builds();
     store.end_waiting();
     if server.stop() == Stopped::StillWorking || !has_ended(&builds) || !has_ended(&expiry) {
@@ -195,7 +196,7 @@ fn serve(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Goes on in a new log file, which begins as the first one did.
+/// Continues in a new log file, which begins as the first one did.
 fn rotate_log(settings: &Settings, log: &LogOutput) -> Result<(), String> {
     tracing::info!(target: "CONTROL", id = 23166, ctx = "main", "Log rotation initiated");
     log.rotate(now_ms() as i64).inspect_err(|error| {
@@ -207,7 +208,7 @@ fn rotate_log(settings: &Settings, log: &LogOutput) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens a data directory and what runs commands on it, for a tool that is its own server.
+/// Opens a data directory and the service that runs commands on it, for a tool that is its own server.
 /// # Errors
 /// A sentence that names the directory.
 pub fn open_service(settings: &Settings) -> Result<(Arc<Store>, Arc<Service>), String> {
@@ -279,7 +280,7 @@ fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
             commit_interval: settings.commit_interval,
             history_bytes_max: settings.oplog_bytes,
             on_failure: Arc::new(|error| {
-                // Nothing may be acknowledged after a failed write or sync: stop at once, recover at the next start.
+                // Nothing may be acknowledged after a failed write or sync: stop at once and recover at the next start.
                 tracing::error!(target: "STORAGE", id = 50853, ctx = "log", error = %error, "The log failed: stopping");
                 std::process::exit(LOG_FAILED_STATUS);
             }),
@@ -304,7 +305,8 @@ fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
     Ok(store)
 }
 
-/// Where what does not fit into memory goes, once the data directory is ours; nowhere on a server that keeps all in memory.
+/// Opens the directory for data that does not fit into memory, once the data directory is locked. A server that keeps
+/// all data in memory has none.
 fn open_scratch(settings: &Settings) -> Result<Option<Arc<dyn ScratchSpace>>, String> {
     if settings.survival == Survival::Volatile {
         return Ok(None);
@@ -345,7 +347,7 @@ fn facts(settings: &Settings, memory_limits: MemoryLimits) -> Facts {
     }
 }
 
-/// Whether a name or an address is this machine's: its own name, or an address that a socket of this machine can have.
+/// Whether a host is this machine: one of its addresses is one that a socket of this machine can have.
 fn is_this_machine(host: &str) -> bool {
     use std::net::{ToSocketAddrs, UdpSocket};
     let is_own = |address: std::net::SocketAddr| UdpSocket::bind(address).is_ok();
@@ -353,12 +355,12 @@ fn is_this_machine(host: &str) -> bool {
         || (host, 0).to_socket_addrs().is_ok_and(|mut addresses| addresses.any(is_own))
 }
 
-/// How many processors there are for the process.
+/// Number of processors that the process may use.
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// One operation may hold half of the budget for clients, and at most 512 MiB.
+/// One operation may hold half of the memory budget for clients, and at most 512 MiB.
 fn memory_limits(
     settings: &Settings,
     server: Arc<ServerMemory>,
@@ -377,7 +379,7 @@ fn memory_limits(
     }
 }
 
-/// Index builds that the end of a process interrupted go on beside the first connections.
+/// Resumes index builds that the last shutdown interrupted, beside the first connections.
 fn resume_index_builds(builds: Vec<InterruptedBuild>, service: Arc<Service>) -> Result<JoinHandle<()>, String> {
     let builds = move || {
         for build in builds.iter().filter_map(|build| service.resume_build(build)) {
@@ -396,7 +398,7 @@ fn resume_index_builds(builds: Vec<InterruptedBuild>, service: Arc<Service>) -> 
     thread.spawn(builds).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// Documents go whose time is up, by their TTL indexes.
+/// Deletes expired documents, by their TTL indexes.
 fn delete_expired(service: Arc<Service>) -> Result<JoinHandle<()>, String> {
     let passes = move || {
         delete_expired_until_stopped(&service, &|namespace, index, failure| {
@@ -407,7 +409,7 @@ fn delete_expired(service: Arc<Service>) -> Result<JoinHandle<()>, String> {
     thread.spawn(passes).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// Whether a thread that was asked to end has done so, or does within a few seconds.
+/// Whether a thread that was asked to end does so within a few seconds.
 fn has_ended(thread: &JoinHandle<()>) -> bool {
     let began = Instant::now();
     while !thread.is_finished() && began.elapsed() < Duration::from_secs(5) {

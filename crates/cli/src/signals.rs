@@ -1,20 +1,20 @@
-//! What signals ask of a server.
+//! Signals that a server handles.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
-/// The signals that do not end a server. Registered before the data directory is opened, which may take long.
+/// The signals that do not end a server. They are registered before the data directory is opened, which may take long.
 pub struct Requests {
     rotate_log: Signal,
-    /// mongod takes it without ending, so scripts send it.
+    /// mongod ignores this signal, so scripts may send it.
     ignored: Signal,
 }
 
-/// The signals that ask a server to stop. Registered, they no longer end the process by themselves.
+/// The signals that ask a server to stop. Once registered, they no longer end the process by themselves.
 pub struct Stops {
     terminate: Signal,
     interrupt: Signal,
-    /// The terminal that started it is gone.
+    /// Sent when the terminal that started the server is closed.
     hang_up: Signal,
 }
 
@@ -35,7 +35,7 @@ impl Stops {
     }
 }
 
-/// Does what signals ask for, until one of them or `shutdown` asks to stop; why.
+/// Handles signals until one of them or `shutdown` asks to stop; returns the reason.
 pub async fn until_told_to_stop(
     mut requests: Requests,
     mut stops: Stops,

@@ -1,4 +1,4 @@
-//! What the log says at the start: which process this is, with which options, what it found, and what to beware of.
+//! The log's first lines: the process, its options, the state of the data directory, and warnings.
 
 use crate::access::Access;
 use crate::configuration::Settings;
@@ -9,20 +9,20 @@ use bunko_store::{Recovery, Survival};
 use rustix::process::{Resource, getrlimit};
 use std::net::SocketAddr;
 
-/// The commit that this was built from, where whoever built it said so.
+/// The commit that this program was built from, if the build names it.
 const COMMIT: &str = match option_env!("BUNKO_COMMIT") {
     Some(commit) => commit,
     None => "unknown",
 };
-/// Files that a server with many clients wants.
+/// Limit of open files that is recommended for a server with many clients.
 /// Source: MongoDB manual, "UNIX ulimit Settings".
 const FILES_RECOMMENDED: u64 = 64_000;
-/// As long before the end of its certificate's validity a server warns.
+/// Days before the end of its certificate's validity at which a server begins to warn.
 const CERTIFICATE_DAYS_RECOMMENDED: i64 = 30;
 /// The kernel's own default of `vm.max_map_count`.
 const MAPPINGS_RECOMMENDED: u64 = 65_530;
 
-/// The lines that the log of a process begins with, and again each file that it goes on in.
+/// Logs the lines with which a process's log begins, and each file after a rotation.
 pub fn log_process(settings: &Settings) {
     let pid = u64::from(std::process::id());
     let port = settings.addresses.first().map_or(0, SocketAddr::port);
@@ -44,7 +44,7 @@ pub fn log_process(settings: &Settings) {
     tracing::info!(target: "CONTROL", id = 21951, ctx = "main", options, "Options in force");
 }
 
-/// Which engine plays which role, and what that means for the data.
+/// Logs which engine serves which role, and what that means for the data.
 pub fn log_engine(settings: &Settings) {
     let (asked, engine) = (settings.asked_engine.as_str(), settings.engine.name);
     if asked == engine {
@@ -60,7 +60,7 @@ pub fn log_engine(settings: &Settings) {
     }
 }
 
-/// Which settings of mongod's were given and do nothing.
+/// Logs the settings of mongod that were given but have no effect.
 pub fn log_without_effect(settings: &Settings) {
     for setting in &settings.without_effect {
         tracing::info!(target: "CONTROL", id = 137, ctx = "main", setting, "A setting has no effect");
@@ -70,7 +70,7 @@ pub fn log_without_effect(settings: &Settings) {
     }
 }
 
-/// By which certificate clients know the server.
+/// Logs the certificate by which clients identify the server.
 pub fn log_certificate(certificate: &Details, now_ms: i64) {
     let days = (certificate.not_after_ms - now_ms).div_euclid(24 * 60 * 60 * 1000);
     tracing::info!(target: "NETWORK", id = 133, ctx = "main", subject = certificate.subject, daysLeft = days, "TLS is enabled, with this certificate");
@@ -79,7 +79,7 @@ pub fn log_certificate(certificate: &Details, now_ms: i64) {
     }
 }
 
-/// What the data directory was like.
+/// Logs the recovery of the data directory.
 pub fn log_recovery(recovery: Option<&Recovery>) {
     let Some(Recovery { replayed_records, elapsed, cut }) = recovery else { return };
     tracing::info!(target: "RECOVERY", id = 103, ctx = "main", replayedRecords = *replayed_records, durationMillis = elapsed.as_millis() as u64, "Recovered from the log");
@@ -92,7 +92,7 @@ pub fn log_recovery(recovery: Option<&Recovery>) {
     }
 }
 
-/// Dangers that an operator should know of before something happens. `files` is the limit of open files.
+/// Warns of dangers in the configuration. `files` is the limit of open files.
 pub fn warn(settings: &Settings, access: &Access, files: Option<u64>, connections_max: usize) {
     let open: Vec<_> = settings.addresses.iter().filter(|address| !address.ip().is_loopback()).collect();
     if !open.is_empty() && !access.is_enforced() && !settings.is_insecure {

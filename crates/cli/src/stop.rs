@@ -1,4 +1,4 @@
-//! Ctrl-C ends a run in an orderly way; pressed twice, or where that takes long, at once.
+//! Ctrl-C ends a run in an orderly way; pressed twice, or if that takes long, at once.
 
 use crate::embedded;
 use std::sync::Arc;
@@ -6,21 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What a shell reports for a program that Ctrl-C ended.
+/// Exit status that a shell reports for a program that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
 
-/// How long a tool may take to end in order: what it noted for `--resume` is true at every moment.
+/// How long a tool may take to end in order. Its record for `--resume` is correct at every moment.
 pub const TOOL_GRACE: Duration = Duration::from_millis(800);
-/// How long the lab may take to write its report and to drop what it made.
+/// How long the lab may take to write its report and to remove what it created.
 pub const LAB_GRACE: Duration = Duration::from_secs(5);
 
-/// A flag that SIGINT and SIGTERM set. A process that goes on for longer than `grace` after that ends at once.
+/// A flag that SIGINT and SIGTERM set. A process that still runs `grace` later ends at once.
 pub fn on_signal(grace: Duration) -> Arc<AtomicBool> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        // Without signals the run ends as it always did: by the kernel.
+        // Without a handler the kernel ends the process on a signal.
         let Ok(runtime) = runtime else { return };
         runtime.block_on(async {
             let (Ok(mut interrupt), Ok(mut terminate)) =

@@ -1,7 +1,7 @@
 //! Gives up on a server that is gone or stopped.
 //!
-//! Whoever waits for a reply cannot tell a long command from a server that stands still. So another connection asks the
-//! server for nothing every now and then: as long as that is answered, the others may wait.
+//! A client that waits for a reply cannot tell a long command from a stopped server. So another connection pings the
+//! server every now and then: as long as it gets answers, the other connections may wait.
 
 use bunko_bson::DocumentBuf;
 use bunko_client::{ClientError, Connection, Uri};
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 /// Attempts within the time after which a server is given up.
 const ATTEMPTS: u32 = 6;
-/// Longest pause between two of them.
+/// Longest pause between two attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// Ends the process with failure and `advice` once the server has answered nothing for so long. The process's own
-/// pauses do not count: an attempt counts for no longer than it may take.
+/// Ends the process with failure and `advice` once the server has not answered for `silence_max`. Pauses of this
+/// process do not count: an attempt counts for no longer than its own time limit.
 /// # Errors
-/// A sentence, where no thread can be started.
+/// A sentence, if no thread can be started.
 pub fn start(mut uri: Uri, silence_max: Duration, advice: &'static str) -> Result<(), String> {
     let attempt_max = silence_max / ATTEMPTS;
     uri.connect_timeout = uri.connect_timeout.min(attempt_max);
@@ -46,7 +46,7 @@ pub fn start(mut uri: Uri, silence_max: Duration, advice: &'static str) -> Resul
     spawned.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
-/// Whether the server says anything, be it a refusal.
+/// Whether the server answers; an error reply is an answer, too.
 fn is_answered(uri: &Uri, connection: &mut Option<Connection>) -> bool {
     !matches!(ping(uri, connection), Err(ClientError::Unreachable { .. } | ClientError::Disconnected { .. }))
 }

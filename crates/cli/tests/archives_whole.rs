@@ -1,4 +1,4 @@
-//! Archives are restored whole, and dumped again as they were: options, indexes, UUIDs and documents of every kind of
+//! Archives are restored completely, and dumped again unchanged: options, indexes, UUIDs and documents of every kind of
 //! collection.
 
 mod peer;
@@ -13,14 +13,14 @@ use std::fs;
 use std::path::Path;
 use tool::{archive, connect, fixture, succeed, text};
 
-/// What is known of one collection.
+/// State of one collection.
 #[derive(Debug, PartialEq)]
 struct Kept {
-    /// As `listCollections` tells it, the UUID too where a dump has it.
+    /// Its `listCollections` entry, including the UUID if a dump has it.
     described: String,
-    /// As `listIndexes` tells them.
+    /// Its `listIndexes` entries.
     indexes: Vec<String>,
-    /// In their order where it is that of insertion for ever, else ordered by their bytes.
+    /// Its documents: in insertion order if that is guaranteed, otherwise sorted by their bytes.
     documents: Vec<Vec<u8>>,
 }
 
@@ -28,7 +28,7 @@ fn print(document: &DocumentBuf) -> String {
     shell::print(ValueRef::Document(document.as_ref()))
 }
 
-/// All that a cursor gives, or what the server says instead.
+/// All documents of a cursor, or the server's error.
 fn all(connection: &mut Connection, database: &str, command: &str) -> Result<Vec<DocumentBuf>, String> {
     let command = shell::parse_document(command).expect(command);
     let found = connection.find_all(database, command.as_ref()).map_err(|error| error.to_string())?;
@@ -39,7 +39,7 @@ fn quoted(name: &str) -> String {
     shell::print(ValueRef::String(name))
 }
 
-/// All that a database holds.
+/// All collections of a database.
 fn kept(connection: &mut Connection, database: &str) -> BTreeMap<String, Kept> {
     let listed = all(connection, database, "{listCollections: 1}").expect("listed");
     let described = listed.into_iter().map(|described| {
@@ -55,7 +55,7 @@ fn kept(connection: &mut Connection, database: &str) -> BTreeMap<String, Kept> {
         if !print(&described).contains("capped: true") {
             documents.sort();
         }
-        // No dump tells the UUIDs of what the server makes behind views and time series.
+        // Dumps contain no UUIDs of the collections that the server makes behind views and time series.
         let is_told = |field: &bunko_bson::Element<'_>| field.name != "info" || !name.starts_with("system.");
         let described = described.as_ref().iter().filter(is_told);
         let described = described.fold(DocumentBuf::new(), |all, field| all.with(field.name, field.value));
@@ -71,12 +71,12 @@ fn assert_same(database: &str, found: &BTreeMap<String, Kept>, wanted: &BTreeMap
         let found = &found[name];
         assert_eq!(found.described, wanted.described, "{database}.{name}");
         assert_eq!(found.indexes, wanted.indexes, "{database}.{name}");
-        // Too long to be printed.
+        // Compared without printing: the documents are too long.
         assert!(found.documents == wanted.documents, "the documents of {database}.{name} differ");
     }
 }
 
-/// The documents of a dumped file; in their order if it tells something.
+/// The documents of a dumped file; in their order only if it means something.
 fn dumped_documents(path: &Path, is_ordered: bool) -> Vec<Vec<u8>> {
     let bytes = fs::read(path).expect("dumped");
     let (mut left, mut documents) = (bytes.as_slice(), Vec::new());
@@ -92,7 +92,7 @@ fn dumped_documents(path: &Path, is_ordered: bool) -> Vec<Vec<u8>> {
     documents
 }
 
-/// Two dumps of a database into directories hold the same, byte for byte.
+/// Compares two dumps of a database into directories byte for byte.
 fn assert_same_files(one: &Path, other: &Path) {
     let names = |directory: &Path| {
         let mut names: Vec<_> =
@@ -115,18 +115,18 @@ fn assert_same_files(one: &Path, other: &Path) {
     }
 }
 
-/// A document with its fields in alphabetical order, as far down as it goes without arrays.
+/// A document with its fields sorted by name, and those of its nested documents except inside arrays.
 fn sorted(document: DocumentRef<'_>) -> DocumentBuf {
     let mut fields: Vec<_> = document.iter().collect();
     fields.sort_by_key(|field| field.name);
     fields.iter().fold(DocumentBuf::new(), |all, field| match field.value {
-        // The order of a key pattern is what it says.
+        // In a key pattern the order has a meaning.
         ValueRef::Document(inner) if field.name != "key" => all.with(field.name, &sorted(inner)),
         value => all.with(field.name, value),
     })
 }
 
-/// What MongoDB 4.0 wrote of a collection, as MongoDB 8.2 would.
+/// Metadata of MongoDB 4.0 as MongoDB 8.2 would write it.
 fn modern(metadata: &str) -> (String, Vec<String>) {
     let metadata = extended_json::parse_document(metadata).expect("metadata");
     let mut options = DocumentBuf::new();
@@ -150,7 +150,7 @@ fn modern(metadata: &str) -> (String, Vec<String>) {
     (print(&sorted(options.as_ref())), indexes)
 }
 
-/// Restores an archive, dumps it in both forms, restores these elsewhere, and compares all of it.
+/// Restores an archive, dumps it in both forms, restores these on another server, and compares everything.
 fn go_round(from: &str, databases: &[&str], directory: &Path) {
     let (first, second) = (Running::start(), Running::start());
     let state = tempfile::NamedTempFile::new().expect("a temporary file");
@@ -223,7 +223,7 @@ fn a_dump_with_an_oplog_goes_out_again_as_it_came() {
     go_round(&archive(&fixture("bank.oplog.archive")), &["bank"], directory.path());
 }
 
-/// What no archive of an older server holds.
+/// Collections that archives of older servers cannot contain.
 const EVERY_KIND: &[&str] = &[
     "{create: 'clustered', clusteredIndex: {key: {_id: 1}, unique: true, name: 'by day'}, expireAfterSeconds: 1000000000}",
     "{insert: 'clustered', documents: [{_id: ISODate('2026-01-02T00:00:00Z'), n: 1}, {_id: ISODate('2026-01-01T00:00:00Z'), n: 2}]}",
@@ -273,7 +273,7 @@ fn every_kind_of_collection_goes_out_and_comes_back() {
     succeed("dump", source.address(), &[&archive(&file)]);
     let wanted = kept(&mut connect(source.address()), "every");
     go_round(&archive(&file), &["every"], directory.path());
-    // Once more, beside what it was before it ever went out.
+    // Restored once more, and compared with the original state.
     let again = Running::start();
     succeed("restore", again.address(), &["--drop", "--preserveUUID", &archive(&directory.path().join("archive"))]);
     assert_same("every", &kept(&mut connect(again.address()), "every"), &wanted);

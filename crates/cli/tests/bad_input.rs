@@ -1,5 +1,5 @@
-//! Input that no well-behaved client sends: a bad frame costs its sender the connection, a bad command is answered,
-//! and nobody else notices either.
+//! Input that no well-behaved client sends: a bad frame costs its sender the connection, a bad command gets an error,
+//! and other clients notice neither.
 
 mod bad_compression;
 mod peer;
@@ -11,14 +11,14 @@ use peer::{Peer, Running, code, command, errmsg, frame, header, int32_at, messag
 use std::collections::BTreeMap;
 
 const MESSAGE: i32 = 2013;
-/// What a server under attack may grow by: buffers in use, and what the allocator keeps.
+/// Most memory by which a server under attack may grow: buffers in use, and free memory that the allocator keeps.
 const GROWTH_BYTES_MAX: u64 = 64 << 20;
 
 fn ping() -> DocumentBuf {
     command("admin", "{ping: 1}")
 }
 
-/// An OP_MSG of any flags and sections.
+/// An OP_MSG with arbitrary flags and sections.
 fn op_msg(flags: u32, sections: &[&[u8]]) -> Vec<u8> {
     frame(MESSAGE, &[&flags.to_le_bytes(), sections.concat().as_slice()].concat())
 }
@@ -46,7 +46,7 @@ fn a_frame_of_impossible_length_or_opcode_closes_its_connection() {
         assert_closes(&running, &format!("length {length}"), &header(length, MESSAGE));
         running.assert_logged(&format!("message length {length} is not between 16 and 48000000"));
     }
-    // OP_REPLY is no request; 2001, 2002 and 2006 are writes without an answer, gone since MongoDB 5.1.
+    // OP_REPLY is not a request; 2001, 2002 and 2006 are writes without a reply, removed in MongoDB 5.1.
     for op_code in [0, -1, 1, 1000, 2001, 2002, 2003, 2006, 2010, 2011, i32::MAX] {
         assert_closes(&running, &format!("opcode {op_code}"), &frame(op_code, &[0; 20]));
         running.assert_logged(&format!("unknown opcode {op_code}"));
@@ -76,7 +76,7 @@ fn half_open_connections_cost_little_and_disturb_nobody() {
     for peer in &mut peers {
         peer.send(&whole[..3]);
     }
-    // A claim of the largest frame must not be believed before its bytes come.
+    // The server must not allocate the largest frame before its bytes arrive.
     let mut claimants: Vec<Peer> = (0..200).map(|_| running.peer()).collect();
     for peer in &mut claimants {
         peer.send(&header(MAX_FRAME_BYTES as i32, MESSAGE));
@@ -85,7 +85,7 @@ fn half_open_connections_cost_little_and_disturb_nobody() {
     running.assert_serves();
     let growth = running.resident_bytes().saturating_sub(before);
     assert!(growth < GROWTH_BYTES_MAX, "{growth} bytes for 400 half-open connections");
-    // They were waited for, not dropped: the rest of the frame is answered.
+    // The server waited for these peers and did not drop them: the complete frame is answered.
     for peer in &mut peers {
         peer.send(&whole[3..]);
     }
@@ -112,7 +112,7 @@ fn a_malformed_op_msg_closes_its_connection_and_is_named_in_the_log() {
         assert_closes(&running, words, bytes);
         running.assert_logged(words);
     }
-    // Optional bits may be anything, and a checksum that is right is no obstacle.
+    // Optional bits may have any value, and a correct checksum is accepted.
     let flags = MessageFlags::CHECKSUM_PRESENT.with(MessageFlags(0xfffe_0000));
     let mut peer = running.peer();
     peer.send(&message(9, flags, ping().as_ref()));
@@ -216,7 +216,7 @@ fn replies_to_what_came_before_a_malformed_frame_are_sent() {
     running.assert_serves();
 }
 
-/// Offsets of all lengths inside a document: its own, and those of strings, binaries, documents, arrays and scopes.
+/// Offsets of all lengths in a document: its own, and those of strings, binaries, documents, arrays and scopes.
 fn length_offsets(document: DocumentRef<'_>) -> Vec<usize> {
     let base = document.as_bytes().as_ptr().addr();
     let mut offsets = Vec::new();
@@ -258,14 +258,15 @@ fn lengths_inside_documents_are_not_believed() {
             peer.send(&lying);
             let reply = match peer.reply_or_end(5) {
                 Some(reply) => reply,
-                // Where one document of a sequence ends and the next begins is the frame's affair.
+                // The length of a document in a sequence decides where the next one begins: an error there breaks the
+                // frame.
                 None if offset == 0 => {
                     peer = running.peer();
                     continue;
                 }
                 None => panic!("{lie} instead of {truth} at {offset} closes the connection"),
             };
-            // Bytes of a document of a sequence are that document's affair: the others are inserted.
+            // An error inside one document of a sequence refuses only that document: the others are inserted.
             let refused = first_write_error(&reply);
             assert_eq!(code(refused), 22, "{lie} instead of {truth} at {offset}: {reply:?}");
             assert!(errmsg(refused).starts_with("invalid BSON: "), "{reply:?}");
@@ -289,7 +290,7 @@ fn no_flipped_byte_of_a_command_stops_the_server() {
             let mut peer = running.peer();
             peer.send(&bytes);
             peer.finish_sending();
-            // Either an answer or an end: whatever comes, the server must not hang or fall.
+            // Any reply or a closed connection is fine, but the server must neither hang nor crash.
             peer.some_bytes(1);
         }
     }
@@ -300,7 +301,7 @@ fn nested_document(levels: usize) -> DocumentBuf {
     (1..levels).fold(DocumentBuf::new(), |inner, _| DocumentBuf::new().with("d", &inner))
 }
 
-/// Sends one document to insert in a sequence of its own; the reply's first write error, or else the reply.
+/// Inserts one document, in a sequence of its own; returns the reply's first write error, or else the reply.
 fn insert_alone(peer: &mut Peer, collection: &str, document: &[u8]) -> DocumentBuf {
     let body = DocumentBuf::new().with("insert", collection).with("$db", "test");
     let write_body = |out: &mut Vec<u8>| out.extend_from_slice(body.as_ref().as_bytes());
@@ -310,7 +311,7 @@ fn insert_alone(peer: &mut Peer, collection: &str, document: &[u8]) -> DocumentB
     first_write_error(&peer.reply_to(3)).to_owned()
 }
 
-/// The first write error that a reply tells of, or else the reply.
+/// The first write error in a reply, or else the reply.
 fn first_write_error(reply: &DocumentBuf) -> DocumentRef<'_> {
     let errors = reply.as_ref().get("writeErrors").and_then(ValueRef::as_array);
     let first = errors.and_then(|errors| errors.iter().next()).and_then(ValueRef::as_document);
@@ -326,13 +327,13 @@ fn nesting_is_limited() {
         let outcome = insert_alone(&mut peer, "nested", document.as_ref().as_bytes());
         assert_eq!(code(outcome.as_ref()), expected, "{levels} levels: {outcome:?}");
     }
-    // Deep enough to overrun any stack that follows it.
+    // Deep enough to overflow the stack of any recursive reader.
     let deepest = nested_document(2_000);
     assert_eq!(code(insert_alone(&mut peer, "nested", deepest.as_ref().as_bytes()).as_ref()), 15);
     running.assert_serves();
 }
 
-/// A document of exactly that length.
+/// A document of exactly that length in bytes.
 fn document_of(length: usize) -> Vec<u8> {
     let bare = DocumentBuf::new().with("_id", 1).with("pad", "").as_ref().len_bytes();
     let document = DocumentBuf::new().with("_id", 1).with("pad", &*"x".repeat(length - bare)).into_bytes();
@@ -359,7 +360,7 @@ fn documents_above_16_mib_are_refused_with_their_sizes() {
 fn a_message_of_exactly_the_limit_is_taken() {
     let running = Running::start();
     let body = DocumentBuf::new().with("insert", "limit").with("$db", "test");
-    // Header, flags, body section; then kind, size and name of the sequence.
+    // Header, flags and body section; then kind, size and name of the sequence.
     let frame_bytes = HEADER_BYTES + 4 + 1 + body.as_ref().len_bytes() + 1 + 4 + "documents".len() + 1;
     let rest = MAX_FRAME_BYTES - frame_bytes - 2 * 16_000_000;
     let documents: Vec<Vec<u8>> = [16_000_000, 16_000_000, rest]

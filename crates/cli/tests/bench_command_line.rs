@@ -1,4 +1,4 @@
-//! The lab's command line: refusals of one line, what may be dropped, what goes to which stream, and secrets.
+//! The lab's command line: refusals of one line, databases that may be dropped, output streams, and secrets.
 
 mod lab;
 
@@ -50,7 +50,7 @@ fn a_mistake_on_the_command_line_is_named() {
     assert_eq!(objective.refusal(), "bunko: find-max needs an objective: --p99 TIME or --p999 TIME");
     let uri = lab.run("mongo://127.0.0.1", &[]);
     assert!(uri.refusal().contains("mongodb://"), "{}", uri.stderr);
-    // What the parser of the command line refuses by itself has exit status 2.
+    // Errors that clap finds have exit status 2.
     for (wrong, words) in [
         (&["run", "mine.toml", "--uri", NOBODY, "--worker", "2/2"][..], "'2/2' is not INDEX/COUNT"),
         (&["run", "mine.toml", "--worker", "0/2"], "--uri <URI>"),
@@ -109,7 +109,7 @@ fn lines_to_a_pipe_have_no_escape_codes() {
     assert!(!done.stderr.contains(['\x1b', '\r']) && !done.stdout.contains(['\x1b', '\r']), "{}", done.stderr);
 }
 
-/// What a command writes to a terminal as its stderr.
+/// Runs a command with a terminal as its stderr; returns what it writes there.
 fn on_a_terminal(mut command: Command) -> String {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
     grantpt(&terminal).expect("granted");
@@ -118,14 +118,14 @@ fn on_a_terminal(mut command: Command) -> String {
     let stderr = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("its other end");
     let mut run =
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::from(stderr)).spawn().expect("started");
-    // The command holds the other end, too.
+    // The command holds the other end of the terminal, too.
     drop(command);
     let (mut written, mut buffer, mut terminal) = (Vec::new(), [0; 4096], File::from(terminal));
-    // A terminal whose other end is closed by all answers with an error.
+    // A read fails once no process has the other end open.
     while let Ok(length @ 1..) = terminal.read(&mut buffer) {
         written.extend_from_slice(&buffer[..length]);
     }
-    // Short figures may mean nothing.
+    // The verdict on short runs varies.
     assert!(matches!(run.wait().expect("it ends").code(), Some(0 | 2)));
     String::from_utf8(written).expect("UTF-8")
 }
@@ -144,14 +144,14 @@ fn a_terminal_gets_a_live_line_and_colour_unless_unwanted() {
     assert!(colour.contains(bold) && colour.contains('\r'), "{colour:?}");
     assert!(run(Some("")).contains(bold), "an empty NO_COLOR says nothing");
     let plain = run(Some("1"));
-    // What erases the rest of a line is not colour.
+    // The sequence that erases the rest of a line is not a colour.
     assert!(plain.contains("\r\x1b[K") && !plain.replace("\x1b[K", "").contains('\x1b'), "{plain:?}");
 }
 
 const PASSWORD: &str = "swordfish/42";
 const ENCODED_PASSWORD: &str = "swordfish%2F42";
 
-/// PLAIN's whole conversation, and a server that believes everybody.
+/// The whole conversation of PLAIN, with a server that accepts every client.
 fn believes_everybody(command: DocumentRef<'_>) -> Option<DocumentBuf> {
     (command.first()?.name == "saslStart").then(|| {
         let reply = DocumentBuf::new().with("conversationId", 1_i32).with("done", true);
@@ -183,7 +183,7 @@ fn passwords_appear_nowhere() {
         assert_no_password(&path.display().to_string(), &std::fs::read_to_string(&path).expect("text"));
     }
     assert_no_password("output", &format!("{}{}", done.stdout, done.stderr));
-    // Refusals quote their cause, which must not be the whole connection string.
+    // Refusals quote their cause, which must not contain the whole connection string.
     let address = server.server.address();
     for uri in [
         format!("mongodb://somebody:{ENCODED_PASSWORD}@{address}/"),

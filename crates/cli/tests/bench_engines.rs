@@ -8,7 +8,7 @@ use lab::{HEAD, Lab, REPORT, only_measurement};
 const PHASES: &str = "[[phase]]\nname = 'load'\noperation.load = {}\nsettle = '30s'\n\
                       [[phase]]\nname = 'verify'\noperation.verify = { ids = 7 }\nload = { connections = 3 }\n";
 
-/// Runs `mine.toml` on a server of the lab's own.
+/// Runs `mine.toml` on a server that the lab starts.
 fn run(lab: &Lab, more: &[&str]) -> lab::Done {
     let arguments = ["run", "mine.toml", "--output", REPORT];
     lab.bench(&[&arguments[..], more].concat())
@@ -20,7 +20,7 @@ fn engine_and_settings_are_the_users_and_stand_in_the_report() {
     run(&lab, &["--engine", "wiredTiger", "--server-option", "cacheSizeGB=0.25"]).assert_ended();
     let report = lab.report(REPORT);
     let target = &report.targets[0];
-    // MongoDB's name for the role leads to our engine.
+    // MongoDB's engine name stands for our engine in that role.
     assert_eq!((target.label.as_str(), target.storage_engine.as_deref()), ("lsm", Some("lsm")));
     assert_eq!(target.settings, [("cacheSizeGB".to_owned(), "0.25".to_owned())]);
 
@@ -47,7 +47,7 @@ fn several_engines_are_measured_in_turn() {
     let report = lab.report(REPORT);
     let labels: Vec<_> = report.targets.iter().map(|target| target.label.as_str()).collect();
     let engines: Vec<_> = report.targets.iter().filter_map(|target| target.storage_engine.as_deref()).collect();
-    // One target alone needs no name of its own in tables, but has its engine's all the same.
+    // Each target is labelled with its engine's name, also a single target.
     assert_eq!((labels, engines), (names.clone(), names));
 }
 
@@ -60,7 +60,7 @@ fn what_cannot_be_started_is_refused_in_one_line() {
     assert!(beside.refusal().contains("--uri names one that runs"), "{}", beside.stderr);
     let option = run(&lab, &["--server-option", "dbpath=/"]);
     assert!(option.code == Some(2) && option.stderr.contains("the lab's own business"), "{}", option.stderr);
-    // What the server refuses is told in its own words.
+    // The server's error is shown unchanged.
     let value = run(&lab, &["--server-option", "cacheSizeGB=0"]);
     assert!(value.code == Some(1) && value.stderr.contains("cache-size-gb"), "{}", value.stderr);
     assert!(!lab.path(REPORT).exists());

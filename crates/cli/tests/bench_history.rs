@@ -1,4 +1,4 @@
-//! `bunko bench history` on reports that a test has written: what it reads, what it says, how it exits.
+//! `bunko bench history` on reports that the test writes: its input, its output, its exit status.
 
 mod lab;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const FIRST_DAY_MS: u64 = 1_763_737_200_000;
 const DAY_MS: u64 = 86_400_000;
-/// How one day differs from another.
+/// Factors by which days differ.
 const NOISE: [f64; 5] = [1.0, 1.01, 0.992, 1.004, 0.995];
 
 /// A report of one step with one run.
@@ -47,7 +47,7 @@ fn report(day: u64, documents_per_second: f64) -> Value {
     })
 }
 
-/// A lab with a report a day below `nightly`, whose level is `level` of the day.
+/// A lab with one report per day below `nightly`; `level` gives the figure of a day.
 fn lab_with_days(days: u64, level: impl Fn(u64) -> f64) -> Lab {
     let lab = Lab::new();
     for day in 0..days {

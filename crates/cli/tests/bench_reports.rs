@@ -1,4 +1,4 @@
-//! What several runs come to: workers merged, reports compared, servers in turn, the highest rate.
+//! Results of several runs: merged workers, compared reports, servers in turn, the highest rate.
 
 mod lab;
 
@@ -71,7 +71,7 @@ fn workers_share_the_load_and_their_reports_add_up() {
     assert!(!lab.path("none").exists());
 }
 
-/// Nothing that was found is about counts or contents.
+/// No finding is about counts or contents.
 fn assert_counts(phase: &str, measurement: &Measurement) {
     let is_wrong = |finding: &&Finding| {
         matches!(finding, Finding::Errors { .. } | Finding::CountsDiffer { .. } | Finding::ContentsDiffer { .. })
@@ -105,7 +105,7 @@ fn two_reports_are_compared() {
     assert!(missing.refusal().starts_with("bunko: missing.json"), "{}", missing.stderr);
 }
 
-/// Labels of the targets in the order in which a phase was run on them.
+/// Labels of the targets, in the order in which a phase ran on them.
 fn order(report: &Report, phase: &str) -> String {
     let steps = report.steps.iter().filter(|step| step.phase == phase);
     let mut runs: Vec<_> =
@@ -148,7 +148,7 @@ fn the_highest_rate_is_searched() {
     let measurement = lab.report("max").steps.iter().find(|step| step.phase == "find").cloned().expect("a step");
     assert_eq!(measurement.measurements().next().and_then(|run| run.offered_rate), best, "its report");
 
-    // Nothing keeps an objective of a microsecond.
+    // No server meets an objective of a microsecond.
     let search = ["--p99", "1us", "--start", "1000", "--trials", "2", "--phase", "find"];
     let arguments = ["find-max", "mine.toml", "--uri", &server.uri(), "--output", "none"];
     let done = lab.bench(&[&arguments[..], &search].concat());
@@ -159,7 +159,7 @@ fn the_highest_rate_is_searched() {
     assert!(wrong.refusal().contains("'nothing'"), "{}", wrong.stderr);
 }
 
-/// Each trial ends with the phase that is searched, and is one row of it.
+/// Each trial ends with the searched phase, and is one row of it.
 #[test]
 fn a_search_runs_nothing_that_it_throws_away() {
     let server = Measured::start();
@@ -197,7 +197,7 @@ fn a_search_runs_nothing_that_it_throws_away() {
     }
 }
 
-/// Nothing is recommended from one run of each setting, or from runs of a moment; not on the terminal, not in a file.
+/// One run of each setting, or runs of a moment, lead to no recommendation: neither on the terminal nor in a file.
 #[test]
 fn single_and_short_runs_are_named_and_recommend_nothing() {
     let server = Measured::start();

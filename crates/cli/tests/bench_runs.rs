@@ -1,5 +1,5 @@
-//! What a run must find out: frozen servers, generators that are held back, interruptions, other documents for other
-//! seeds, commands that a server lacks.
+//! Disturbances that a run must detect: frozen servers, generators that are held back, interruptions, other documents
+//! for other seeds, commands that a server lacks.
 
 mod lab;
 
@@ -18,13 +18,13 @@ use std::time::{Duration, Instant};
 
 const FREEZE: Duration = Duration::from_millis(200);
 
-/// Suites about time would disturb each other.
+/// A lock for tests that measure time, which would disturb each other.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Inserts for two seconds under this load from a server that stands still once, for [`FREEZE`].
+/// Inserts for two seconds with this load into a server that is stopped once, for [`FREEZE`].
 fn frozen(load: &str) -> Measurement {
     let server = Measured::start();
     let lab = Lab::with_phases(&format!(
@@ -45,11 +45,11 @@ fn an_open_loop_sees_a_frozen_server() {
     let measurement = frozen("rate = 500, connections = 4");
     let max_ms = measurement.latency.max_us.expect("samples") / 1e3;
     assert!(max_ms >= 190.0, "the first request of the freeze waited {max_ms} ms");
-    // The freeze is a tenth of the run, and so are the requests that were due in it.
+    // The freeze is a tenth of the run, so it delays a tenth of the requests.
     let p90_ms = measurement.latency.p90_us.expect("enough samples") / 1e3;
     let p99_ms = measurement.latency.p99_us.expect("enough samples") / 1e3;
     assert!(p99_ms >= 150.0, "p99 {p99_ms} ms, p90 {p90_ms} ms");
-    // It was the server alone that stood still, for more than one in a hundred milliseconds.
+    // Only the server stood still, not the machine: fewer than one in a hundred wake-ups are late.
     if let Some(pause_us) = measurement.pauses.and_then(|pauses| pauses.lateness.p99_us) {
         assert!(pause_us < 100e3, "the machine woke threads {pause_us} us late");
     }
@@ -68,7 +68,7 @@ fn a_machine_that_stands_still_is_not_taken_for_a_slow_server() {
     );
     let run = lab.start(&server.uri(), &[]);
     server.wait_for_documents(100);
-    // To who sleeps in a process, a process that stands still is a machine that does.
+    // For a thread that sleeps in it, a stopped process looks like a stopped machine.
     lab::signal(&run, Signal::STOP);
     sleep(FREEZE);
     lab::signal(&run, Signal::CONT);
@@ -83,10 +83,10 @@ fn a_machine_that_stands_still_is_not_taken_for_a_slow_server() {
     let pauses = measurement.pauses.as_ref().expect("somebody watched");
     let pause_ms = pauses.lateness.max_us.expect("milliseconds") / 1e3;
     assert!(pause_ms >= 150.0, "{pauses:?}");
-    // More than one in a hundred milliseconds, and of all requests.
+    // The pause covers more than one in a hundred milliseconds, and that share of the requests.
     let pause_p99_ms = pauses.lateness.p99_us.expect("enough wake-ups") / 1e3;
     assert!(pause_p99_ms >= 50.0, "{pauses:?}");
-    // A single processor that wakes up as rarely as can be has too few for p99.9.
+    // A single processor with the rarest wake-ups has too few for p99.9.
     if pauses.wake_ups >= 1_000 {
         assert!(has_pauses(measurement), "{:?}, {:?}, {pauses:?}", measurement.findings, measurement.latency);
         assert!(
@@ -122,7 +122,7 @@ fn is_generator_bound(report: &Report) -> bool {
     findings.iter().any(|finding| matches!(finding, Finding::GeneratorBound { .. }))
 }
 
-/// How often it is tried what another load of the machine may spoil.
+/// Attempts at a measurement that other load on the machine may spoil.
 const ATTEMPTS: usize = 3;
 
 #[test]
@@ -146,12 +146,12 @@ fn a_generator_that_is_stopped_again_and_again_is_found_out() {
         }
         let machine = machine.expect("/proc/stat");
         machine_busy = machine.busy.as_secs_f64() / (machine.busy + machine.idle).as_secs_f64();
-        // On a busy machine nobody can tell a stopped generator from one that waits for a processor.
+        // On a busy machine a stopped generator cannot be told from one that waits for a processor.
         if machine_busy <= 0.7 {
             unexplained.push(format!("machine {machine_busy:.2} busy, findings: {}", done.stdout));
         }
     }
-    // Once it may be the machine that stood still, beside the generator.
+    // In one attempt the machine may have stood still together with the generator.
     assert!(unexplained.len() < ATTEMPTS, "{}", unexplained.join("\n"));
     eprintln!("SKIPPED: {:.0} % of this machine's processors are taken by others", machine_busy * 100.0);
 }
@@ -172,7 +172,7 @@ struct SmallQuota(PathBuf);
 
 impl SmallQuota {
     /// # Errors
-    /// Why there can be none.
+    /// Why the group cannot be made.
     fn new() -> Result<Self, String> {
         let v1 = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"].map(Path::new);
         let v2 = Path::new("/sys/fs/cgroup");
@@ -195,7 +195,7 @@ impl SmallQuota {
         Ok(group)
     }
 
-    /// Starts a command as a member.
+    /// Starts a command in the group.
     fn start(&self, command: &Command) -> Child {
         let mut member = Command::new("sh");
         member.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(self.0.join("cgroup.procs"));
@@ -207,7 +207,7 @@ impl SmallQuota {
 
 impl Drop for SmallQuota {
     fn drop(&mut self) {
-        // A group is removed by rmdir alone, once its last process is gone.
+        // A group can be removed by rmdir once its last process has ended.
         let _ = fs::remove_dir(&self.0);
     }
 }
@@ -259,7 +259,7 @@ fn an_interrupted_run_leaves_a_report_and_nothing_else() {
 /// The documents that a run with this seed loads.
 fn documents_of(seed: &str, order: &str) -> Vec<Vec<u8>> {
     let server = Measured::start();
-    // The second phase leaves time to read what the first has loaded.
+    // The second phase leaves time to read the documents that the first has loaded.
     let lab = Lab::with_phases(
         "[[phase]]\nname = 'load'\noperation.load = { batch = 7 }\nload = { connections = 2, in-flight = 2 }\n\
          [[phase]]\nname = 'find'\noperation.find = {}\nload = { duration = '60s' }\n",
@@ -352,7 +352,7 @@ name = 'restore'
 operation.restore = {}
 ";
 
-/// Acknowledges what a restore brings, and forgets it.
+/// Acknowledges the documents of a restore, and discards them.
 fn forgets_bulk_inserts(command: DocumentRef<'_>) -> Option<DocumentBuf> {
     command.get("bunkoBulkInsert").map(|_| DocumentBuf::new().with("n", 500).with("ok", 1.0))
 }

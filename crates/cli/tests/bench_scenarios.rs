@@ -1,5 +1,6 @@
-//! Every built-in scenario, small, on a server that the lab starts: to the end, with every file, every step measured,
-//! every count verified. Nothing is said about speed: this is a debug build, perhaps on a busy machine.
+//! Every built-in scenario, small, on a server that the lab starts: each runs to its end, with every file written,
+//! every step measured and every count verified. Nothing is asserted about speed: this is a debug build, perhaps on a
+//! busy machine.
 
 mod lab;
 
@@ -8,7 +9,7 @@ use bunko_bench::scenario::{BUILTIN, Limits, LoadSettings, Role, Scenario, Scena
 use bunko_report::result::{Completion, Finding, Measurement, Outcome};
 use lab::{Lab, REPORT};
 
-/// The command line that makes a scenario small.
+/// Arguments that make a scenario small.
 fn small(scenario: &Scenario) -> Vec<String> {
     let mut arguments: Vec<String> =
         [scenario.name.as_str(), "--output", REPORT, "--repetitions", "1"].map(Into::into).into();
@@ -17,7 +18,7 @@ fn small(scenario: &Scenario) -> Vec<String> {
         if axis.0.contains_key("dataset.document-bytes") {
             set("dataset.document-bytes=400,100KB".to_owned());
         }
-        // One of each is enough: it is compressions that differ in code.
+        // One value of each restore setting is enough: only compressions run different code.
         for (setting, values) in axis.0.iter().filter(|(setting, _)| setting.starts_with("phase.restore.")) {
             let last = values.as_array().and_then(|values| values.last()).expect("a list");
             set(format!("{setting}={last}"));
@@ -33,7 +34,7 @@ fn small(scenario: &Scenario) -> Vec<String> {
         if sets(&phase.load, "duration") {
             set(format!("phase.{}.load.duration=300ms", phase.name));
         }
-        // Limits speak of sizes and times that this is far from.
+        // The limits are for sizes and times far above these.
         if phase.limits != Limits::default() {
             set(format!("phase.{}.limits={{}}", phase.name));
         }
@@ -41,7 +42,7 @@ fn small(scenario: &Scenario) -> Vec<String> {
     if scenario.allocation.is_some() {
         set("allocation.sizes=[4096, '1MiB']".to_owned());
     }
-    // Where nothing loads the documents their number says nothing, and is refused.
+    // `--scale` is refused where no phase loads documents.
     if scenario.phase.iter().any(|phase| phase.operation.name() == "load") {
         arguments.extend(["--scale".to_owned(), "500KB".to_owned()]);
     }
@@ -52,7 +53,7 @@ fn sets(load: &LoadSettings, setting: &str) -> bool {
     load.names().iter().any(|name| name == setting)
 }
 
-/// What a busy machine and a run of 300 ms may well be told.
+/// Findings that a run of 300 ms on a busy machine may have.
 fn is_about_time(finding: &Finding) -> bool {
     matches!(
         finding,

@@ -1,4 +1,4 @@
-//! Servers that the lab reaches by a Unix domain socket: ones of others, and ones that it starts.
+//! Servers that the lab reaches through a Unix domain socket: running servers, and servers that it starts.
 
 mod lab;
 
@@ -49,7 +49,7 @@ fn a_server_behind_a_socket_is_found_on_this_machine() {
     let expected = format!("server: {} over a Unix socket, ", path(&socket));
     assert!(done.stdout.contains(&expected), "{}", done.stdout);
 
-    // The same work over TCP is compared, and the difference is told; workers may come by either.
+    // A comparison with TCP reports the difference, and workers may use either.
     lab.bench(&["run", "mine.toml", "--uri", &format!("mongodb://{}/", server.address()), "--output", "tcp"])
         .assert_ended();
     let compared = lab.bench(&["compare", "report/report.json", "tcp/report.json"]);
@@ -58,7 +58,7 @@ fn a_server_behind_a_socket_is_found_on_this_machine() {
     let shares = [(report, 0, "a.json"), (lab.report("tcp"), 1, "b.json")];
     for (mut report, index, file) in shares {
         report.worker = Some(WorkerShare::Share { index, count: 2, clock_offset_ms: report.started_at_ms as f64 });
-        // As if both had begun at the same time.
+        // As if both had begun at one time.
         let runs = report.steps.iter_mut().flat_map(|step| &mut step.runs);
         runs.for_each(|run| run.started_at_ms = report.started_at_ms);
         report.write_json(&lab.path(file)).expect("written");
@@ -67,7 +67,7 @@ fn a_server_behind_a_socket_is_found_on_this_machine() {
     assert_eq!(lab.report("sum").targets[0].transports, [Transport::Tcp, Transport::Unix]);
 }
 
-/// Runs `mine.toml` on servers of the lab's own, with temporary files in a directory of the test's.
+/// Runs `mine.toml` on servers that the lab starts, with temporary files in a directory of the test.
 fn run(lab: &Lab, more: &[&str]) -> (Report, Done) {
     let temporary = lab.path("temporary");
     fs::create_dir(&temporary).expect("made");
@@ -91,7 +91,7 @@ fn a_server_of_the_labs_own_is_reached_by_a_socket_that_goes_away() {
     assert!(socket.starts_with(lab.path("temporary")) && socket.extension().is_some(), "{}", target.address);
     assert_eq!((target.transports.as_slice(), target.embedded), (&[Transport::Unix][..], true));
     assert!(done.stdout.contains("over a Unix socket, ") && report.scenario.resolved.contains("transport = \"unix\""));
-    // The server was started anew for it.
+    // The phase restarted the server.
     let cold = only_measurement(&report, "cold");
     assert!(cold.requests == 100 && cold.cache.starts_with("cold"), "{}", cold.cache);
     assert!(cold.server_cpu_seconds.is_some());

@@ -1,4 +1,4 @@
-//! Configuration files, flags, and what a server makes of them; the Unix domain socket.
+//! Configuration files and flags, and the resulting servers; the Unix domain socket.
 
 mod peer;
 mod refusal;
@@ -18,7 +18,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Longest wait for anything that must come.
+/// Longest wait for an event that must happen.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const WIRED_TIGER: &str = include_str!("configuration/wiredTiger.yaml");
@@ -32,7 +32,7 @@ struct Configured {
 }
 
 impl Configured {
-    /// The paths of the file become paths within the directory.
+    /// Turns the paths in the file into paths within the directory.
     fn new(text: &str, paths: &[&str]) -> Self {
         let directory = temporary_dbpath();
         let moved = paths.iter().fold(text.to_owned(), |text, path| {
@@ -51,7 +51,7 @@ impl Configured {
         self.path("mongod.conf").to_string_lossy().into_owned()
     }
 
-    /// Why the file is refused.
+    /// The reason for which the file is refused.
     fn refused(&self, status: i32) -> String {
         message(&binary(), &["--port", "0", "--config", &self.config()], status)
     }
@@ -64,14 +64,14 @@ fn print_config(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Starts a server with a file, and only those flags that keep servers out of each other's way.
+/// Starts a server with a file, and only those flags that separate servers from each other.
 fn start(configured: &Configured, flags: &[&str]) -> Server {
     let (config, sockets) = (configured.config(), configured.directory.path().to_string_lossy().into_owned());
     let own = ["--config", &config, "--port", "0", "--unix-socket-prefix", &sockets];
     Server::run(&binary(), &[&own, flags].concat()).expect("the server starts")
 }
 
-/// Waits until the server has logged all of it.
+/// Waits until the server has logged all these words.
 fn assert_logged(server: &Server, words: &[&str]) {
     let deadline = Instant::now() + PATIENCE;
     while let Some(missing) = words.iter().find(|words| !server.output_tail().contains(**words)) {
@@ -80,7 +80,7 @@ fn assert_logged(server: &Server, words: &[&str]) {
     }
 }
 
-/// The engine takes documents and gives them back.
+/// The engine stores documents and returns them.
 fn assert_works(server: &Server) {
     let mut peer = Peer::connect(server.address());
     assert_eq!(peer.text("test", "{insert: 't', documents: [{_id: 1}, {_id: 2}]}"), "{n: 2, ok: 1.0}");
@@ -91,7 +91,7 @@ fn count(server: &Server) -> String {
     Peer::connect(server.address()).text("test", "{count: 't'}")
 }
 
-/// Waits until a file has those words.
+/// Waits until a file contains those words.
 fn assert_written(path: &Path, words: &str) {
     let deadline = Instant::now() + PATIENCE;
     while !fs::read_to_string(path).unwrap_or_default().contains(words) {
@@ -357,7 +357,7 @@ fn a_unix_socket_serves_and_is_removed() {
     assert_eq!(run(&mut connection, &format!("{{insert: 't', documents: [{{pad: '{pad}'}}]}}")), "{n: 1, ok: 1.0}");
     assert!(run(&mut connection, "{find: 't'}").contains(&pad));
     assert_logged(&server, &["\"remote\":\"anonymous unix socket\""]);
-    // A heartbeat is held back until its time, or until the client goes away.
+    // A heartbeat waits for its time, or until the client disconnects.
     let hello = run(&mut connection, "{hello: 1}");
     let topology = hello.split("topologyVersion: ").nth(1).and_then(|rest| rest.split_inclusive('}').next());
     let topology = topology.expect("a topology version");
@@ -388,7 +388,7 @@ fn the_socket_of_a_killed_server_is_replaced_and_of_a_live_one_is_not() {
     let server = run(dbpath.path(), &port);
     connect(&socket);
     drop(server);
-    // Somebody else listens there, though not on the port.
+    // Another process listens on the socket, though not on the port.
     fs::remove_file(&socket).expect("left by a kill");
     let _listener = UnixListener::bind(&socket).expect("bound");
     let flags = flags(dbpath.path(), &port);
@@ -397,7 +397,7 @@ fn the_socket_of_a_killed_server_is_replaced_and_of_a_live_one_is_not() {
     assert!(socket.exists());
 }
 
-/// Each family has its own socket, so that both may be open to all at once.
+/// Each family has its own socket, so that a server can listen on all addresses of both at once.
 #[test]
 fn both_families_are_served_on_all_addresses() {
     let Ok(free) = TcpListener::bind("[::1]:0") else {

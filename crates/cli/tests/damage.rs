@@ -1,5 +1,5 @@
 //! A flipped byte in any file is found when it is read: the start is refused or a command fails, the file is named, and
-//! nobody is ever served what was not written.
+//! wrong data is never returned.
 
 mod oracle;
 
@@ -17,11 +17,11 @@ use std::process::Command;
 
 const DATABASE: &str = "damage";
 const DOCUMENTS: i32 = 400;
-/// Documents that are written once all others have left the log.
+/// Documents that are written after all others have left the log.
 const LATE_DOCUMENTS: i32 = 40;
 /// Bytes that are flipped in each file, one at a time.
 const FLIPS: usize = 6;
-/// What has no content: locks, which every start makes anew.
+/// Lock files, which have no content and are made anew at every start.
 const LOCKS: [&str; 2] = ["bunko.lock", "lock.mdb"];
 
 fn start(engine: &str, dbpath: &Path) -> Result<Server, String> {
@@ -34,7 +34,7 @@ fn run(connection: &mut Connection, database: &str, command: &str) {
     reply.unwrap_or_else(|error| panic!("{command:?}: {error}"));
 }
 
-/// A collection in each engine, whichever the server's own is.
+/// One collection in each engine, whichever engine is the server's own.
 fn collections() -> Vec<String> {
     durable_engines().into_iter().map(|engine| format!("in_{engine}")).collect()
 }
@@ -51,7 +51,7 @@ fn insert(connection: &mut Connection, collection: &str, documents: &[DocumentBu
     check_reply(reply.as_ref()).expect("inserted");
 }
 
-/// Makes a data directory with files of every kind, closed in order.
+/// Makes a data directory with files of every kind, and stops the server in order.
 fn fill(engine: &str, dbpath: &Path) {
     let mut server = start(engine, dbpath).expect("the server starts");
     let mut connection = connect(server.address());
@@ -62,7 +62,7 @@ fn fill(engine: &str, dbpath: &Path) {
         let documents: Vec<_> = (0..DOCUMENTS - LATE_DOCUMENTS).map(|id| document(collection, id)).collect();
         insert(&mut connection, collection, &documents);
     }
-    // Fills the segment that the documents are in, so that they move on.
+    // Fills the segment that contains the documents, so that they are moved out of it.
     let megabyte = "x".repeat(1 << 20);
     for id in 0..70 {
         insert(&mut connection, "filler", &[DocumentBuf::new().with("_id", id).with("pad", &*megabyte)]);
@@ -76,9 +76,9 @@ fn fill(engine: &str, dbpath: &Path) {
     server.stop();
 }
 
-/// Reads all that there is, each way that there is.
+/// Reads all documents in every way.
 /// # Panics
-/// Where anything else is served than what was written.
+/// If anything is returned that differs from what was written.
 fn read(connection: &mut Connection) -> Result<(), ClientError> {
     for collection in collections() {
         let expected: Vec<_> = (0..DOCUMENTS).map(|id| document(&collection, id)).collect();
@@ -105,25 +105,25 @@ fn read(connection: &mut Connection) -> Result<(), ClientError> {
     Ok(())
 }
 
-/// Kinds of files of which every byte is needed, and those of which some are: tables have keys that nobody asks for, and
-/// the data file has free pages.
+/// Kinds of files in which every byte is needed, and kinds in which only some are: tables contain keys that are not
+/// looked up, and the data file has free pages.
 const NEEDED: [&str; 5] = ["extents/.extent", "log/.segment", "manifest.bson", "trees/current", "trees/v"];
 const NEEDED_IN_PART: [&str; 2] = ["mmap/data.mdb", "trees/tables/"];
 
-/// How a flipped byte came to light.
+/// How a flipped byte was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     /// The server did not start.
     Refused,
-    /// It started, a command failed, and it went on.
+    /// The server started, a command failed, and the server went on.
     Reported,
-    /// Nobody needs that byte: everything was served as it was written.
+    /// The byte is not needed: everything was returned as it was written.
     Unneeded,
 }
 
 /// Starts the server and reads everything.
 /// # Errors
-/// What the server did that it must not do.
+/// A sentence about what the server did wrong.
 fn outcome(engine: &str, dbpath: &Path, damaged: &Path) -> Result<Outcome, String> {
     let is_named = |message: &str| message.contains(&*damaged.to_string_lossy());
     let mut server = match start(engine, dbpath) {
@@ -147,19 +147,20 @@ fn outcome(engine: &str, dbpath: &Path, damaged: &Path) -> Result<Outcome, Strin
     outcome
 }
 
-/// All files with content, below the directory.
+/// All files with content below the directory.
 fn files(dbpath: &Path) -> BTreeSet<PathBuf> {
     let files = files_below(dbpath).into_iter().filter(|path| !LOCKS.iter().any(|lock| path.ends_with(lock)));
     files.map(|path| path.strip_prefix(dbpath).expect("below it").to_owned()).collect()
 }
 
-/// The kind of a file: its name without numbers.
+/// The kind of a file: its path without digits.
 fn kind(file: &Path) -> String {
     let name = file.to_string_lossy();
     name.chars().filter(|character| !character.is_ascii_digit()).collect()
 }
 
-/// Places to flip: those that are not zero, as what is preallocated is, from the first to the last.
+/// Offsets of bytes to flip, from the first to the last used byte. Zero bytes are left out, because preallocated space
+/// is zero.
 fn places(file: &Path) -> Vec<u64> {
     let bytes = fs::read(file).expect("readable");
     let used: Vec<_> = bytes.iter().enumerate().filter(|(_, byte)| **byte != 0).map(|(at, _)| at as u64).collect();
@@ -181,7 +182,7 @@ fn copy(from: &Path, to: &Path) {
 
 #[test]
 fn a_flipped_byte_in_any_file_is_never_served() {
-    // Each engine's servers mostly wait for their files; side by side they take half the time.
+    // Each engine's server mostly waits for its files; in parallel they take half the time.
     std::thread::scope(|scope| {
         for engine in durable_engines() {
             scope.spawn(move || no_flipped_byte_is_served(engine));

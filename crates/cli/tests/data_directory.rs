@@ -1,4 +1,4 @@
-//! Starts that must be refused, and say why, without touching what they refuse; and ends in order.
+//! Starts that must be refused with a reason, without touching the refused files; and orderly shutdowns.
 
 mod peer;
 mod refusal;
@@ -33,13 +33,13 @@ fn start(dbpath: &Path) -> Server {
     Server::start(&binary(), dbpath, &[]).expect("the server starts")
 }
 
-/// All files but the lock, by their paths.
+/// Contents of all files except the lock file, by path.
 fn files(dbpath: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = files_below(dbpath).into_iter().filter(|path| !path.ends_with("bunko.lock"));
     files.map(|path| (path.clone(), fs::read(&path).expect("readable"))).collect()
 }
 
-/// The start is refused with those words, and every file is as it was.
+/// The start is refused with those words, and no file changes.
 fn assert_refused_untouched(dbpath: &Path, words: &[&str]) {
     let before = files(dbpath);
     let message = refused_directory(dbpath);
@@ -73,14 +73,14 @@ fn segment(dbpath: &Path, number: u32) -> PathBuf {
     dbpath.join(format!("log/{number:012}.segment"))
 }
 
-/// Where a document of [`insert`] stands in a segment.
+/// Offset of a document of [`insert`] in a segment.
 fn offset_of(segment: &Path, id: i32) -> u64 {
     let mark = format!("document {id};");
     let bytes = fs::read(segment).expect("readable");
     bytes.windows(mark.len()).position(|window| window == mark.as_bytes()).expect("it was written") as u64
 }
 
-/// Turns one bit around.
+/// Flips one bit.
 fn flip(path: &Path, offset: u64) {
     let file = fs::OpenOptions::new().read(true).write(true).open(path).expect("writable");
     let mut byte = [0];
@@ -176,7 +176,7 @@ fn a_directory_that_other_users_may_read_is_warned_of() {
     assert!(format!("{log:?}").contains(words), "{log:?}");
 }
 
-/// A pipe holds 64 KiB, and each connection makes at least two lines of 100 bytes.
+/// A pipe holds 64 KiB, and each connection logs at least two lines of 100 bytes.
 #[test]
 fn a_log_that_is_not_read_stops_no_client_and_is_told_of_later() {
     const CONNECTIONS: usize = 5_000;
@@ -193,7 +193,7 @@ fn a_log_that_is_not_read_stops_no_client_and_is_told_of_later() {
     for _ in 0..CONNECTIONS {
         assert_eq!(Peer::connect(address).text("admin", "{ping: 1}"), "{ok: 1.0}");
     }
-    // Once the log is read again it says what is missing.
+    // Once the log is read again, it reports how many lines are missing.
     let (told, is_told) = mpsc::channel();
     let reading = std::thread::spawn(move || {
         let mut text = String::new();
@@ -256,7 +256,7 @@ fn a_damaged_manifest_is_refused_and_named() {
     fs::write(&manifest, &whole).expect("written");
     flip(&manifest, whole.len() as u64 / 2);
     assert_refused_untouched(dbpath.path(), &[&name]);
-    // Nothing but the manifest was wrong.
+    // Only the manifest was wrong.
     fs::write(&manifest, &whole).expect("written");
     assert_eq!(count(&start(dbpath.path())), 10);
 }
@@ -266,7 +266,7 @@ fn a_flipped_byte_in_the_log_is_refused_and_named() {
     let dbpath = temporary_dbpath();
     let mut server = start(dbpath.path());
     insert(&server, 0..50);
-    // What comes later says that the first fifty are on disk.
+    // The later records prove that the first fifty documents are on disk.
     std::thread::sleep(SYNC_PAUSE);
     insert(&server, 50..100);
     server.kill();
@@ -301,7 +301,7 @@ fn a_flipped_byte_at_the_end_of_a_full_segment_is_refused() {
     server.kill();
     let segment = segment(dbpath.path(), 0);
     let bytes = fs::read(&segment).expect("readable");
-    // In the last document before the seal, of whose durability only the next segment can tell.
+    // In the last document before the seal: only the next segment proves that it was durable.
     let damaged = bytes.iter().rposition(|&byte| byte == b'x').expect("padding") as u64;
     flip(&segment, damaged);
     let words = format!("{}: corrupt at offset ", segment.display());
@@ -321,7 +321,7 @@ fn a_torn_tail_is_cut() {
     fs::OpenOptions::new().write(true).open(&segment).expect("writable").set_len(torn).expect("cut");
     let mut server = start(dbpath.path());
     assert_eq!(count(&server), 49);
-    // The log grows again from where it was cut.
+    // The log continues where it was cut.
     insert(&server, 49..60);
     server.kill();
     assert_eq!(count(&start(dbpath.path())), 60);
@@ -356,7 +356,7 @@ fn a_port_in_use_is_named() {
     let expected = format!("cannot bind {}: Address already in use", server.address());
     assert!(message.contains(&expected), "{message}");
     insert(&server, 0..1);
-    // The directory that was opened for nothing is none the worse.
+    // The directory that was opened before the port was found in use is unharmed.
     assert_eq!(count(&start(other.path())), 0);
 }
 
@@ -369,7 +369,7 @@ fn sigterm_ends_in_order_and_the_log_says_so() {
         server.output_tail().contains(&format!("\"msg\":\"Waiting for connections\",\"attr\":{{\"uri\":\"{uri}\""))
     );
     insert(&server, 0..10);
-    // Neither an idle connection nor half a request holds up the end.
+    // Neither an idle connection nor half a request delays the shutdown.
     let _idle = Peer::connect(server.address());
     let mut half = Peer::connect(server.address());
     half.send(&[100, 0, 0]);

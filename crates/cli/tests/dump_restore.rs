@@ -1,4 +1,4 @@
-//! Dumps come back as they were: mongodump's into our server, ours into our server and past other readers.
+//! Dumps are restored unchanged: mongodump's into our server, and ours into our server and through other readers.
 
 mod peer;
 mod tool;
@@ -21,7 +21,7 @@ fn numbered(count: i32, padding: usize) -> Vec<DocumentBuf> {
     (0..count).map(document).collect()
 }
 
-/// All that a database holds.
+/// All collections of a database with their documents.
 fn contents(connection: &mut Connection, database: &str) -> Vec<(String, Vec<DocumentBuf>)> {
     let names = collections(connection, database);
     names.into_iter().map(|name| (name.clone(), documents(connection, database, &name))).collect()
@@ -79,7 +79,7 @@ fn a_replayed_oplog_ends_at_one_moment() {
         let balance = |account: &DocumentBuf| number::as_i64_exact(account.as_ref().get("balance").expect("a balance"));
         (accounts.len(), accounts.iter().map(|account| balance(account).expect("a whole number")).sum())
     };
-    // Dumped while money was moved: each collection, each document, is of another moment.
+    // The dump was made during transfers: its collections and documents are from different moments.
     succeed("restore", running.address(), &[&bank, "--resumeFile", text(state.path())]);
     assert_ne!(balances(&mut connection), (200, 20_000));
     let replay = [bank.as_str(), "--drop", "--oplogReplay", "--resumeFile", text(state.path())];
@@ -124,7 +124,7 @@ fn a_round_trip_changes_nothing_in_any_form() {
     }
 }
 
-/// The programs that everybody has accept what we compressed; who lacks one is told.
+/// Common programs can read our compressed files; a missing program is reported.
 fn check_with_other_readers(file: &std::path::Path, compression: Option<&str>) {
     let program = match compression {
         Some("--gzip") => "gzip",
@@ -154,7 +154,7 @@ fn archives_stream_through_pipes() {
     assert!(contents(&mut connection, "other") == before);
 }
 
-/// Whoever reads a pipe takes its first closing for the end.
+/// A reader of a pipe takes its first closing for the end.
 #[test]
 fn a_pipe_with_a_name_is_opened_once() {
     let running = Running::start();
@@ -180,7 +180,7 @@ fn a_pipe_with_a_name_is_opened_once() {
     assert!(contents(&mut connection, "other") == contents(&mut connection, "pipe"));
 }
 
-/// Of 884 bytes each, 3.9 to 1 under lz4: the figures in the handbook say so.
+/// Documents of 884 bytes each that lz4 compresses 3.9 to 1: the handbook's figures state this.
 #[test]
 fn the_documents_behind_the_figures_are_as_the_handbook_says() {
     let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dump-restore-documents.py");
@@ -242,7 +242,7 @@ fn a_damaged_archive_is_refused_at_its_place_and_says_what_was_restored() {
     };
     damage(&whole[..whole.len() / 2], "damaged at offset");
     let mut flipped = whole.clone();
-    // In the middle of the three long documents, whose text is covered by nothing but the checksum.
+    // A byte in the middle of the three long documents: only the checksum covers their text.
     let at =
         whole.windows(64).position(|window| window.iter().all(|byte| *byte == window[0] && byte.is_ascii_alphabetic()));
     flipped[at.expect("a long text") + 5_000] ^= 1;

@@ -1,5 +1,5 @@
-//! Retryable writes and transactions through lost replies and kill -9: whatever is sent again is done once, and a
-//! transaction whole or not at all.
+//! Retryable writes and transactions despite lost replies and kill -9: a write that is sent again is done once, and a
+//! transaction is done completely or not at all.
 
 mod oracle;
 mod peer;
@@ -18,16 +18,16 @@ use std::time::Duration;
 
 const CLIENTS: u32 = 8;
 const KILLS: usize = 6;
-/// Longest wait for a reply, after which the client asks again.
+/// Longest wait for a reply, after which the client sends the request again.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where the server is now, and whether clients are to stop.
+/// The server's current address, and whether clients are to stop.
 struct Place {
     address: Mutex<SocketAddr>,
     is_over: AtomicBool,
 }
 
-/// What a client was told of its writes.
+/// Writes of a client that were acknowledged.
 #[derive(Default)]
 struct Told {
     increments: i64,
@@ -41,7 +41,7 @@ struct Told {
 struct Client {
     number: u32,
     transaction: i64,
-    /// What decides which replies are lost.
+    /// State of the generator that decides which replies are lost.
     chance: u64,
     place: Arc<Place>,
     told: Told,
@@ -52,7 +52,7 @@ impl Client {
         format!("lsid: {{id: UUID('00000000-0000-0000-0000-{:012}')}}", self.number)
     }
 
-    /// Has a command done once, however often it is sent; the reply that arrived.
+    /// Sends a command until a reply arrives, and returns it. It must be done only once.
     fn do_once(&mut self, database: &str, text: &str) -> bunko_bson::DocumentBuf {
         self.transaction += 1;
         let session = self.session();
@@ -95,7 +95,7 @@ impl Client {
             };
             match whole(committed.as_ref(), "ok") {
                 Some(1) => break,
-                // The server was killed before it came to the commit.
+                // The server was killed before the commit (`NoSuchTransaction`).
                 _ => assert_eq!(whole(committed.as_ref(), "code"), Some(251), "{}", print(committed.as_ref())),
             }
         }
@@ -108,7 +108,7 @@ impl Client {
         self.attempt(&message(1, MessageFlags::NONE, command(database, &text).as_ref()))
     }
 
-    /// Sends a request once; `None` where no reply came, or where this one is to be lost.
+    /// Sends a request once; `None` if no reply arrived, or if this reply is to be lost.
     fn attempt(&mut self, request: &[u8]) -> Option<bunko_bson::DocumentBuf> {
         let address = *self.place.address.lock().expect("not poisoned");
         let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
@@ -206,7 +206,7 @@ fn survive(engine: &str) {
     let reply = peer.text("test", "{find: 'sum'}");
     let expected = format!("{{_id: 1, n: {}}}", total(|told| told.increments));
     assert!(reply.contains(&expected), "{engine}: {reply}, and not {expected}");
-    // Of each turn one inserted row is deleted, one more inserted and one upserted.
+    // Each turn deletes one inserted row, and adds one by an insert and one by an upsert.
     let rows = total(|told| told.inserted) + total(|told| told.upserted);
     assert_eq!(count(&mut peer, "rows"), rows, "{engine}");
     for (number, told) in told.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! A disk that fills up and is freed again: writes are refused with their reason, reads go on, nothing is lost, and what is
-//! deleted makes room.
+//! A disk that fills up and is freed again: writes are refused with the reason, reads go on, nothing is lost, and
+//! deletes make room.
 //!
 //! Needs root, loop devices and mkfs.ext4, so it runs only from `tests/full_disk/run`.
 
@@ -17,17 +17,17 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const OUT_OF_DISK_SPACE: i32 = 14031;
-/// The ballast makes room when it goes.
+/// Sizes of the disk and of the ballast, a file that makes room when it is removed.
 const DISK: &str = "200M";
 const BALLAST: &str = "90M";
-/// Longest wait for writes to work again once there is room.
+/// Longest wait until writes work again once there is room.
 const RELIEF_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn start(engine: &str, dbpath: &Path) -> Server {
     Server::start(&binary(), dbpath, &["--storage-engine", engine]).expect("the server starts")
 }
 
-/// Text in which a compressor finds nothing, and which tells whose it is.
+/// Incompressible text that follows from a document's number.
 fn noise(of: i32, length: usize) -> String {
     let mut state = of as u32 + 1;
     let mut next = || {
@@ -41,7 +41,7 @@ fn pad_of(id: i32) -> String {
     noise(id, 1_000_000)
 }
 
-/// Inserts a document of a megabyte that tells its `_id`; the code of the failure, or 0.
+/// Inserts a document of a megabyte whose text follows from its `_id`; returns the error code, or 0.
 fn insert(peer: &mut Peer, id: i32) -> i32 {
     let pad = pad_of(id);
     let documents: ArrayBuf = [&DocumentBuf::new().with("_id", id).with("pad", &*pad)].into_iter().collect();
@@ -53,7 +53,7 @@ fn insert(peer: &mut Peer, id: i32) -> i32 {
     code(reply.as_ref())
 }
 
-/// Inserts until the disk is full; the ids that were acknowledged.
+/// Inserts until the disk is full; returns the acknowledged ids.
 fn fill(server: &Server, first: i32) -> std::ops::Range<i32> {
     let mut peer = Peer::connect(server.address());
     for id in first..first + 200 {
@@ -66,7 +66,7 @@ fn fill(server: &Server, first: i32) -> std::ops::Range<i32> {
     panic!("200 MB fit onto the disk");
 }
 
-/// Every acknowledged document is there and whole, and nothing else is.
+/// Every acknowledged document exists and is complete, and no other document exists.
 fn check(server: &Server, acknowledged: i32) {
     let mut peer = Peer::connect(server.address());
     assert_eq!(peer.text("admin", "{ping: 1}"), "{ok: 1.0}");
@@ -93,7 +93,7 @@ fn fill_the_disk_of(engine: &str) {
     let work = tempfile::tempdir().expect("temporary directory");
     let image = work.path().join("disk.ext4");
     sh("truncate", &["-s", DISK, text(&image)]);
-    // No blocks kept back for root, as whom this runs.
+    // No blocks are reserved for root, because the test runs as root.
     sh("mkfs.ext4", &["-q", "-F", "-m", "0", text(&image)]);
     let mounted = Mounted::new(&image, work.path().join("disk"));
     let ballast = mounted.0.join("ballast");
@@ -104,7 +104,7 @@ fn fill_the_disk_of(engine: &str) {
     let first = fill(&server, 0);
     assert!(first.len() > 30, "only {} documents fit", first.len());
     check(&server, first.end);
-    // Refused again and again, and alive all the time; so is a checkpoint that finds no room.
+    // Writes are refused again and again while the server stays up, also after a checkpoint that finds no room.
     let mut peer = Peer::connect(server.address());
     for _ in 0..5 {
         assert_eq!(insert(&mut peer, first.end), OUT_OF_DISK_SPACE);
@@ -112,11 +112,11 @@ fn fill_the_disk_of(engine: &str) {
     peer.run("admin", "{fsync: 1}");
     check(&server, first.end);
 
-    // A server that was killed comes up again without any room, to be read from.
+    // A server that was killed starts again without any room, and can be read.
     server.kill();
     let mut server = start(engine, &dbpath);
     check(&server, first.end);
-    // What it replayed may need a little less than what the killed one held.
+    // The replayed state may need a little less space than the killed server did.
     let few = fill(&server, first.end);
     assert!(few.len() <= 2, "{} documents fit onto a full disk", few.len());
 
@@ -129,7 +129,7 @@ fn fill_the_disk_of(engine: &str) {
     }
     let second = fill(&server, few.end + 1);
     check(&server, second.end);
-    // The last checkpoint may find no room; then it says so, and the log still has everything.
+    // The last checkpoint may find no room; then the server reports it, and the log still has everything.
     let is_closed = server.terminate().success();
     server.kill();
     assert!(
@@ -140,7 +140,7 @@ fn fill_the_disk_of(engine: &str) {
     check(&start(engine, &dbpath), second.end);
 }
 
-/// When the disk is emptied that data has filled.
+/// Time at which the full disk is emptied.
 #[derive(Clone, Copy, Debug)]
 enum When {
     AtOnce,
@@ -148,7 +148,7 @@ enum When {
     AfterKill,
 }
 
-/// What empties it: commands, one after the other, after which writes are taken again.
+/// Commands that empty the disk, one after the other. Writes succeed again afterwards.
 const EMPTYING: &[&[&str]] = &[
     &["{delete: 'filled', deletes: [{q: {}, limit: 0}]}"],
     &["{drop: 'filled'}"],
@@ -160,7 +160,7 @@ const EMPTYING: &[&[&str]] = &[
     ],
 ];
 const EMPTIED: &[(&str, When)] = &[("200M", When::AtOnce), ("200M", When::AfterKill), ("600M", When::AfterRestart)];
-/// Bytes of the documents that fill a disk, first large ones, then what fits in between.
+/// Sizes of the documents that fill a disk, in bytes: first large ones, then smaller ones for the remaining gaps.
 const FILLING_BYTES: [usize; 3] = [20_000, 1000, 10];
 
 #[test]
@@ -174,7 +174,7 @@ fn a_disk_that_data_has_filled_can_be_emptied() {
     }
 }
 
-/// Inserts documents of that size until the disk is full; how many there are then.
+/// Inserts documents of that size until the disk is full; returns their number.
 fn fill_with(peer: &mut Peer, bytes: usize, first: i32) -> i32 {
     let at_once = (400_000 / bytes).clamp(1, 500) as i32;
     for batch in 0..100_000 {
@@ -216,7 +216,7 @@ fn empty_the_disk_of(engine: &str, size: &str, when: When, commands: &[&str]) {
     let filled = FILLING_BYTES.into_iter().fold(0, |first, bytes| fill_with(&mut peer, bytes, first));
     match when {
         When::AtOnce => {}
-        // Its last checkpoint may find no room; then it says so.
+        // The last checkpoint may find no room; then the server reports it.
         When::AfterRestart => drop(server.terminate()),
         When::AfterKill => server.kill(),
     }
@@ -234,7 +234,7 @@ fn empty_the_disk_of(engine: &str, size: &str, when: When, commands: &[&str]) {
     let kept = peer.run("test", "{count: 'filled'}");
     let kept = kept.as_ref().get("n").and_then(as_i64_exact).expect("a count");
     assert_eq!(kept, if commands.len() > 1 { 11 } else { 0 }, "{case}");
-    // At once, and much.
+    // Large writes succeed at once.
     for id in 1000..1010 {
         assert_eq!(insert(&mut peer, id), 0, "a promise is broken: {case}: no room for document {id}");
     }
@@ -250,17 +250,17 @@ fn empty_the_disk_of(engine: &str, size: &str, when: When, commands: &[&str]) {
     assert!(matches!(validated.as_ref().get("valid"), Some(ValueRef::Boolean(true))), "{case}: {validated:?}");
 }
 
-/// What the server leaves of a disk to the data.
+/// Free bytes of the disk that the server keeps for data: spills may not use them.
 const LEFT_BYTES: u64 = 500 << 20;
 
-/// Bytes that are free on the disk at a path.
+/// Free bytes on the disk at a path.
 fn free_bytes(path: &Path) -> u64 {
     let output = Command::new("stat").args(["-f", "-c", "%a %S", text(path)]).output().expect("stat");
     let output = String::from_utf8_lossy(&output.stdout).into_owned();
     output.split_whitespace().map(|number| number.parse::<u64>().expect("a number")).product()
 }
 
-/// Inserts a document with half a megabyte in which a compressor finds nothing.
+/// Inserts a document with half a megabyte of incompressible text.
 fn insert_noise(peer: &mut Peer, id: i32) {
     let noise = noise(id, 512 << 10);
     let documents: ArrayBuf =
@@ -285,7 +285,7 @@ fn a_sort_that_finds_no_room_on_its_way_fails_alone() {
     let sort = "{aggregate: 'sorted', pipeline: [{$sort: {k: 1}}, {$group: {_id: null, n: {$sum: 1}, first: {$first: '$k'}, \
                 noise: {$max: {$strLenBytes: '$noise'}}}}], cursor: {}}";
 
-    // Room for the first half of what is sorted: the sort begins, and goes on for a while.
+    // Room for half of the sort's data: the sort begins, and runs for a while.
     let ballast = mounted.0.join("ballast");
     let ballast_bytes = free_bytes(&mounted.0) - LEFT_BYTES - (28 << 20);
     sh("fallocate", &["-l", &ballast_bytes.to_string(), text(&ballast)]);
@@ -300,7 +300,7 @@ fn a_sort_that_finds_no_room_on_its_way_fails_alone() {
         assert_eq!(server.open_files_in("scratch"), 0, "files are left open");
         assert!(free_bytes(&mounted.0) + (1 << 20) > free, "their room is not free again");
     }
-    // Everything else goes on.
+    // Other commands still work.
     assert_eq!(peer.text("test", "{count: 'sorted', query: {k: {$lt: 50}}}"), "{n: 50, ok: 1.0}");
     insert_noise(&mut peer, 101);
 

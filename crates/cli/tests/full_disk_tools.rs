@@ -1,5 +1,5 @@
-//! Dumps to a disk that fills up, and restores into one: the error names file and cause, what is cut short does not pass for
-//! whole, and `--resume` ends it once there is room.
+//! Dumps to a disk that fills up, and restores into one: the error names file and cause, an incomplete dump is not
+//! taken for a complete one, and `--resume` completes it once there is room.
 //!
 //! Needs root, loop devices and mkfs.ext4, so it runs only from `tests/full_disk/run`.
 
@@ -19,18 +19,18 @@ use tool::{archive, connect, insert, text};
 
 /// Room for the documents, a log and its extents.
 const DISK: &str = "600M";
-/// A kilobyte each: too many for what the ballast leaves of the disk.
+/// Documents of a kilobyte each: too many for the space that the ballast leaves.
 const DOCUMENTS: usize = 120_000;
 const SMALL: usize = 10;
 const MIB: u64 = 1024 * 1024;
-/// What is left for a dump: more than the 64 MiB after which it notes how far it is.
+/// Space that is left for a dump: more than the 64 MiB after which it records its progress.
 const LEFT_FOR_DUMPS: u64 = 80 * MIB;
-/// What is left for a data directory: one file of its log, which takes 64 MiB, and not the next one.
+/// Space that is left for a data directory: enough for one file of its log, which takes 64 MiB, but not for two.
 const LEFT_FOR_RESTORES: u64 = 80 * MIB;
-/// Not even that one.
+/// Space in which not even the log's first file fits.
 const LEFT_FOR_OPENING: u64 = 10 * MIB;
 
-/// A small filesystem, and a data directory elsewhere that has what is dumped.
+/// A small filesystem, and elsewhere a data directory with the documents to be dumped.
 struct Disk {
     work: tempfile::TempDir,
     mounted: Mounted,
@@ -42,7 +42,7 @@ impl Disk {
         let work = tempfile::tempdir().expect("temporary directory");
         let image = work.path().join("disk.ext4");
         sh("truncate", &["-s", DISK, text(&image)]);
-        // No blocks kept back for root, as whom this runs.
+        // No blocks are reserved for root, because the test runs as root.
         sh("mkfs.ext4", &["-q", "-F", "-m", "0", text(&image)]);
         let mounted = Mounted::new(&image, work.path().join("disk"));
         let source = temporary_dbpath();
@@ -59,14 +59,14 @@ impl Disk {
         self.mounted.0.join(name)
     }
 
-    /// Leaves that much of the disk.
+    /// Fills the disk up to that many free bytes.
     fn leave(&self, bytes: u64) {
         let room = rustix::fs::statvfs(&self.mounted.0).expect("a filesystem");
         let length = (room.f_bavail * room.f_frsize).saturating_sub(bytes).to_string();
         sh("fallocate", &["-l", &length, text(&self.path("ballast"))]);
     }
 
-    /// Leaves nothing of it.
+    /// Fills the disk completely.
     fn fill(&self) {
         let mut filling = fs::File::create(self.path("filling")).expect("an inode");
         // The last block is filled byte by byte.
@@ -82,7 +82,7 @@ impl Disk {
         }
     }
 
-    /// The dump is refused, the restore of it as well, and once there is room it goes on to its end.
+    /// The dump fails and its restore is refused; once there is room, `--resume` completes the dump.
     fn check_dump(&self, to: &[&str], from: &str, path: &Path) {
         let dump = |flags: &[&str]| run(&[&["dump", "--dbpath", text(self.source.path())], to, flags].concat());
         let said = refused(&dump(&[]));
@@ -100,7 +100,7 @@ impl Disk {
         self.check_whole(from);
     }
 
-    /// The dump restores to all that was dumped.
+    /// A restore of the dump brings back all documents.
     fn check_whole(&self, from: &str) {
         let copy = self.work.path().join("copy");
         let state = self.work.path().join("state");
@@ -110,7 +110,7 @@ impl Disk {
     }
 }
 
-/// A kilobyte in which no compressor finds much.
+/// A document of a kilobyte that hardly compresses.
 fn incompressible(id: usize) -> DocumentBuf {
     let mut state = (id as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut letter = || {
@@ -167,7 +167,7 @@ fn a_dump_that_finds_no_room_goes_on_when_there_is() {
     }
 }
 
-/// Not even the file that says how far the dump is.
+/// Not even the file with the dump's progress can be written.
 #[test]
 #[ignore = "needs root and loop devices; tests/full_disk/run runs it"]
 fn a_dump_that_cannot_begin_leaves_nothing() {
@@ -209,11 +209,11 @@ fn a_restore_into_a_directory_that_finds_no_room_goes_on_when_there_is() {
     for flags in [&["--noBulk"][..], &[]] {
         let restore =
             |more: &[&str]| run(&[&["restore", "--dbpath", text(&data), &file, "--verify"], flags, more].concat());
-        // No room for the first file of the log.
+        // There is no room for the first file of the log.
         disk.leave(LEFT_FOR_OPENING);
         let said = refused(&restore(&[]));
         assert!(said.contains(text(&data)) && said.contains("no space left"), "{said}");
-        // Room for that one, and for no other.
+        // There is room for that file, but for no other.
         disk.make_room();
         disk.leave(LEFT_FOR_RESTORES);
         let said = refused(&restore(&["--resume"]));
@@ -234,7 +234,7 @@ fn a_restore_into_a_server_that_finds_no_room_goes_on_when_there_is() {
     disk.leave(LEFT_FOR_RESTORES);
     let server = Server::start(&binary(), &disk.path("data"), &[]).expect("the server starts");
     let uri = format!("mongodb://{}/", server.address());
-    // The second time it stops while what the first one brought is dropped.
+    // The second run fails while it drops the documents of the first.
     for flags in [&["--noBulk"][..], &["--drop"]] {
         let restore = |more: &[&str]| run(&[&["restore", "--uri", &uri, &file, "--verify"], flags, more].concat());
         let said = refused(&restore(&[]));
@@ -243,12 +243,13 @@ fn a_restore_into_a_server_that_finds_no_room_goes_on_when_there_is() {
         assert!(said.contains("shop.large: ") && words.iter().all(|word| said.contains(word)), "{flags:?}: {said}");
         disk.make_room();
         check_restored(&succeeded(&restore(&["--resume"])));
-        // Its log keeps the room that it has taken.
+        // The server's log keeps its disk space.
         disk.fill();
     }
 }
 
-/// The usual place for the state is beside the dump, and that is what filled the disk: a restore elsewhere needs no state.
+/// The restore's state file is by default beside the dump, on the full disk. A restore to another disk works without
+/// it.
 #[test]
 #[ignore = "needs root and loop devices; tests/full_disk/run runs it"]
 fn a_dump_on_a_full_disk_is_restored() {
@@ -259,7 +260,7 @@ fn a_dump_on_a_full_disk_is_restored() {
     let copy = disk.work.path().join("copy");
     let restore = ["restore", "--dbpath", text(&copy), &file, "--verify"];
     check_restored(&succeeded(&run(&restore)));
-    // Asked for by name, it is needed.
+    // With `--resume` the state file is required.
     let said = refused(&run(&[&restore[..], &["--drop", "--resume"]].concat()));
     assert!(said.contains("shop.archive.restore-resume: No space left on device"), "{said}");
 }

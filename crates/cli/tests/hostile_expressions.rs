@@ -1,5 +1,5 @@
-//! A few hundred bytes of expressions that would run for hours or take gigabytes: they end when they are told to, and
-//! nobody else notices.
+//! Expressions of a few hundred bytes that would run for hours or take gigabytes: they end when they are told to, and
+//! other clients do not notice.
 
 mod peer;
 
@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const MAX_TIME_MS_EXPIRED: i32 = 50;
-/// How long a command that was told to end after half a second may take, on a busy machine.
+/// Most time that a command may take on a busy machine if it was told to end after half a second.
 const ENDED: Duration = Duration::from_secs(4);
-/// How long a bystander may wait beside them, on a busy machine that has fewer cores than there are such commands.
+/// Longest wait of a bystander beside them, on a busy machine with fewer cores than such commands.
 const BYSTANDER: Duration = Duration::from_millis(750);
 
-/// Years of work in one expression.
+/// An expression that takes years.
 const ENDLESS: &str = "{$sum: {$map: {input: {$range: [0, 1000000]}, as: 'a', in: {$sum: {$map: {
     input: {$range: [0, 1000000]}, as: 'b', in: {$sum: {$map: {input: {$range: [0, 1000000]}, in: {$add: ['$$a', '$$b']}}}}
     }}}}}}";
 
-/// The commands that evaluate it, and others that multiply.
+/// The commands that evaluate it, and other commands that multiply work.
 fn endless() -> Vec<String> {
     let expr = format!("{{$expr: {{$eq: [{ENDLESS}, 5]}}}}");
     vec![
@@ -105,7 +105,7 @@ fn what_becomes_too_large_or_too_deep_is_answered() {
         let reply = peer.run_body(parsed(&format!("{{aggregate: 'kept', pipeline: {pipeline}, cursor: {{}}}}")).as_ref());
         assert_eq!(code(reply.as_ref()), expected, "{pipeline}: {reply:?}");
     }
-    // What only passes by may be larger than a document that is answered.
+    // A value within a pipeline may be larger than a document that is returned.
     let passing =
         format!("[{large}, {{$addFields: {{a: '$t', b: '$t'}}}}, {{$project: {{n: {{$strLenBytes: '$b'}}}}}}]");
     let reply = peer.run_body(parsed(&format!("{{aggregate: 'kept', pipeline: {passing}, cursor: {{}}}}")).as_ref());

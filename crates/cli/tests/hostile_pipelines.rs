@@ -1,5 +1,5 @@
-//! Pipelines that want more than they may have: each ends with MongoDB's error, or with its answer, within a stated memory,
-//! and a bystander's pings are answered meanwhile. Says what each took.
+//! Pipelines that need more than they may have: each ends with MongoDB's error, or with its result, within a memory
+//! limit, and a bystander's pings are answered meanwhile. Prints the cost of each.
 
 mod peer;
 
@@ -10,17 +10,18 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const DATABASE: &str = "peer";
-/// A stage has 100 MB; what makes a value of them holds it twice for a while, and the reply beside it.
+/// Most memory of the server: a stage may hold 100 MB. While it builds a value from them it holds them twice, and the
+/// reply besides.
 const MEMORY_MAX_BYTES: u64 = 320 << 20;
-/// How long a bystander waits: half of the pings, and 95 of 100, on a machine that does other things too.
+/// Longest wait of a bystander, for half of the pings and for 95 of 100, on a machine with other load.
 const PING_MEDIAN: Duration = Duration::from_millis(20);
 const PING_MOST: Duration = Duration::from_millis(100);
 
 const MAX_TIME_MS_EXPIRED: i32 = 50;
-/// How long a reply may take of a server that is not optimised.
+/// Longest time of a reply from a server that is not optimised.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Sends the bystander home, also where the test fails.
+/// Stops the bystander, also if the test fails.
 struct Over<'b>(&'b AtomicBool);
 
 impl Drop for Over<'_> {
@@ -29,11 +30,11 @@ impl Drop for Over<'_> {
     }
 }
 
-/// What a pipeline comes to.
+/// Expected outcome of a pipeline.
 enum End {
     Answer(&'static str),
     Code(i32),
-    /// It would run for hours.
+    /// `maxTimeMS` ends it, because it would run for hours.
     OutOfTime,
 }
 
@@ -52,12 +53,12 @@ fn repeated(stage: &str, count: usize) -> String {
     format!("[{}]", vec![stage; count].join(", "))
 }
 
-/// `$add` inside `$add`, so many times.
+/// `$add` nested to that depth.
 fn nested(depth: usize) -> String {
     format!("[{{$set: {{a: {}1{}}}}}]", "{$add: [1, ".repeat(depth), "]}".repeat(depth))
 }
 
-/// An expression that doubles what it has 40 times over.
+/// An expression that doubles its value 40 times.
 fn doubled(operator: &str, initial: &str) -> String {
     let doubling = format!("{{{operator}: ['$$value', '$$value']}}");
     format!("[{{$set: {{a: {{$reduce: {{input: {{$range: [0, 40]}}, initialValue: {initial}, in: {doubling}}}}}}}}}]")
@@ -108,7 +109,7 @@ fn run(peer: &mut Peer, over: &str, pipeline: &str, max_time_ms: i32) -> Documen
     peer.run_body(command(DATABASE, &text.replace('\n', " ")).as_ref())
 }
 
-/// A ring of documents with shortcuts, and more documents than a stage may gather.
+/// Inserts a ring of documents with shortcuts, and more documents than a stage may gather.
 fn fill(peer: &mut Peer) {
     let numbers = |count: usize| format!("{{$set: {{i: {{$range: [0, {count}]}}}}}}, {{$unwind: '$i'}}");
     let to =
@@ -132,7 +133,7 @@ fn is_ok(reply: DocumentRef<'_>) -> bool {
     matches!(reply.get("ok"), Some(ValueRef::Double(1.0)))
 }
 
-/// The most memory that the server has had since it was last asked, in bytes.
+/// Peak memory of the server since the last call, in bytes.
 /// Source: `proc_pid_clear_refs(5)`, 5.
 fn peak_bytes(running: &Running) -> u64 {
     let process = format!("/proc/{}", running.server.pid());

@@ -1,4 +1,4 @@
-//! Index builds of a real server: killed in their midst, stopped by clients, and left to the next start.
+//! Index builds of a real server: killed midway, stopped by clients, and resumed by the next start.
 
 mod oracle;
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const DOCUMENTS: i32 = 12_000;
 const DOCUMENTS_PER_INSERT: i32 = 1000;
-/// When the process is killed, after the build was asked for.
+/// Delays between the start of a build and the kill.
 const KILLED_AFTER: [Duration; 3] = [Duration::from_millis(15), Duration::from_millis(60), Duration::from_millis(140)];
 /// Indexes of each kind.
 const CREATE: &str = "{createIndexes: 'c', indexes: [{key: {k: 1}, name: 'k_1', unique: true}, \
@@ -23,9 +23,9 @@ const CREATE: &str = "{createIndexes: 'c', indexes: [{key: {k: 1}, name: 'k_1', 
                       {key: {at: '2d'}, name: 'at_2d'}, {key: {'more.$**': 1}, name: 'more'}, \
                       {key: {g: 1, '$**': 1}, wildcardProjection: {more: 1}, name: 'g_1_more'}]}";
 const INDEXES: i32 = 10;
-/// What is deleted in a round before the process is killed, at least.
+/// Least number of documents that expire in a round before the process is killed.
 const EXPIRED_BY_ROUND: i64 = 700;
-/// Some of the indexes, of each kind that writers derive many keys for.
+/// Indexes of the kinds for which a write derives many keys.
 const CREATE_SOME: &str = "{createIndexes: 'c', indexes: [{key: {said: 'text', g: 1}, name: 'said_text'}, \
                            {key: {at: '2dsphere'}, name: 'at_2dsphere'}, {key: {'more.$**': 1}, name: 'more'}, \
                            {key: {g: 1, '$**': 1}, wildcardProjection: {more: 1}, name: 'g_1_more'}]}";
@@ -64,9 +64,9 @@ fn write(mut connection: Connection) {
     }
 }
 
-/// Ends the server while one client builds and another writes.
+/// Ends the server while one client builds indexes and another writes.
 fn while_writing(address: SocketAddr, build: impl FnOnce(Connection) + Send + 'static, end: impl FnOnce()) {
-    // Both are connected before the time runs: the kill may come early.
+    // Both are connected before the delay begins, because the kill may come early.
     let (building, writing) = (connect(address), connect(address));
     let builder = std::thread::spawn(move || build(building));
     let writer = std::thread::spawn(move || write(writing));
@@ -149,7 +149,7 @@ fn count(connection: &mut Connection, query: &str) -> i64 {
     }
 }
 
-/// Inserts documents that have expired, and others, until the server is gone; how many of the others were acknowledged.
+/// Inserts expired documents and others until the server is gone; returns how many of the others were acknowledged.
 fn insert_until_gone(mut connection: Connection, first: i32) -> i64 {
     let mut acknowledged = 0;
     for id in first.. {
@@ -162,7 +162,7 @@ fn insert_until_gone(mut connection: Connection, first: i32) -> i64 {
             Ok(_) => acknowledged += i64::from(id % 2 == 0),
             Err(_) => break,
         }
-        // What comes is less than what goes.
+        // Inserts must be slower than the deletion of expired documents.
         std::thread::sleep(Duration::from_millis(2));
     }
     acknowledged
@@ -201,7 +201,7 @@ fn what_expires_goes_for_good_through_kill_9() {
             };
             is_whole(&mut connection);
             let late = count(&mut connection, &format!("{{until: {LATER}}}"));
-            // One more may have been on its way in each round.
+            // In each round one more insert may have been done but not acknowledged.
             assert!((kept..=kept + 1).contains(&late), "{what}: {late} documents of {kept} are left");
             kept = late;
             let often = shell::parse_document("{setParameter: 1, ttlMonitorSleepSecs: 1}").expect("shell syntax");
@@ -288,7 +288,7 @@ fn a_build_that_goes_on_is_shown_and_can_be_stopped() {
     fill(&mut connection);
     let builder = std::thread::spawn(move || drop(run(&mut connect(address), CREATE)));
     shown(&mut connection);
-    // Nobody was told that the build has begun: until this is durable, a kill may take it back.
+    // The client was not told that the build has begun: until this write is durable, a kill may undo the build.
     run(&mut connection, "{insert: 'other', documents: [{}], writeConcern: {j: true}}").expect("inserted");
     server.kill();
     builder.join().expect("no panic");
@@ -322,7 +322,7 @@ fn a_build_that_waits_for_its_turn_is_shown_and_ends_as_any_other() {
     let limited = CREATE.replace("{createIndexes: 'c'", "{createIndexes: 'c', maxTimeMS: 50");
     assert_eq!(code(run(&mut connection, &limited)), Some(50));
     let begin = || std::thread::spawn(move || code(run(&mut connect(address), CREATE)));
-    // Writers and readers go on. An index that is built in an instant does not wait either.
+    // Reads and writes go on. A build that takes an instant does not wait either.
     let killed = begin();
     let (opid, _) = waiting(&mut connection);
     run(&mut connection, "{insert: 'c', documents: [{_id: -1, k: -1, tags: [1, 2]}]}").expect("inserted");
@@ -343,14 +343,14 @@ fn a_build_that_waits_for_its_turn_is_shown_and_ends_as_any_other() {
     check(&mut connect(server.address()), "after a start that goes on with a build that waited");
 }
 
-/// The build that `currentOp` shows, once it does.
+/// The build in the reply of `currentOp`, once it is there.
 fn shown(connection: &mut Connection) -> (i32, DocumentBuf) {
     let (opid, operation, message) = shown_with(connection, "{currentOp: 1, progress: {$exists: true}}");
     assert!(message.starts_with("Index Build: scanning collection"), "{message}");
     (opid, operation)
 }
 
-/// The build that `currentOp` shows waiting for its turn, once it does.
+/// The build that waits for its turn in the reply of `currentOp`, once it is there.
 fn waiting(connection: &mut Connection) -> (i32, DocumentBuf) {
     let (opid, operation, message) = shown_with(connection, "{currentOp: 1, msg: /^Index Build: waiting/}");
     assert!(message.contains("maxNumActiveUserIndexBuilds"), "{message}");

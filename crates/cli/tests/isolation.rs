@@ -1,7 +1,7 @@
-//! What transactions of several clients see of each other, through aborts and kill -9, judged by crate `adya`: lists that
-//! are appended to and read, and no cycle among the transactions that snapshot isolation forbids.
+//! Isolation of transactions of several clients, through aborts and kill -9, judged by crate `adya`: clients append to
+//! lists and read them, and the transactions must form no cycle that snapshot isolation forbids.
 //!
-//! Shown to fail by `tests/planted/run`, which plants bugs.
+//! `tests/planted/run` plants bugs and shows that this test finds them.
 
 mod caller;
 mod oracle;
@@ -23,13 +23,13 @@ const CLIENTS: u32 = 8;
 const KEYS: u64 = 6;
 const KILLS: u32 = 4;
 const BETWEEN_KILLS: Duration = Duration::from_millis(1500);
-/// One in so many transactions is a chain of records of the log.
+/// The commit of one in this many transactions is a chain of records in the log.
 const LARGE: u64 = 60;
-/// Documents of a MiB in one of these.
+/// Documents of 1 MiB in a large transaction.
 const LARGE_DOCUMENTS: u32 = 16;
 const UNKNOWN_CODES: [i64; 2] = [91, 11600];
 
-/// What the clients share.
+/// State that the clients share.
 struct Place {
     is_over: AtomicBool,
     next_value: AtomicI64,
@@ -57,14 +57,15 @@ struct Client {
 }
 
 impl Client {
-    /// Sends a command of the transaction; `None` where no reply came.
+    /// Sends a command of the transaction; `None` if no reply arrived.
     fn send(&mut self, database: &str, text: &str) -> Option<DocumentBuf> {
         let session = format!("lsid: {{id: UUID('00000000-0000-4000-8000-{:012}')}}", self.number);
         let text = format!("{{{text}, {session}, txnNumber: NumberLong({}), autocommit: false}}", self.transaction);
         self.caller.send(database, &text)
     }
 
-    /// Reads and appends by chance; or reads of all, which nothing refuses, and which see it best when a commit shows in parts.
+    /// Random reads and appends, or reads of all keys. Reads are never refused, and reads of all keys show best whether
+    /// a commit becomes visible in parts.
     fn steps(&mut self) -> Vec<Step> {
         if self.caller.below(6) == 0 {
             return (0..KEYS).map(Step::Read).collect();
@@ -107,7 +108,7 @@ impl Client {
             self.send("admin", "abortTransaction: 1");
             return End::Aborted;
         }
-        // It is asked for until there is an answer: a start of the server knows whether it was committed.
+        // The commit is sent until a reply arrives: a restarted server knows whether the transaction was committed.
         loop {
             match self.send("admin", "commitTransaction: 1") {
                 Some(reply) if is_ok(&reply) => return End::Committed(read),
@@ -117,7 +118,7 @@ impl Client {
         }
     }
 
-    /// Adds so much to the transaction that its commit is a chain; what it adds it takes away the next time.
+    /// Adds so many documents that the commit is a chain of records. The next large transaction replaces them.
     fn make_large(&mut self) -> bool {
         let pad = "x".repeat(1 << 20);
         (0..LARGE_DOCUMENTS).all(|id| {
@@ -135,7 +136,7 @@ impl Client {
                 End::Committed(read) => self.note("ok", &steps, &read),
                 End::Aborted => {
                     self.note("fail", &steps, &[]);
-                    // There may be no server at all.
+                    // The server may be down.
                     std::thread::sleep(Duration::from_millis(1));
                 }
             }
@@ -161,7 +162,7 @@ impl Client {
     }
 }
 
-/// The list in the first batch of a find; empty where there is no document.
+/// The list in the first batch of a find; empty if there is no document.
 fn list_of(reply: &DocumentBuf) -> Vec<i64> {
     let cursor = reply.as_ref().get("cursor").and_then(ValueRef::as_document).expect("a cursor");
     let batch = cursor.get("firstBatch").and_then(ValueRef::as_array).unwrap_or(ArrayRef::EMPTY);
@@ -227,7 +228,8 @@ fn transactions_are_isolated_through_aborts_and_kills() {
     durable_engines().into_iter().for_each(survive);
 }
 
-/// Two transactions that each read what the other changes: snapshot isolation allows it, and so do we, as MongoDB does.
+/// Two transactions that each read a document that the other changes: snapshot isolation allows it, in MongoDB and
+/// here.
 #[test]
 fn write_skew_is_allowed() {
     let engine = durable_engines()[0];

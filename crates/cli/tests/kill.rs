@@ -1,7 +1,7 @@
 //! kill -9 during writes from 16 connections, again and again on one data directory, while documents move from the log
-//! into extents, extents are rewritten, and segments go.
+//! into extents, extents are rewritten, and segments are deleted.
 //!
-//! Shown to fail by `tests/planted/run`, which plants bugs.
+//! `tests/planted/run` plants bugs and shows that this test finds them.
 
 mod oracle;
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const ROUNDS: usize = 20;
 const WRITERS: usize = 16;
-/// Longest wait for a moment to kill in. A moment mostly comes within a second; on a busy machine it comes later.
+/// Longest wait for a moment to kill in. A moment usually comes within a second; on a busy machine it takes longer.
 const MOMENT_TIMEOUT: Duration = Duration::from_mins(2);
 
 #[test]
@@ -37,7 +37,7 @@ fn survive_kills(engine: &str) -> Evidence {
         }
         settle(&server, &ledger).unwrap_or_else(|error| panic!("{engine}, round {round}: {error}"));
         let load = Load::start(server.address(), WRITERS, Level::Written, &ledger);
-        // Not a round number: kills should fall into all phases of syncs and group writes.
+        // Not a round number, so that kills fall into all phases of syncs and group writes.
         std::thread::sleep(Duration::from_millis(60 + 37 * (round as u64 % 7)));
         let moment = moments[round % moments.len()];
         if Watch::new(dbpath.path()).wait(moment, MOMENT_TIMEOUT) {
@@ -58,7 +58,7 @@ fn started(engine: &str, dbpath: &tempfile::TempDir, round: usize) -> Server {
     start(engine, dbpath.path()).unwrap_or_else(|error| panic!("{engine}, round {round}: {error}"))
 }
 
-/// Checks what is there, and what must be there from now on.
+/// Checks the contents, and takes them as acknowledged from now on.
 fn settle(server: &Server, ledger: &Ledger) -> Result<(), String> {
     let documents = ledger.snapshot();
     ledger.settle(&check(server.address(), &documents, &documents)?);

@@ -1,5 +1,5 @@
-//! Updates and filters of many parts over documents of many parts: each is done, or ended by its `maxTimeMS`, soon, and a
-//! bystander hardly notices.
+//! Updates and filters with many parts over documents with many parts: each is soon completed, or ended by its
+//! `maxTimeMS`, and a bystander hardly notices.
 
 mod peer;
 
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const MANY: i32 = 100_000;
-/// Reading a command of megabytes takes a debug build its time before the clock of `maxTimeMS` is asked.
+/// Allowance for a debug build, which takes long to read a command of megabytes before it first checks `maxTimeMS`.
 const SOON: Duration = Duration::from_secs(6);
 const PING_MAX: Duration = Duration::from_millis(500);
 const MAX_TIME_EXPIRED: i32 = 50;
@@ -32,7 +32,7 @@ fn many_fields(value: impl Fn(i32) -> Value) -> DocumentBuf {
     fields
 }
 
-/// Pings until it is told to stop; the longest answer.
+/// Pings until it is told to stop; returns the longest latency.
 fn bystander(mut peer: Peer, is_done: &AtomicBool) -> Duration {
     let mut longest = Duration::ZERO;
     while !is_done.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! Logging in over real sockets: both mechanisms, who is refused, what becomes of a login, and that no password is shown.
+//! Logging in over real sockets: both mechanisms, refusals, the end of a login, and passwords that are never shown.
 
 mod attacks;
 mod peer;
@@ -11,7 +11,7 @@ use bunko_testkit::shell;
 use peer::{Running, code};
 use std::path::PathBuf;
 
-/// A password that must be found nowhere.
+/// A password that must not appear anywhere.
 const CANARY: &str = "canary-c0ffee";
 
 fn binary() -> PathBuf {
@@ -50,14 +50,14 @@ fn both_mechanisms_log_in_and_nothing_else_does() {
         ("u%2C%3D", ""),
         ("u%2C%3D", "&authMechanism=SCRAM-SHA-1"),
         ("u%2C%3D", "&authMechanism=SCRAM-SHA-256"),
-        // The handshake tells the client that this user has the old mechanism alone.
+        // The handshake tells the client that this user has only the old mechanism.
         ("old", ""),
     ] {
         let mut connection = connect(&address, user, CANARY, options).expect(user);
         let name = user.replace("%2C%3D", ",=");
         assert_eq!(who(&mut connection), format!("[{{user: \"{name}\", db: \"test\"}}]"));
     }
-    // Nobody hears which half was wrong.
+    // The error does not tell whether the user or the password was wrong.
     let refusal = |user, password, options| match connect(&address, user, password, options) {
         Ok(_) => panic!("{user} is logged in"),
         Err(error) => error.replace(user, "<user>"),
@@ -67,7 +67,7 @@ fn both_mechanisms_log_in_and_nothing_else_does() {
     assert!(wrong.contains("Authentication failed") && !wrong.contains("wrong"), "{wrong}");
     assert_eq!(refusal("nobody", CANARY, mechanism), wrong);
     assert_eq!(refusal("old", CANARY, mechanism), wrong);
-    // A login ends with its user, also on a connection that is open.
+    // A login ends when its user is dropped, also on an open connection.
     let mut connection = connect(&address, "old", CANARY, "").expect("logged in");
     run(&mut anyone, "test", "{dropUser: 'old'}");
     assert_eq!(who(&mut connection), "[]");
@@ -76,7 +76,7 @@ fn both_mechanisms_log_in_and_nothing_else_does() {
 
 fn start() -> (Server, tempfile::TempDir) {
     let dbpath = temporary_dbpath();
-    // Every operation is slow, so that all are logged.
+    // Every operation counts as slow, so that all are logged.
     let server = Server::start(&binary(), dbpath.path(), &["--slowms", "0"]).expect("started");
     (server, dbpath)
 }
@@ -90,7 +90,7 @@ fn assert_canary_is_nowhere(running: &Server, connection: &mut Connection, dbpat
     assert_nowhere(dbpath, CANARY);
 }
 
-/// No file below a directory holds those words.
+/// No file below the directory contains those words.
 pub fn assert_nowhere(directory: &std::path::Path, words: &str) {
     let mut files = vec![directory.to_owned()];
     while let Some(path) = files.pop() {
@@ -104,7 +104,7 @@ pub fn assert_nowhere(directory: &std::path::Path, words: &str) {
     }
 }
 
-/// However the value is written, as a flag or in a file.
+/// The parameter works in each of its spellings.
 #[test]
 fn without_the_localhost_exception_no_client_makes_the_first_user() {
     let create = shell::parse_document("{createUser: 'first', pwd: 'p', roles: ['root']}").expect("a command");
@@ -135,7 +135,7 @@ fn without_the_localhost_exception_no_client_makes_the_first_user() {
 fn conversations_cannot_be_forged() {
     let running = Running::start();
     let mut peer = running.peer();
-    // Who logs in by what there is not is told so in the log.
+    // A login with an unknown mechanism is logged.
     for (begin, mechanism) in [("saslStart: 1, payload: ''", "GSSAPI"), ("authenticate: 1", "MONGODB-CR")] {
         peer.run("admin", &format!("{{{begin}, mechanism: '{mechanism}'}}"));
         running.assert_logged(&format!("\"mechanism\":\"{mechanism}\",\"reason\":\"the mechanism is unknown"));
@@ -155,12 +155,12 @@ fn conversations_cannot_be_forged() {
         let payload = reply.as_ref().get("payload").and_then(ValueRef::as_str).expect("a payload").to_owned();
         String::from_utf8(bunko_bson::base64::decode(&payload).expect("base64")).expect("text")
     };
-    // The same client nonce gets another one of the server's each time, and the same salt.
+    // A repeated client nonce gets a new server nonce each time, with the same salt.
     let (one, other) = (challenge(&mut peer), challenge(&mut peer));
     let part = |text: &str, at: usize| text.split(',').nth(at).expect("a part").to_owned();
     assert_ne!(part(&one, 0), part(&other, 0));
     assert_eq!((part(&one, 1), part(&one, 2)), (part(&other, 1), "i=15000".to_owned()));
-    // A conversation is used up by one answer, and by a wrong id.
+    // One answer ends a conversation, and an answer with a wrong id does, too.
     let answer = |id: i32, challenge: &str| {
         let message = format!("c=biws,{},p={}", part(challenge, 0), bunko_bson::base64::encode(&[7; 32]));
         let payload = bunko_bson::base64::encode(message.as_bytes());
@@ -171,10 +171,10 @@ fn conversations_cannot_be_forged() {
     let third = challenge(&mut peer);
     assert_eq!(code(peer.run("admin", &answer(2, &third)).as_ref()), 17);
     assert_eq!(code(peer.run("admin", &answer(1, &third)).as_ref()), 17);
-    // What was answered to another challenge is worth nothing.
+    // An answer to an earlier challenge is refused.
     challenge(&mut peer);
     assert_eq!(code(peer.run("admin", &answer(1, &third)).as_ref()), 18);
-    // Who is known by a certificate shows none where there is no TLS.
+    // Without TLS there is no certificate, so a user who is identified by one cannot log in.
     assert_eq!(code(peer.run("$external", "{createUser: 'CN=x', roles: []}").as_ref()), 0);
     let claim = "{authenticate: 1, mechanism: 'MONGODB-X509', user: 'CN=x'}";
     assert_eq!(code(peer.run("$external", claim).as_ref()), 18);

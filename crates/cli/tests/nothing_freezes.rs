@@ -1,4 +1,4 @@
-//! Nothing that a client asks for keeps the others waiting, and nothing keeps the server from ending.
+//! No command keeps other clients waiting, and none keeps the server from shutting down.
 
 mod peer;
 
@@ -8,12 +8,12 @@ use peer::{Peer, Running, code, command, errmsg, message};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-/// Longest that a bystander may wait, on a machine that others use too.
+/// Longest wait of a bystander, on a machine with other load.
 const BYSTANDER: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(20);
 /// A few milliseconds of work for each document.
 const HARD: &str = "{$sum: {$map: {input: {$range: [0, 20000]}, in: {$add: ['$$this', 1]}}}}";
-/// Few enough that no plan over them is thought to be long.
+/// Few enough that the server does not expect a long plan.
 const DOCUMENTS: usize = 1900;
 
 fn hostile_commands() -> Vec<String> {
@@ -51,7 +51,7 @@ fn start(running: &Running, text: &str) -> Peer {
     peer
 }
 
-/// Pings for a while; the longest wait.
+/// Pings for a while; returns the longest latency.
 fn longest_ping(running: &Running, pings: usize) -> Duration {
     let mut bystander = running.peer();
     let mut longest = Duration::ZERO;
@@ -64,7 +64,7 @@ fn longest_ping(running: &Running, pings: usize) -> Duration {
     longest
 }
 
-/// Operations of the database `test` that run.
+/// Running operations of the database `test`.
 fn running_operations(running: &Running) -> Vec<i32> {
     let reply = running.peer().run("admin", "{currentOp: 1}");
     let operations = reply.as_ref().get("inprog").and_then(ValueRef::as_array).expect("operations");
@@ -111,7 +111,7 @@ fn small_hostile_commands_keep_nobody_waiting() {
 #[test]
 fn hundreds_of_long_commands_leave_the_processors_to_small_ones() {
     const HOSTILE: usize = 300;
-    /// About a hundred milliseconds where all count alike.
+    /// It would be about a hundred milliseconds if all commands had equal priority.
     const MEDIAN: Duration = Duration::from_millis(40);
     let running = with_many();
     let hostile = format!("{{find: 'many', projection: {{a: {HARD}}}}}");
@@ -142,7 +142,7 @@ fn what_begins_anew_is_counted_once() {
     let running = Running::start();
     let mut peer = running.peer();
     peer.run("test", "{insert: 'one', documents: [{_id: 1, a: 1}]}");
-    // Long enough to be sent to a thread of its own.
+    // Long enough to be moved to a thread of its own.
     let sum = "{$sum: {$map: {input: {$range: [0, 100000]}, in: {$add: ['$$this', 1]}}}}";
     let filter = format!("{{a: 1, $expr: {{$gt: [{sum}, 0]}}}}");
     let count = |peer: &mut Peer, name: &str| {
@@ -239,7 +239,7 @@ fn killing_a_busy_cursor_ends_its_work() {
         let ids = reply.as_ref().get(field).and_then(ValueRef::as_array).expect(field);
         ids.count()
     };
-    // The collection that is named makes no difference.
+    // The collection in the command does not matter.
     assert_eq!(kill(&mut peer, "other", "cursorsKilled"), 1);
     assert_eq!(code(busy.reply_to(1).as_ref()), 237);
 }
@@ -275,7 +275,8 @@ fn the_lock_of_fsync_waits_for_what_writes_and_for_nothing_else() {
     ] {
         let mut slow = start(&running, &text);
         until("it runs", || running_operations(&running).len() == 1);
-        // It gives up after a millisecond, without having changed anything, and begins anew on a thread of its own.
+        // The first attempt gives up after a millisecond, without a change, and the operation begins anew on a thread
+        // of its own.
         std::thread::sleep(Duration::from_millis(300));
         let mut peer = running.peer();
         let locked = peer.run("admin", "{fsync: 1, lock: true, fsyncLockAcquisitionTimeoutMillis: 100}");

@@ -1,4 +1,4 @@
-//! What those who run a server see of it: signals, its log, limits of the system, and clients that speak something else.
+//! The server as its operators see it: signals, its log, limits of the system, and clients that use another protocol.
 
 mod peer;
 mod refusal;
@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Longest wait for anything that must come.
+/// Longest wait for an event that must happen.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn signal(server: &Server, signal: Signal) {
@@ -31,7 +31,7 @@ struct Logging {
 }
 
 impl Logging {
-    /// Its log is the file `log` of a directory that it shares with nothing but its data.
+    /// Starts a server whose log is the file `log` of a directory that otherwise contains only its data.
     fn start(flags: &[&str]) -> Self {
         let directory = temporary_dbpath();
         let (log, data) = (directory.path().join("log"), directory.path().join("data"));
@@ -50,12 +50,12 @@ impl Logging {
         Peer::connect(self.server.address())
     }
 
-    /// Waits until the file has those words; the first line with them.
+    /// Waits until the file contains those words; returns the first line with them.
     fn line(&self, words: &str) -> String {
         written(&self.log(), words)
     }
 
-    /// Waits until this log or one that was renamed has those words.
+    /// Waits until this log or a renamed one contains those words.
     fn line_of_any(&self, words: &str) {
         let deadline = Instant::now() + PATIENCE;
         let is_in = |path: &PathBuf| fs::read_to_string(path).unwrap_or_default().contains(words);
@@ -65,7 +65,7 @@ impl Logging {
         }
     }
 
-    /// Logs that were renamed.
+    /// Renamed logs.
     fn old_logs(&self) -> Vec<PathBuf> {
         let entries =
             fs::read_dir(self.directory.path()).expect("readable").map(|entry| entry.expect("readable").path());
@@ -74,7 +74,7 @@ impl Logging {
     }
 }
 
-/// Waits until a file has those words; the first line with them.
+/// Waits until a file contains those words; returns the first line with them.
 fn written(path: &Path, words: &str) -> String {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -87,7 +87,7 @@ fn written(path: &Path, words: &str) -> String {
     }
 }
 
-/// Waits until the server has logged those words; the first line with them.
+/// Waits until the server has logged those words; returns the first line with them.
 fn logged(server: &Server, words: &str) -> String {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -110,7 +110,7 @@ fn sigusr1_renames_the_log_and_goes_on_in_a_new_one() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(logging.peer().text("admin", "{ping: 1}"), "{ok: 1.0}");
-    // A new file says which process writes it.
+    // A new file begins with the process that writes it.
     let pid = format!("\"pid\":{}", logging.server.pid());
     assert!(logging.line("Bunko starting").contains(&pid));
     logging.line("Connection accepted");
@@ -157,11 +157,11 @@ fn a_start_that_fails_says_so_in_the_log() {
 #[test]
 fn a_rotation_that_fails_says_so_and_the_log_goes_on() {
     let logging = Logging::start(&[]);
-    // The name has the second in it, so that one of three has the name of another.
+    // The new name contains the time in seconds, so of three rotations at least two want one name.
     let replies: Vec<_> = (0..3).map(|_| logging.peer().text("admin", "{logRotate: 1}")).collect();
     let refused = replies.iter().find(|reply| reply.contains("ok: 0.0")).expect("one is refused");
     assert!(refused.contains("Log rotation failed: cannot rename") && refused.contains("it exists"), "{refused}");
-    // Where a second begins after the refusal, the third request renames the log that tells of it.
+    // If a second begins after the refusal, the third request renames the log that reports the refusal.
     logging.line_of_any("Log rotation failed");
     assert_eq!(logging.peer().text("admin", "{ping: 1}"), "{ok: 1.0}");
 }
@@ -171,7 +171,7 @@ fn sighup_is_an_orderly_end_and_sigusr2_is_none() {
     let dbpath = temporary_dbpath();
     let mut server = Server::start(&binary(), dbpath.path(), &[]).expect("the server starts");
     signal(&server, Signal::USR2);
-    // It logs to standard error, which is not rotated.
+    // The server logs to standard error, which is not rotated.
     signal(&server, Signal::USR1);
     logged(&server, "Log rotation initiated");
     assert_eq!(Peer::connect(server.address()).text("admin", "{ping: 1}"), "{ok: 1.0}");
@@ -264,7 +264,7 @@ fn a_server_that_is_open_to_all_warns() {
     assert!(warning.contains("\"tags\":[\"startupWarnings\"]") && warning.contains("\"s\":\"W\""), "{warning}");
     let warnings = logging.peer().text("admin", "{getLog: 'startupWarnings'}");
     assert!(warnings.contains("Access control is not enabled"), "{warnings}");
-    // The log is in a file: the terminal says it too.
+    // The log is a file, so the terminal shows the warning too.
     assert!(logging.server.output_tail().contains("Access control is not enabled"));
     for arguments in [&[][..], &["--bind_ip_all", "--insecure"], &["--bind_ip_all", "--auth"]] {
         let closed = Logging::start(arguments).peer().text("admin", "{getLog: 'startupWarnings'}");
@@ -272,7 +272,7 @@ fn a_server_that_is_open_to_all_warns() {
     }
 }
 
-/// A server that may have so many files open.
+/// A server whose limit of open files is `files`.
 fn limited(files: u32, dbpath: &Path) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -n {files}; exec \"$0\" \"$@\"")]).arg(binary());
@@ -319,7 +319,7 @@ fn tls_is_recognised() {
     let hello = [22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3, 0x5a, 0x13, 0xf0, 0x77, 0x21, 0x90, 0x4c];
     stream.write_all(&hello).expect("sent");
     let mut rest = Vec::new();
-    // Closed, with what it did not read or without.
+    // The connection is closed by an end or, with unread bytes, by a reset.
     let _ = stream.read_to_end(&mut rest);
     running.assert_logged("TLS is disabled (net.tls.mode)");
     running.assert_serves();
@@ -340,7 +340,7 @@ fn http_is_answered() {
     running.assert_serves();
 }
 
-/// A document of a reply, by its path.
+/// A value in a reply, by its dotted path.
 fn field(reply: &DocumentBuf, path: &str) -> String {
     let value = path.split('.').fold(ValueRef::Document(reply.as_ref()), |value, name| {
         value.as_document().and_then(|document| document.get(name)).unwrap_or(ValueRef::Null)
@@ -408,7 +408,7 @@ fn monitors_find_what_they_read() {
     peer.run("peer", "{find: 'kept', filter: {nothing: 1}}");
     let diagnostic = peer.run("admin", "{getDiagnosticData: 1}");
     let status = peer.run("admin", "{serverStatus: 1}");
-    // What mongostat reads where there is no WiredTiger, and what Percona's exporter has panels for.
+    // Fields that mongostat reads where there is no WiredTiger, and fields for which Percona's exporter has panels.
     let paths = [
         "asserts.user",
         "backgroundFlushing.flushes",
@@ -470,7 +470,7 @@ fn what_mongod_has_and_we_have_not_is_named() {
         assert!(said.contains(words), "'{words}' is not in: {said}");
     }
     assert!(!refused(&["--nonsense"]).contains("not supported yet"));
-    // Parameters say themselves which values they take, once there is a server.
+    // A running server checks the values of its parameters itself.
     for (parameter, words) in [
         ("authenticationMechanisms=PLAIN", "authenticationMechanisms: 'PLAIN'"),
         ("cursorTimeoutMillis=long", "cursorTimeoutMillis: 'long' is not a whole number"),

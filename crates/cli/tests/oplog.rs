@@ -1,4 +1,5 @@
-//! The oplog of a server as processes see it: a dump under load is of one moment, and survives what the server does.
+//! The oplog of a server from outside: a dump under load is consistent as of one moment, entries outlive a kill, and a
+//! replay of all entries rebuilds the collections.
 
 mod peer;
 mod tool;
@@ -14,7 +15,7 @@ use tool::{archive, collections, connect, documents, fail, insert, succeed, text
 
 const ACCOUNTS: i32 = 500;
 const BALANCE: i64 = 1000;
-/// Dumps that are tried until one is torn without its oplog.
+/// Most dumps that are made until one is inconsistent without its oplog.
 const DUMPS_MAX: usize = 20;
 /// Documents that a dump has to read between the accounts of one side and those of the other.
 const FILLING: i32 = 20_000;
@@ -50,7 +51,7 @@ fn sum(connection: &mut Connection, collection: &str, documents_in_it: i32) -> i
     accounts.iter().map(|account| balance(account).expect("a balance")).sum()
 }
 
-/// Coins that are on their way from one side to the other.
+/// Coins that have left one side and not reached the other.
 fn missing(connection: &mut Connection) -> i64 {
     let debits = sum(connection, "a_debits", ACCOUNTS + FILLING);
     2 * i64::from(ACCOUNTS) * BALANCE - debits - sum(connection, "z_credits", ACCOUNTS)
@@ -64,12 +65,12 @@ fn a_dump_under_load_is_of_one_moment() {
     let filling =
         |id: i32| DocumentBuf::new().with("_id", id).with("balance", 0_i64).with("pad", "x".repeat(1000).as_str());
     insert(&mut connection, "bank", "a_debits", &accounts());
-    // The largest collection is dumped first, so coins that have left it meanwhile arrive in the other one.
+    // The largest collection is dumped first, so coins that leave it later also appear in the other one.
     insert(&mut connection, "bank", "a_debits", &(ACCOUNTS..ACCOUNTS + FILLING).map(filling).collect::<Vec<_>>());
     insert(&mut connection, "bank", "z_credits", &accounts());
     let target = Running::start();
     let mut restored = connect(target.address());
-    // A dump may be so quick that nothing happens between its collections.
+    // A dump may be so fast that no transfer happens between its collections.
     for _ in 0..DUMPS_MAX {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let dump = archive(&directory.path().join("bank"));
@@ -125,7 +126,7 @@ fn entries_outlive_a_kill() {
     assert_eq!((started, after.len()), (Some("n"), before.len() + 1));
 }
 
-/// Changes of every kind that an oplog tells of.
+/// Changes of every kind that an oplog records.
 const HISTORY: &[(&str, &str)] = &[
     ("shop", "{create: 'made', storageEngine: {lsm: {blockCompressor: 'zstd'}}}"),
     ("shop", "{createIndexes: 'things', indexes: [{key: {k: 1}, name: 'k_1', unique: true}]}"),
@@ -146,7 +147,7 @@ const HISTORY: &[(&str, &str)] = &[
     ("shop", "{insert: 'after', documents: [{_id: 2}]}"),
 ];
 
-/// All that a database holds.
+/// All collections of a database with their documents and indexes.
 fn contents(address: SocketAddr, database: &str) -> Vec<(String, Vec<DocumentBuf>, Vec<DocumentBuf>)> {
     let mut connection = connect(address);
     let names = collections(&mut connection, database);
@@ -176,7 +177,7 @@ fn all_of_an_oplog_makes_what_there_is() {
     let oplog = out.join("local/oplog.rs.bson");
     let expected = contents(source.address(), "shop");
     assert_eq!(expected.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>(), ["after", "made", "things"]);
-    // The file alone, and the dump of the collection.
+    // The oplog file alone, and the dump that contains it as a collection.
     for arguments in [&["--oplogReplay", "--oplogFile", text(&oplog)][..], &["--oplogReplay", text(&out)]] {
         let target = Running::start();
         succeed("restore", target.address(), arguments);

@@ -1,8 +1,8 @@
-//! Power cuts, as images of the disk at an instant: an ext4 image file on XFS is cloned while the server writes, moves
-//! documents into extents, rewrites those, and lets segments go.
+//! Power cuts, simulated by images of the disk: an ext4 image file on XFS is cloned while the server writes, moves
+//! documents into extents, rewrites extents, and deletes segments.
 //!
-//! Needs root, loop devices and mkfs.xfs, so it runs only from `tests/power_cut/run`. Shown to fail by
-//! `tests/planted/run`, which plants bugs.
+//! Needs root, loop devices and mkfs.xfs, so it runs only from `tests/power_cut/run`. `tests/planted/run` plants bugs
+//! and shows that this test finds them.
 
 mod disk_image;
 mod oracle;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const CUTS: usize = 20;
 const WRITERS: usize = 6;
-/// Before the first cut: the load needs that long to fill segments.
+/// Time before the first cut: the load needs that long to fill segments.
 const RUN_UP: Duration = Duration::from_secs(3);
 
 #[test]
@@ -45,7 +45,7 @@ fn survive_power_cuts(engine: &str) -> Evidence {
     std::thread::sleep(RUN_UP);
     for cut in 0..CUTS {
         std::thread::sleep(Duration::from_millis(150 + 53 * (cut as u64 % 5)));
-        // What was acknowledged before the image was taken must be in it; what was asked for until then may be.
+        // Writes acknowledged before the image was taken must be in it; writes requested until it was complete may be.
         let promised = ledger.snapshot();
         let image = platter.0.join("cut.ext4");
         sh("cp", &["--reflink=always", text(&disk), text(&image)]);
@@ -63,7 +63,7 @@ fn survive_power_cuts(engine: &str) -> Evidence {
     evidence
 }
 
-/// Starts from what a power cut has left, twice: the second time from what recovery and `compact` have made of it.
+/// Starts twice from the state after a power cut: the second start is from what recovery and `compact` have written.
 fn recover(engine: &str, dbpath: &Path, promised: &Documents, asked: &Documents) -> Result<(), String> {
     let mut server = start(engine, dbpath)?;
     let found = exactly(&check(server.address(), promised, asked)?);

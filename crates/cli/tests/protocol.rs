@@ -1,4 +1,5 @@
-//! The wire protocol as drivers use it, over real sockets: order, silence, streams, compression, the old opcodes.
+//! The wire protocol as drivers use it, over real sockets: order of replies, requests without a reply, streams,
+//! compression, old opcodes.
 
 mod old_opcodes;
 mod peer;
@@ -14,7 +15,7 @@ fn text(document: DocumentRef<'_>) -> String {
     shell::print(ValueRef::Document(document))
 }
 
-/// A field behind dots.
+/// A value by its dotted path.
 fn at<'a>(document: DocumentRef<'a>, path: &str) -> ValueRef<'a> {
     path.split('.').fold(ValueRef::Document(document), |value, name| {
         let inner = value.as_document().and_then(|document| document.get(name));
@@ -22,7 +23,7 @@ fn at<'a>(document: DocumentRef<'a>, path: &str) -> ValueRef<'a> {
     })
 }
 
-/// A field behind dots, in shell syntax.
+/// A value by its dotted path, in shell syntax.
 fn shown(document: DocumentRef<'_>, path: &str) -> String {
     shell::print(at(document, path))
 }
@@ -83,7 +84,7 @@ fn a_long_command_in_a_pipeline_keeps_its_place() {
     let mut peer = running.peer();
     let documents: Vec<String> = (0..3000).map(|id| format!("{{_id: {id}, n: {}}}", id % 7)).collect();
     peer.run("test", &format!("{{insert: 'scanned', documents: [{}]}}", documents.join(", ")));
-    // Too long for the connections' thread: it runs elsewhere while the others wait their turn.
+    // Too slow for the thread of the connections: it runs elsewhere while the later commands wait their turn.
     let update = "{update: 'scanned', updates: [{q: {n: 3}, u: {$set: {hit: true}}, multi: true}]}";
     let bodies = ["{ping: 1}", update, "{count: 'scanned', query: {hit: true}}", "{ping: 1}"];
     let frames = bodies.iter().zip(1..).map(|(body, id)| {
@@ -107,7 +108,7 @@ fn what_a_client_reads_ends_when_it_goes_away() {
     let finds = |peer: &mut Peer| text(peer.run("admin", "{currentOp: 1}").as_ref()).matches("slow").count();
     assert_eq!(finds(&mut peer), 0);
     let mut leaving = running.peer();
-    // Minutes.
+    // This takes minutes.
     let sum = "{$reduce: {input: {$range: [0, 50000]}, initialValue: 0, in: {$add: ['$$value', '$$this']}}}";
     let find = command("test", &format!("{{find: 'slow', filter: {{$expr: {{$lt: [{sum}, 0]}}}}}}"));
     leaving.send(&message(1, MessageFlags::NONE, find.as_ref()));
@@ -131,7 +132,7 @@ fn more_to_come_gets_no_reply_and_takes_effect() {
     let silent = |id, body: &str| message(id, MessageFlags::MORE_TO_COME, command("test", body).as_ref());
     peer.send(&silent(5, "{insert: 'silent', documents: [{_id: 1}], writeConcern: {w: 0}}"));
     peer.assert_silent(Duration::from_millis(100));
-    // Nor does what fails, or is no command at all.
+    // Failed and malformed commands get no reply either.
     peer.send(&silent(6, "{insert: 'silent', documents: [{_id: 1}], writeConcern: {w: 0}}"));
     peer.send(&silent(7, "{nosuch: 1}"));
     let without_database = shell::parse_document("{ping: 1}").expect("shell syntax");
@@ -181,7 +182,7 @@ fn an_exhaust_hello_is_answered_again_and_again() {
     let current = topology_version(&mut running.peer());
     let elder = shell::parse_document("{processId: ObjectId('000000000000000000000001'), counter: NumberLong(0)}");
     let elder = Value::Document(elder.expect("shell syntax"));
-    // One that knows the topology waits for the first reply; one that does not has it at once.
+    // A client with the current topology waits for its first reply; a client with an older one gets it at once.
     for (known, first_after_ms) in [(current, 60), (elder, 0)] {
         let request = message(30, MessageFlags::EXHAUST_ALLOWED, heartbeat(&known, 60).as_ref());
         let mut compressed = Vec::new();
@@ -203,7 +204,7 @@ fn an_exhaust_hello_is_answered_again_and_again() {
             }
         }
     }
-    // Without the flag it is answered once.
+    // Without the flag there is one reply.
     let known = topology_version(&mut running.peer());
     let mut peer = running.peer();
     peer.send(&message(31, MessageFlags::NONE, heartbeat(&known, 20).as_ref()));
@@ -231,7 +232,7 @@ fn each_heartbeat_meets_the_failpoints_and_then_waits() {
         peer.frame();
         assert!(begun.elapsed() >= Duration::from_millis(200), "answered after {:?}", begun.elapsed());
         if flags == MessageFlags::EXHAUST_ALLOWED {
-            // The next one has met it already when it begins to wait, as nothing is held up after it.
+            // The next heartbeat has passed the failpoint already when it begins to wait, and no later one is delayed.
             std::thread::sleep(Duration::from_millis(50));
             other.run("admin", "{configureFailPoint: 'failCommand', mode: 'off'}");
             peer.frame();
@@ -239,7 +240,7 @@ fn each_heartbeat_meets_the_failpoints_and_then_waits() {
             peer.frame();
         }
     }
-    // The heartbeat of a client that goes away while it waits is the last.
+    // After a client disconnects while its heartbeat waits, no further heartbeat runs.
     let mut peer = Peer::connect(server.address());
     peer.send(&message(32, MessageFlags::EXHAUST_ALLOWED, heartbeat(&known, 60_000).as_ref()));
     std::thread::sleep(Duration::from_millis(100));
@@ -248,7 +249,7 @@ fn each_heartbeat_meets_the_failpoints_and_then_waits() {
     std::thread::sleep(Duration::from_millis(300));
     let met = other.run("admin", "{configureFailPoint: 'failCommand', mode: 'off'}");
     assert_eq!(int64(met.as_ref(), "count"), 0);
-    // The reply tells the time after the wait.
+    // `localTime` in the reply is the time after the wait.
     let time = |hello: DocumentRef<'_>| match at(hello, "localTime") {
         ValueRef::DateTime(milliseconds) => milliseconds,
         other => panic!("{other:?}"),
@@ -272,7 +273,7 @@ fn a_compressed_request_is_answered_in_kind_except_hello() {
         let insert = command("test", &format!("{{insert: 'packed', documents: [{{_id: {id}, pad: '{pad}'}}]}}"));
         let find = command("test", &format!("{{find: 'packed', filter: {{_id: {id}}}}}"));
         for (body, words) in [(insert, "n: 1"), (find, &*pad)] {
-            // A checksum inside a compressed frame is over the frame as it was before.
+            // The checksum inside a compressed frame covers the uncompressed frame.
             let plain = message(50, MessageFlags::CHECKSUM_PRESENT, body.as_ref());
             let mut compressed = Vec::new();
             codec.compress(&plain, compressor, &mut compressed).expect("compresses");
@@ -286,7 +287,7 @@ fn a_compressed_request_is_answered_in_kind_except_hello() {
             assert_eq!(inner.header.response_to, 50);
             assert!(text(inner.body).contains(words), "{}", compressor.name());
         }
-        // These are never compressed: their lengths would tell what is in them.
+        // These commands may not be compressed: the lengths would reveal their contents.
         for body in ["{hello: 1}", "{isMaster: 1}"] {
             let plain = message(51, MessageFlags::NONE, command("admin", body).as_ref());
             let mut compressed = Vec::new();
@@ -295,7 +296,7 @@ fn a_compressed_request_is_answered_in_kind_except_hello() {
             peer.reply_to(51);
         }
     }
-    // What came plain is answered plain.
+    // An uncompressed request gets an uncompressed reply.
     assert_eq!(peer.text("admin", "{ping: 1}"), "{ok: 1.0}");
     running.assert_serves();
 }
@@ -345,7 +346,7 @@ fn cursors_are_closed_by_kill_cursors() {
     peer.run("test", "{insert: 'many', documents: [{_id: 1}, {_id: 2}, {_id: 3}, {_id: 4}]}");
     let reply = peer.run("test", "{find: 'many', batchSize: 2}");
     let id = int64(reply.as_ref(), "cursor.id");
-    // Any connection may go on with it.
+    // Any connection may continue the cursor.
     let more = running.peer().run("test", &format!("{{getMore: NumberLong({id}), collection: 'many', batchSize: 1}}"));
     assert_eq!(int64(more.as_ref(), "cursor.id"), id);
     let killed = peer.text("test", &format!("{{killCursors: 'many', cursors: [NumberLong({id}), NumberLong(5)]}}"));
@@ -374,7 +375,7 @@ fn idle_connections_cost_little() {
     assert!(growth < GROWTH_BYTES_MAX, "{CONNECTIONS} idle connections take {growth} bytes");
     println!("{CONNECTIONS} idle connections take {} KiB", growth / 1024);
     running.assert_serves();
-    // Those of other peers end when the server notices.
+    // The connections of other peers end when the server notices the disconnects.
     let deadline = Instant::now() + Duration::from_secs(5);
     let current = |peer: &mut Peer| shown(peer.run("admin", "{serverStatus: 1}").as_ref(), "connections.current");
     while current(&mut peers[0]) != CONNECTIONS.to_string() {

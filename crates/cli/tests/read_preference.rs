@@ -1,4 +1,4 @@
-//! A dump says to each member of a replica set what that one has to hear before it serves reads.
+//! A dump sends each member of a replica set the read preference that this member needs before it serves reads.
 
 #[path = "../../client/tests/fake/mod.rs"]
 mod fake;
@@ -8,7 +8,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use std::process::Command;
 use std::sync::mpsc;
 
-/// A member that is no primary and has no databases; hands out the read preference of whoever asks for them.
+/// A secondary without databases, and a channel with the read preference of each `listDatabases`.
 fn secondary() -> (String, mpsc::Receiver<String>) {
     let (listener, address) = fake::listener();
     let (sender, receiver) = mpsc::channel();
@@ -50,7 +50,7 @@ fn the_flag_goes_before_the_connection_string_and_both_before_what_the_role_need
     }
 }
 
-/// Writes go to the primary, whatever the connection string says of reads.
+/// A restore writes to the primary, whatever read preference the connection string has.
 #[test]
 fn a_restore_looks_for_the_primary() {
     let (address, _said) = secondary();

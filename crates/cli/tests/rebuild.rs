@@ -1,7 +1,7 @@
-//! Consumers of change streams that are killed and resume at random, of a server that is killed and restarted, rebuild all
-//! collections from events: byte for byte, through transactions, drops and renames.
+//! Consumers of change streams that are killed and resume at random, on a server that is killed and restarted, rebuild
+//! all collections from events: byte for byte, through transactions, drops and renames.
 //!
-//! Shown to fail by `tests/planted/run`, which plants an event before its commit.
+//! `tests/planted/run` plants an event before its commit and shows that this test finds it.
 
 mod caller;
 mod changer;
@@ -26,7 +26,7 @@ const CHANGERS: u64 = 3;
 const ROUNDS: i64 = 4;
 /// Commands of all changers in each round, after which the server is killed or stopped.
 const COMMANDS: u64 = 500;
-/// Longest wait for a follower; events that are lost are what makes it so long.
+/// Longest wait for a follower; only lost events make it wait so long.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 const SCOPES: [Scope; 4] = [
@@ -52,7 +52,7 @@ fn start(engine: &str, dbpath: &Path) -> Server {
     Server::start(&oracle::binary(), dbpath, &settings).unwrap_or_else(|error| panic!("{BROKEN}: {error}"))
 }
 
-/// All that the server has of what a scope covers.
+/// The server's documents in a scope.
 fn dump(peer: &mut Peer, scope: &Scope) -> Copy {
     let mut copy = Copy::default();
     for database in ["one", "two"].into_iter().filter(|name| scope.database == "admin" || scope.database == *name) {
@@ -70,7 +70,7 @@ fn dump(peer: &mut Peer, scope: &Scope) -> Copy {
     copy
 }
 
-/// All documents of a command with a cursor.
+/// All documents of a command that returns a cursor.
 fn batches(peer: &mut Peer, database: &str, text: &str) -> Vec<DocumentBuf> {
     let mut documents = Vec::new();
     let mut reply = peer.run(database, text);
@@ -88,14 +88,15 @@ fn batches(peer: &mut Peer, database: &str, text: &str) -> Vec<DocumentBuf> {
     }
 }
 
-/// Puts a mark behind all that was done, and waits until every follower has come to it; each copy must be what is there.
+/// Writes a mark after all changes, and waits until every follower has seen it; then each copy must equal the server's
+/// contents.
 fn compare(
     peer: &mut Peer,
     mark: i64,
     followers: &[(Scope, Arc<Progress>, std::thread::JoinHandle<()>)],
     context: &str,
 ) {
-    // That of all databases is the last, since it is the one that the followers of all wait for.
+    // The last mark is the one that followers of all databases wait for.
     for name in ["one.solo", "one.a", "two.a"] {
         let (database, collection) = name.split_once('.').expect("a database");
         let update = format!("{{q: {{_id: 'mark'}}, u: {{_id: 'mark', mark: {mark}}}, upsert: true}}");
@@ -145,7 +146,7 @@ fn rebuild(engine: &str, seed: u64) {
             assert!(working.iter().all(|thread| !thread.is_finished()), "a changer has failed");
             std::thread::sleep(Duration::from_millis(2));
         }
-        // Every other time it ends in the middle of what is done, by a kill or in order.
+        // In every other round the server ends while changes are in progress, by a kill or in order.
         let ends_within = round % 2 == 1;
         if ends_within {
             if round % 4 == 1 { server.kill() } else { server.stop() }
@@ -179,7 +180,7 @@ fn rebuild(engine: &str, seed: u64) {
     assert!(ambiguous > 0 && drops > 0 && renames > 0, "not all has been tried: {all:?}");
 }
 
-/// `BUNKO_REBUILD_SEED` says which changes are made.
+/// `BUNKO_REBUILD_SEED` sets the seed of the changes.
 #[test]
 fn consumers_that_are_killed_rebuild_all_from_events() {
     let seed = std::env::var("BUNKO_REBUILD_SEED").map_or(21, |text| text.parse().expect("a number"));

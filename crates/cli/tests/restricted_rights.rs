@@ -1,5 +1,4 @@
-//! A user who may read and write one database and nothing else: a server that has users stands behind a proxy that answers
-//! for it.
+//! A user who may only read and write one database: a proxy in front of a server answers as a server with users would.
 
 mod peer;
 #[allow(dead_code)]
@@ -16,7 +15,8 @@ use tool::{
 
 const DATABASE: &str = "shop";
 
-/// What a server with users says to one who has `readWrite` on [`DATABASE`] alone. Greetings are for everybody.
+/// Refuses commands as a server would to a user with `readWrite` on [`DATABASE`] alone. `hello` is allowed for every
+/// client.
 fn only_one_database(command: DocumentRef<'_>) -> Option<DocumentBuf> {
     let name = command.first().expect("a command").name;
     let database = command.get("$db").and_then(ValueRef::as_str).unwrap_or_default();
@@ -28,14 +28,14 @@ fn only_one_database(command: DocumentRef<'_>) -> Option<DocumentBuf> {
     Some(refusal.with("code", 13_i32).with("codeName", "Unauthorized"))
 }
 
-/// A server, and the way to it that this user has.
+/// A server, and the address of the proxy through which this user reaches it.
 fn restricted() -> (Running, SocketAddr) {
     let running = Running::start();
     let port = proxy::start(running.address(), only_one_database);
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     let indexes = "{createIndexes: 'orders', indexes: [{key: {n: 1}, name: 'n_1'}]}";
     assert!(running.peer().text(DATABASE, indexes).contains("ok: 1.0"));
-    // More than a megabyte: small collections are not asked for their ends.
+    // More than a megabyte: the ends of smaller collections are not queried.
     let order = |id: i32| DocumentBuf::new().with("_id", id).with("n", id).with("pad", "x".repeat(1000).as_str());
     insert(&mut connect(running.address()), DATABASE, "orders", &(0..3000).map(order).collect::<Vec<_>>());
     insert(&mut connect(running.address()), "secret", "kept", &[DocumentBuf::new().with("_id", 1)]);
@@ -64,7 +64,7 @@ fn one_database_is_dumped_and_restored_with_rights_on_that_alone() {
     }
 }
 
-/// A dump of a whole server has what this user may not write.
+/// A dump of a whole server also contains databases that this user may not write.
 #[test]
 fn what_is_not_chosen_out_of_a_whole_dump_is_not_touched() {
     let (running, address) = restricted();

@@ -1,4 +1,4 @@
-//! kill -9 of dump, of restore, and of the server under a restore: what goes on with `--resume` ends as if nothing had
+//! kill -9 of dump, of restore, and of the server during a restore: with `--resume` the result is as if nothing had
 //! happened.
 
 mod peer;
@@ -12,12 +12,12 @@ use std::time::Duration;
 use tool::{archive, connect, documents, drop_database, fail, insert, spawn, succeed, text};
 
 const KILLS: u64 = 20;
-/// Of the kills, those that must fall between beginning and end: how fast a machine is changes from one moment to the next.
+/// Least number of kills that must fall between beginning and end: a machine's speed changes from moment to moment.
 const RESUMED_MIN: usize = 5;
 const DATABASE: &str = "resumed";
 const DOCUMENTS: i32 = 30_000;
 
-/// Several collections, one of them too large to be done before the kill.
+/// Inserts several collections, one of them too large to be complete before the kill.
 fn fill(address: SocketAddr) {
     let mut connection = connect(address);
     let document = |number: i32| DocumentBuf::new().with("_id", number).with("pad", "resume ".repeat(140).as_str());
@@ -32,10 +32,10 @@ fn started(dbpath: &Path) -> Server {
     Server::start(&peer::binary(), dbpath, &[]).expect("the server starts")
 }
 
-/// Lets a tool run for a part of the time that it takes, and kills it.
+/// Lets a tool run for a part of its usual time, and kills it.
 fn kill_within(tool: &str, address: SocketAddr, arguments: &[&str], round: u64, whole: Duration) {
     let mut child = spawn(tool, address, arguments);
-    // Not round numbers: kills should fall into all phases.
+    // Not round numbers, so that kills fall into all phases.
     std::thread::sleep(whole * (1 + (round * 7 % KILLS) as u32) / (KILLS as u32 + 1));
     child.kill().expect("a child may be killed");
     child.wait().expect("a child can be waited for");
@@ -120,10 +120,10 @@ fn a_restore_survives_its_server() {
         let mut child = spawn("restore", server.address(), &restore);
         std::thread::sleep(whole * (1 + round) / 6);
         server.kill();
-        // It would try for a while to reach the server.
+        // The tool would try for a while to reach the server.
         child.kill().expect("a child may be killed");
         child.wait().expect("a child can be waited for");
-        // What was noted belongs to a server by its address.
+        // The state file identifies a server by its address.
         let port = server.address().port().to_string();
         let again = ["--dbpath", text(dbpath.path()), "--port", &port, "--no-unix-socket"];
         server = Server::run(&peer::binary(), &again).expect("the server starts");
@@ -133,7 +133,7 @@ fn a_restore_survives_its_server() {
     }
 }
 
-/// What somebody does who does not know where it stopped: the same command with `--resume`.
+/// A user who does not know how far a run came gives the command again with `--resume`.
 #[test]
 fn without_a_state_both_begin_anew_and_say_so() {
     let dbpath = temporary_dbpath();
@@ -157,7 +157,7 @@ fn without_a_state_both_begin_anew_and_say_so() {
         let said = succeed("restore", server.address(), &restore);
         assert!(said.contains("archive.restore-resume is not there or empty: nothing to go on with"), "{said}");
     });
-    // All of it there, a part of it, or a part of it after a kill whose state is gone.
+    // Round 0: all documents exist. Rounds 1 and 2: a part of them exists after a kill, and the state file is deleted.
     for round in 0..3 {
         if round > 0 {
             drop_database(&mut connection, DATABASE);
@@ -170,7 +170,7 @@ fn without_a_state_both_begin_anew_and_say_so() {
         assert!(said.contains("verified") && said.contains("begins anew") && !state.exists(), "round {round}: {said}");
     }
     assert!(documents(&mut connection, DATABASE, "large") == before);
-    // What differs from the dump is no document of it.
+    // A document that differs from the dump is reported as a duplicate key.
     let changed = "{update: 'a', updates: [{q: {_id: 7}, u: {$set: {pad: 'another'}}}]}";
     peer::Peer::connect(server.address()).text(DATABASE, changed);
     let said = fail("restore", server.address(), &[&file, "--resume"]);

@@ -1,4 +1,4 @@
-//! Scripts of clients: a hundred that never end beside somebody who pings, and a server that runs none.
+//! Scripts of clients: a hundred endless scripts beside a client that pings, and a server that runs no scripts.
 
 mod peer;
 
@@ -7,11 +7,11 @@ use peer::{Peer, Running, binary, code};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// `MaxTimeMSExpired`, `JSInterpreterFailure`: of the command, or of its statement.
+/// `MaxTimeMSExpired` or `JSInterpreterFailure`, of the command or of its statement.
 const ENDS: [&str; 2] = ["code: 50,", "code: 139,"];
-/// How long a script that was told to end after half a second may take, where a hundred share the processors.
+/// Most time that a script may take if it was told to end after half a second, while a hundred share the processors.
 const ENDED: Duration = Duration::from_secs(9);
-/// Of a bystander's pings, 95 of 100 are answered sooner.
+/// Most time that 95 of 100 pings of a bystander may take.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 const HOSTILE: &[&str] = &[
@@ -26,7 +26,7 @@ const HOSTILE: &[&str] = &[
     "this.constructor.constructor('for (;;);')()",
 ];
 
-/// The commands that a script comes in.
+/// The commands that can contain a script.
 fn commands(script: &str) -> Vec<String> {
     let script = format!("{script:?}");
     let function = format!("{{$function: {{body: {script}, args: [], lang: 'js'}}}}");

@@ -1,5 +1,5 @@
-//! Postings of a search index on a server that is killed, that has no room, whose searches are ended, and that is written
-//! to meanwhile: each search answers as one that looks at all documents.
+//! Postings of a search index on a server that is killed, that has no room, whose searches are killed, and that is
+//! written to meanwhile: each search gives the result of a search through all documents.
 
 mod peer;
 
@@ -9,7 +9,7 @@ use std::path::Path;
 
 const INDEX: &str =
     "{createSearchIndexes: 'texts', indexes: [{name: 'default', definition: {mappings: {dynamic: true}}}]}";
-/// More than are looked at without postings.
+/// More documents than are searched without postings.
 const COUNT: usize = 600;
 
 fn start(dbpath: &Path) -> (Server, Peer) {
@@ -33,13 +33,13 @@ fn search(collection: &str, operator: &str) -> String {
     )
 }
 
-/// Limits the memory of postings: 0 has each search look at all documents.
+/// Limits the memory of postings. With 0, each search reads all documents.
 fn limit(peer: &mut Peer, bytes: i64) {
     let reply = peer.text("admin", &format!("{{setParameter: 1, searchMemoryLimitBytes: {bytes}}}"));
     assert!(reply.contains("ok: 1.0"), "{reply}");
 }
 
-/// Searches find the same with postings and without.
+/// Searches find the same documents with postings and without.
 fn assert_same(peer: &mut Peer, collection: &str) {
     for operator in [
         "text: {query: 'word1 text3', path: 't'}",
@@ -49,7 +49,7 @@ fn assert_same(peer: &mut Peer, collection: &str) {
     ] {
         let answered = peer.text("words", &search(collection, operator));
         assert!(answered.contains("score: "), "{answered}");
-        // Updating the index is what makes the server forget its postings.
+        // An update of the index makes the server discard its postings.
         limit(peer, 0);
         peer.text(
             "words",

@@ -1,4 +1,4 @@
-//! Time series and views in dumps of other servers: they are restored whole.
+//! Time series and views in dumps of other servers: they are restored completely.
 
 mod peer;
 mod tool;
@@ -13,7 +13,7 @@ use tool::{Dumped, archive, collections, connect, documents, drop_database, fail
 
 const BARE: &str = "shop.weather: the dump has the buckets of this time series, and not the metadata";
 
-/// A copy of the dump in `hand_made`: a restore leaves files beside what it reads.
+/// A copy of the dump in `hand_made`, because a restore writes its state file beside the dump.
 struct HandMade(tempfile::TempDir);
 
 impl HandMade {
@@ -37,7 +37,7 @@ impl HandMade {
         self.root().join("shop").join(name)
     }
 
-    /// The same as an archive, with an oplog: a measurement came while the dump was made.
+    /// An archive of the dump with an oplog: a measurement was inserted while the dump was made.
     fn archive(&self) -> String {
         let metadata =
             |name: &str| fs::read_to_string(self.file(&format!("{name}.metadata.json"))).expect("the fixture");
@@ -69,7 +69,7 @@ impl HandMade {
     }
 }
 
-/// How many documents a view or a collection shows.
+/// Number of documents that a view or a collection shows.
 fn count(connection: &mut Connection, collection: &str) -> usize {
     documents(connection, "shop", collection).len()
 }

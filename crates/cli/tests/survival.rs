@@ -1,5 +1,5 @@
-//! What an engine promises of the end of its process: `memory` that nothing is left, `mmap` that a disk that fails under
-//! the map is a clean death. And whatever the engine: what a stage put on disk goes with the process.
+//! Data after the end of the process: `memory` leaves nothing, and under `mmap` a disk that fails below the map ends
+//! the process cleanly. With every engine, spilled data of stages is gone after the process.
 
 mod peer;
 
@@ -33,7 +33,7 @@ fn memory_leaves_nothing_and_says_so() {
     insert(&server);
     let mut peer = Peer::connect(server.address());
     assert_eq!(peer.text("test", "{count: 't'}"), "{n: 100, ok: 1.0}");
-    // Neither a checkpoint nor `j: true` makes a file.
+    // Neither a checkpoint nor `j: true` creates a file.
     assert!(peer.text("admin", "{fsync: 1}").contains("ok: 1.0"));
     let journaled = "{insert: 't', documents: [{_id: 'last'}], writeConcern: {w: 1, j: true}}";
     assert_eq!(peer.text("test", journaled), "{n: 1, ok: 1.0}");
@@ -63,9 +63,9 @@ fn a_data_file_cut_under_the_map_is_a_clean_death() {
         peer::command("test", "{find: 't', filter: {_id: 7}}").as_ref(),
     ));
     peer.assert_closed("the server is gone");
-    // An exit, not the signal: that would have left a core dump.
+    // The process exits by itself: the signal would have left a core dump.
     assert_eq!(server.terminate().code(), Some(BUS_ERROR_STATUS), "{}", server.output_tail());
-    // Nothing is left to be killed, but the rest of its output to be read.
+    // The process has ended already; `kill` reads the rest of its output.
     server.kill();
     let output = server.output_tail();
     let last = output.lines().last().unwrap_or_default();
@@ -90,7 +90,8 @@ fn what_a_pipeline_put_on_disk_goes_with_a_kill() {
                       internalDocumentSourceGroupMaxMemoryBytes: 50000, \
                       internalDocumentSourceSetWindowFieldsMaxMemoryBytes: 50000}";
         peer.run("admin", limits);
-        // The sort is on its way: its runs are merged while the cursor is read. It keeps the field that is read behind it.
+        // The sort has spilled: its runs are merged while the cursor is read. It keeps the field that a later stage
+        // reads.
         let sort = "{aggregate: 't', pipeline: [{$sort: {k: -1}}, {$project: {k: 1, padded: {$gt: ['$pad', null]}}}], \
                     cursor: {batchSize: 2}}";
         let first = peer::first_batch(&peer.run("test", sort));
@@ -108,14 +109,14 @@ fn what_a_pipeline_put_on_disk_goes_with_a_kill() {
         assert!(server.open_files_in("scratch") > 0, "nothing is on disk");
     };
     with_little_memory(&server);
-    // The names of the files went when they were made.
+    // The files are unlinked as soon as they are created.
     let scratch = dbpath.path().join("scratch");
     let names = || fs::read_dir(&scratch).expect("a directory").count();
     assert_eq!(names(), 0);
     server.kill();
     assert_eq!(names(), 0);
 
-    // A machine that stopped just when a file was made leaves its name.
+    // A machine that stops just when a file is created leaves its name.
     fs::write(scratch.join("0"), "left behind").expect("written");
     let server = start("lsm", dbpath.path());
     assert_eq!(names(), 0);

@@ -1,4 +1,4 @@
-//! Cursors that follow a capped collection: whoever waits holds no thread, and hears of what it waits for.
+//! Cursors that follow a capped collection: a waiting cursor holds no thread, and is woken by inserts.
 
 mod peer;
 
@@ -8,12 +8,13 @@ use peer::{Peer, Running, code, command, message};
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Many more than the server has threads for anything.
+/// Far more cursors than the server has threads.
 const WAITING: usize = 1_000;
-/// Threads of a server: those of its cores, its background work, and what it may take besides where all are held.
+/// Most threads of a server: for its cores, for background work, and spare threads that it may start while all are
+/// held.
 const THREADS_MAX: usize = 100;
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long those wait who are to hear of something.
+/// Wait of cursors that are expected to be woken, in milliseconds.
 const LONG_MS: u64 = 600_000;
 
 fn with_capped() -> Running {
@@ -24,7 +25,7 @@ fn with_capped() -> Running {
     running
 }
 
-/// A cursor at the end of the collection.
+/// Opens a cursor at the end of the collection.
 fn follow(peer: &mut Peer) -> i64 {
     let reply = peer.run("test", "{find: 'log', tailable: true, awaitData: true}");
     let cursor = reply.as_ref().get("cursor").and_then(ValueRef::as_document).expect("a cursor");
@@ -34,13 +35,13 @@ fn follow(peer: &mut Peer) -> i64 {
     }
 }
 
-/// Asks for more without waiting for the answer.
+/// Sends a getMore without waiting for the reply.
 fn ask(peer: &mut Peer, cursor: i64, wait_ms: u64) {
     let text = format!("{{getMore: NumberLong('{cursor}'), collection: 'log', maxTimeMS: {wait_ms}}}");
     peer.send(&message(1, MessageFlags::NONE, command("test", &text).as_ref()));
 }
 
-/// A connection that waits for documents; with its cursor.
+/// A connection that waits for documents, and its cursor.
 fn waiting(running: &Running) -> (Peer, i64) {
     let mut peer = running.peer();
     let cursor = follow(&mut peer);
@@ -48,7 +49,7 @@ fn waiting(running: &Running) -> (Peer, i64) {
     (peer, cursor)
 }
 
-/// The operations that `currentOp` shows as such that wait or read on.
+/// Ids of the operations that `currentOp` lists as getMore.
 fn get_mores(running: &Running) -> Vec<i32> {
     let reply = running.peer().run("admin", "{currentOp: 1}");
     let operations = reply.as_ref().get("inprog").and_then(ValueRef::as_array).expect("operations");
@@ -101,7 +102,7 @@ fn a_wait_ends_with_its_time_and_the_cursor_goes_on() {
         format!("{{cursor: {{nextBatch: [], id: NumberLong({cursor}), ns: \"test.log\"}}, ok: 1.0}}")
     );
     assert!(began.elapsed() >= Duration::from_millis(300));
-    // What stood behind it on the connection is answered in its turn.
+    // A later command on the connection is answered in its turn.
     ask(&mut peer, cursor, 100);
     peer.send(&message(2, MessageFlags::NONE, command("admin", "{ping: 1}").as_ref()));
     assert_eq!(code(peer.reply_to(1).as_ref()), 0);

@@ -1,4 +1,4 @@
-//! TLS over real sockets: who is let in, who is not and what the log says of it, and what goes on meanwhile.
+//! TLS over real sockets: accepted clients, refused clients with their log lines, and other work meanwhile.
 
 mod authority;
 
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longest wait for anything that must come.
+/// Longest wait for an event that must happen.
 const PATIENCE: Duration = Duration::from_secs(30);
 const DOCUMENTS: i32 = 2_000;
-/// What begins a ClientHello of TLS 1.3, as it stands on the wire.
+/// The first bytes of a ClientHello of TLS 1.3.
 const HELLO_BEGINNING: [u8; 11] = [22, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
 
 fn binary() -> PathBuf {
@@ -147,7 +147,7 @@ fn a_certificate_may_be_left_out_where_that_is_said() {
     let status = run(&mut connection, "{serverStatus: 1}");
     let versions = status.split("transportSecurity").nth(1).expect("a section");
     assert!(versions.contains(r#""1.2": NumberLong(1), "1.3": NumberLong(0)"#), "{versions}");
-    // What is shown must be valid.
+    // An optional certificate must be valid if the client shows one.
     let other = stranger.write_client("ann", Validity::Now);
     assert_refused(&server, &authority.options(Some(&other)), "no authority of net.tls.CAFile");
 }
@@ -175,8 +175,8 @@ fn modes_say_who_speaks_what() {
 fn a_hello_is_known_however_it_is_cut() {
     let (authority, dbpath) = (Authority::new(), temporary_dbpath());
     let server = authority.serve(&binary(), dbpath.path(), "preferTLS", &[]);
-    // TLS 1.1, which nobody speaks any more: version, random, no session, one cipher, no compression, one extension
-    // with a signature algorithm.
+    // TLS 1.1, which the server refuses: version, random, no session, one cipher, no compression, one extension with a
+    // signature algorithm.
     let extensions = [0, 8, 0, 13, 0, 4, 0, 2, 8, 4];
     let body = [&[3, 2][..], &[7; 32], &[0], &[0, 2, 0, 0x2f], &[1, 0], &extensions].concat();
     let message = [&[1, 0, 0, body.len() as u8][..], &body].concat();
@@ -190,7 +190,7 @@ fn a_hello_is_known_however_it_is_cut() {
         stream.write_all(&record[length..]).expect("sent");
         let mut alert = [0; 7];
         stream.read_exact(&mut alert).expect("an alert");
-        // Fatal, of the kind "protocol_version".
+        // A fatal alert, "protocol_version".
         assert_eq!((alert[0], alert[5], alert[6]), (21, 2, 70), "{length}");
     }
     assert_logged(&server, "client and server have no version or cipher of TLS in common");
@@ -224,7 +224,7 @@ fn a_thousand_half_open_handshakes_hold_nobody_up() {
     drop(half_open);
 }
 
-/// Somebody who begins a handshake has ten seconds, however they divide what they send.
+/// A client that begins a handshake has ten seconds, however it divides its bytes.
 #[test]
 fn a_slow_handshake_is_closed_after_ten_seconds() {
     const TIME_MAX: Duration = Duration::from_secs(10);
@@ -240,7 +240,7 @@ fn a_slow_handshake_is_closed_after_ten_seconds() {
             stream
         })
         .collect();
-    // One goes on, a byte at a time.
+    // One client continues, a byte at a time.
     let mut dripping = TcpStream::connect(server.address()).expect("connected");
     dripping.write_all(&HELLO_BEGINNING).expect("sent");
     while began.elapsed() < PATIENCE && dripping.write_all(&[0]).is_ok() {
@@ -250,7 +250,7 @@ fn a_slow_handshake_is_closed_after_ten_seconds() {
     assert!(ended + Duration::from_secs(1) > TIME_MAX && ended < PATIENCE, "{ended:?}");
     for stream in &mut slow {
         let mut rest = Vec::new();
-        // An end or a reset, and no wait.
+        // The connection ends or is reset, without a wait.
         let _ = stream.read_to_end(&mut rest);
         assert!(began.elapsed() < PATIENCE, "it is still open");
     }
@@ -277,7 +277,7 @@ fn users_log_in_by_certificate() {
         let command = shell::parse_document(text).expect(text);
         connection.run_command("$external", command.as_ref()).map(drop).map_err(|error| error.to_string())
     };
-    // A certificate is no user, and nobody hears which half is missing.
+    // A certificate alone is not a user. The error does not tell which of the two is missing.
     let nobody = connect(&server, &x509("ann")).err().expect("there is no such user");
     assert!(nobody.contains("Authentication failed") && nobody.contains("18"), "{nobody}");
     let mut first = connect(&server, &file("ann")).expect("connected");
@@ -285,7 +285,7 @@ fn users_log_in_by_certificate() {
     assert!(external(&mut first, &command("ann", "root")).is_err(), "the exception is over");
     let mut root = connect(&server, &x509("root")).expect("logged in");
     external(&mut root, &command("ann", "readAnyDatabase")).expect("created");
-    // Speculatively, as drivers do, too.
+    // Also with speculative authentication, as drivers use it.
     for hello in [
         "",
         "{hello: 1, speculativeAuthenticate: {authenticate: 1, mechanism: 'MONGODB-X509', db: '$external'}}",
@@ -302,7 +302,7 @@ fn users_log_in_by_certificate() {
         assert!(run(&mut ann, "{find: 'c'}").contains("ok: 1.0"));
         assert!(run(&mut ann, "{insert: 'c', documents: [{}]}").contains("not authorized"));
     }
-    // Nobody is somebody else, and nobody without a certificate is anybody.
+    // A client can log in neither as another user, nor without a certificate.
     let mut other = connect(&server, &file("ann")).expect("connected");
     let claim = "{authenticate: 1, mechanism: 'MONGODB-X509', user: 'CN=root,OU=tests,O=Bunko'}";
     assert!(external(&mut other, claim).is_err_and(|error| error.contains("18")));
@@ -312,7 +312,7 @@ fn users_log_in_by_certificate() {
     assert_logged(&server, "the client showed no certificate by TLS");
     let hello = "{hello: 1, speculativeAuthenticate: {authenticate: 1, mechanism: 'MONGODB-X509', db: '$external'}}";
     assert!(!run(&mut bare, hello).contains("speculativeAuthenticate"));
-    // A login ends with its user.
+    // A login ends when its user is dropped.
     let mut ann = connect(&server, &x509("ann")).expect("logged in");
     external(&mut root, "{dropUser: 'CN=ann,OU=tests,O=Bunko'}").expect("dropped");
     assert!(run(&mut ann, "{find: 'c'}").contains("requires authentication"));
@@ -360,7 +360,7 @@ fn tools_speak_tls_and_log_in() {
         let count = connection.run_command("own", DocumentBuf::new().with("count", "c").as_ref()).expect("counted");
         assert!(matches!(count.as_ref().get("n"), Some(ValueRef::Int32(2))), "{way:?}: {count:?}");
     }
-    // Whom the tool does not trust, whom the server does not know, and who brings no certificate.
+    // A server that the tool does not trust, a client without a certificate, and a wrong password.
     let system: Vec<String> = named(&["--tls", "--tlsCertificateKeyFile", file], &scram);
     assert!(tool("dump", &system, &["--archive"]).is_err_and(|said| said.contains("TLS")));
     let bare: Vec<String> = named(&tls[..3], &scram);
@@ -370,13 +370,13 @@ fn tools_speak_tls_and_log_in() {
     assert!(tool("dump", &wrong, &["--archive"]).is_err_and(|said| said.contains("Authentication failed")));
     for way in &ways[2..] {
         let bench: Vec<_> = ["run", "oltp"].into_iter().map(str::to_owned).chain(way.iter().cloned()).collect();
-        // What so short a run lacks otherwise is not of interest here.
+        // Other findings about so short a run do not matter here.
         let said = tool("bench", &bench, &["--scale", "1MB", "--duration", "1s"]).err().unwrap_or_default();
         assert!(!said.contains("uthenticat") && !said.contains("authoriz") && !said.contains("TLS"), "{said}");
     }
 }
 
-/// Runs a tool with what names the server, and more; what it said where it failed.
+/// Runs a tool with the server's flags and more; the error is its standard error.
 fn tool(name: &str, way: &[String], more: &[&str]) -> Result<(), String> {
     let output = std::process::Command::new(binary()).arg(name).args(way).args(more).output().expect("it starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -477,7 +477,7 @@ fn an_encrypted_key_is_opened_by_its_password_which_nobody_sees() {
     let told = run(&mut connection, "{getCmdLineOpts: 1}");
     assert!(told.contains("certificateKeyFilePassword: \"<password>\""), "{told}");
     assert!(told.contains("\"<password>\", ") && !told.contains("\"open\""), "{told}");
-    // Read again with the same password.
+    // The new file is read with the old password.
     authority.write_server_with_key("another", &key, ENCRYPTED_KEY);
     assert_eq!(run(&mut connection, "{rotateCertificates: 1}"), "{ok: 1.0}");
     assert!(!server.output_tail().contains("open,") && !server.output_tail().contains("\"open\""));

@@ -1,4 +1,4 @@
-//! Flags of dump and restore that would have no effect are refused, before a server is asked or a file is made.
+//! Flags of dump and restore that would have no effect are refused, before a server is contacted or a file is created.
 
 mod peer;
 mod tool;
@@ -9,11 +9,11 @@ use std::path::Path;
 use std::process::{Command, Output};
 use tool::{Dumped, archive, connect, fixture, insert, succeed, text, write_archive};
 
-/// What clap exits with, and what the tools do.
+/// Exit statuses: clap's, and the tools' own.
 const USAGE: i32 = 2;
 const FAILED: i32 = 1;
 
-/// Runs a tool in an empty directory, in which it must leave nothing.
+/// Runs a tool in an empty directory, which must stay empty.
 fn output(arguments: &[&str]) -> Output {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let output = Command::new(binary()).args(arguments).current_dir(directory.path()).output().expect("the tool runs");
@@ -22,7 +22,7 @@ fn output(arguments: &[&str]) -> Output {
     output
 }
 
-/// The tool must refuse these with that status, and name both words.
+/// The tool must refuse these arguments with that status, and name both words.
 fn refused(arguments: &[&str], status: i32, words: [&str; 2]) {
     let output = output(arguments);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -55,7 +55,7 @@ fn a_dump_refuses_what_it_would_ignore() {
         (&["--gzip", "--zstd"], USAGE, ["--gzip", "--zstd"]),
         (&["--out=o", "--archive=a"], USAGE, ["--out", "--archive"]),
         (&["--db=a", "--collection=b", "--query={}", "--queryFile=f"], USAGE, ["--query", "--queryFile"]),
-        // No server is there to be asked: these are found out first.
+        // There is no server: these errors are found before one is needed.
         (&["--host=h:1", "--port=2"], FAILED, ["--port 2", "--host h:1"]),
         (&["--uri=mongodb://h/a", "--db=b"], FAILED, ["--db b", "'a'"]),
         (&["--dbpath=missing"], FAILED, ["--dbpath missing", "no such directory"]),
@@ -176,7 +176,7 @@ fn lists_and_dry_runs_ask_no_server() {
     let stdout = String::from_utf8_lossy(&listed.stdout);
     assert!(listed.status.success() && listed.stderr.is_empty(), "{}", String::from_utf8_lossy(&listed.stderr));
     assert!(stdout.starts_with("fixture.types\tcollection\t") && stdout.lines().count() == 1, "{stdout}");
-    // All that the restore will be told may stand there; a directory that is not there is not made.
+    // A dry run accepts all flags of the restore to come, and does not create a missing directory.
     let to_come = ["restore", "--dryRun", &dump, "--dbpath=missing", "--drop", "--noIndexRestore", "--writeConcern=1"];
     let rehearsed = output(&to_come);
     let said = String::from_utf8_lossy(&rehearsed.stderr);
@@ -211,7 +211,7 @@ fn a_database_in_the_connection_string_is_the_one_that_is_meant() {
     assert!(said.contains("blog.c: restored") && !said.contains("shop"), "{said}");
 }
 
-/// The last lines of a restore that went wrong, as a program and as somebody reads them who wants no others.
+/// The report of a failed restore, with `--quiet` and as JSON.
 #[test]
 fn what_is_wrong_is_told_in_quiet_and_as_json() {
     let running = Running::start();
@@ -229,7 +229,7 @@ fn what_is_wrong_is_told_in_quiet_and_as_json() {
         documents,
         metadata: String::new(),
     };
-    // Its documents cannot have the index that it asks for.
+    // The documents violate the unique index.
     let unique = r#"{"indexes":[{"v":2,"key":{"_id":1},"name":"_id_"},{"v":2,"unique":true,"key":{"s":1},"name":"once_s"}],"collectionName":"numbers","type":"collection"}"#;
     write_archive(
         &path,

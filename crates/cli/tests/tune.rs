@@ -1,4 +1,4 @@
-//! `bunko restore --tune` tries a dump on a server and leaves both as they were.
+//! `bunko restore --tune` tries a dump on a server and leaves both unchanged.
 
 mod peer;
 mod tool;
@@ -23,7 +23,7 @@ fn tuning_tells_flags_and_leaves_nothing_behind() {
     assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
     assert!(told.starts_with("best") && told.contains("--numParallelCollections="), "{told}");
     let trials = String::from_utf8(output.stderr).expect("UTF-8");
-    // The defaults twice, then at least one for each other number.
+    // Two trials of the defaults, then at least one for each other number.
     assert!(trials.lines().count() >= 11, "{trials}");
     assert!(
         trials.lines().all(|line| line.contains("docs/s") && line.contains("--numParallelCollections=")),
@@ -34,7 +34,7 @@ fn tuning_tells_flags_and_leaves_nothing_behind() {
     assert_eq!(std::fs::read_dir(directory.path()).expect("still there").count(), 1, "no state is left");
 }
 
-/// A dump of a whole server has its users and roles; no trial may touch those that the server has.
+/// A dump of a whole server contains users and roles; trials must not touch the server's own.
 #[test]
 fn users_and_roles_are_left_out_of_trials() {
     let running = Running::start();
@@ -49,7 +49,7 @@ fn users_and_roles_are_left_out_of_trials() {
     write("admin/system.roles.bson", &[DocumentBuf::new().with("_id", "shop.clerk").with("db", "shop")]);
     write("admin/system.version.bson", &[DocumentBuf::new().with("_id", "authSchema")]);
     write("shop/orders.bson", &(0..500).map(|number| DocumentBuf::new().with("_id", number)).collect::<Vec<_>>());
-    // What an earlier restore left for the server to merge is somebody else's.
+    // Users that an earlier restore left for the server to merge must stay.
     let mut connection = connect(running.address());
     let waiting = [DocumentBuf::new().with("_id", "waits")];
     insert(&mut connection, "admin", "tempusers", &waiting);

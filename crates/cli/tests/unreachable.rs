@@ -1,4 +1,4 @@
-//! Tools and the lab against a server that is gone, stands still, or has not what they ask for; and their end on request.
+//! Tools and the lab with a server that is gone, is stopped, or lacks what they ask for; and their end on request.
 
 mod lab;
 mod peer;
@@ -15,14 +15,14 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tool::{fail, text};
 
-/// Longest wait for anything that must come.
+/// Longest wait for an event that must happen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn signal(process: u32, signal: Signal) {
     kill_process(Pid::from_raw(process as i32).expect("a process"), signal).expect("it may be signalled");
 }
 
-/// Waits for a process to end; how, what it said, and after what time.
+/// Waits for a process to end; returns its exit status, its standard error and the time it took.
 fn ended(mut child: Child) -> (Option<i32>, String, Duration) {
     let began = Instant::now();
     let mut stderr = child.stderr.take().expect("a pipe");
@@ -61,7 +61,7 @@ fn a_dump_of_what_does_not_exist_fails() {
     let error = fail("dump", running.address(), &["-d", "peer", "-c", "nosuch", "-o", text(&out)]);
     assert!(error.contains("peer.nosuch does not exist"), "{error}");
     assert!(!out.exists() || fs::read_dir(&out).expect("readable").next().is_none(), "something is left");
-    // What exists and is left out is no mistake.
+    // A collection that exists may be excluded.
     tool::succeed("dump", running.address(), &["-d", "peer", "--excludeCollection", "kept", "-o", text(&out)]);
 }
 
@@ -89,7 +89,7 @@ fn tools_give_up_on_a_server_that_stands_still() {
     let running = Running::start();
     let directory = tempfile::tempdir().expect("temporary directory");
     let out = directory.path().join("dump");
-    // It never answers.
+    // A stopped server never answers.
     signal(running.server.pid(), Signal::STOP);
     let command = tool::command("dump", running.address(), &["-o", text(&out), "--server-timeout", "1"]);
     let (code, said, took) = ended(spawn(command));
@@ -188,7 +188,7 @@ fn the_lab_gives_up_and_ends_when_asked() {
 
 #[test]
 fn a_server_that_is_not_there_is_told_soon() {
-    // A port that nobody listens on.
+    // A port without a listener.
     let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
     let command = |arguments: &[&str]| {
         let mut command = Command::new(binary());

@@ -1,5 +1,5 @@
-//! Scripts that stay inside one function of the engine, which never asks whether to go on: every such operation ends when it is
-//! told to, the server ends well, and no process is left.
+//! Scripts that stay inside one function of the engine, which never checks whether to stop: every such operation ends
+//! when told to, the server shuts down in order, and no process is left.
 
 mod peer;
 
@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 const MAX_TIME_MS_EXPIRED: i32 = 50;
 const INTERRUPTED: i32 = 11601;
-/// Longest wait for what ends within moments on an idle machine.
+/// Longest wait for an event that takes moments on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Connections that try functions at the same time.
+/// Connections that try functions in parallel.
 const CONNECTIONS: usize = 8;
 
-/// Functions of the engine, each called so that it works for minutes or for ever.
+/// Functions of the engine, each called so that it works for minutes or forever.
 const NATIVES: &[(&str, &str)] = &[
     (
         "ownKeys of a proxy",
@@ -74,7 +74,7 @@ const NATIVES: &[(&str, &str)] = &[
     ("sleep", "sleep(1e9)"),
 ];
 
-/// Answers the paths of all functions that scripts can reach.
+/// Returns the paths of all functions that scripts can reach.
 const REACHABLE: &str = r#"function() {
   const seen = new Set(), paths = [];
   const visit = (value, path) => {
@@ -98,7 +98,7 @@ const REACHABLE: &str = r#"function() {
   return paths;
 }"#;
 
-/// Calls a function with what may keep it busy, beginning with one of the ways.
+/// Calls a function with arguments that may keep it busy, beginning with one of the ways.
 const TRIED: &str = r#"
   const long = {length: 2 ** 53 - 1}, text = "a".repeat(8000000), needle = "a".repeat(4000000) + "b";
   const endless = () => Array.prototype.values.call(long), marks = "a" + "\u0301\u0323".repeat(400000);
@@ -131,7 +131,7 @@ fn start(running: &Running, text: &str) -> Peer {
     peer
 }
 
-/// The operation that a comment names, once it runs.
+/// The operation with that comment, once it runs.
 fn operation(running: &Running, comment: &str) -> i32 {
     let deadline = Instant::now() + PATIENCE;
     let asked = format!(
@@ -156,7 +156,7 @@ fn workers(server: u32) -> BTreeSet<u32> {
     pids.filter(|pid| is_worker(*pid) && parent(*pid) == Some(server)).collect()
 }
 
-/// The server's processes that run scripts, as soon as it has one.
+/// The server's processes that run scripts, once there is one.
 fn some_workers(running: &Running) -> BTreeSet<u32> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -173,13 +173,13 @@ fn is_worker(pid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("script-worker"))
 }
 
-/// Source: proc(5), `/proc/pid/stat`: the parent stands behind the state, which stands behind the name in parentheses.
+/// The parent's id. Source: proc(5), `/proc/pid/stat`: it follows the state, which follows the name in parentheses.
 fn parent(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Waits until no worker is left but the one that waits for the next operation.
+/// Waits until only the worker for the next operation is left.
 fn assert_only_spare(running: &Running, why: &str) {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -197,7 +197,7 @@ fn assert_code(peer: &mut Peer, expected: i32, why: &str) {
     assert_eq!(code(reply.as_ref()), expected, "a promise is broken: {why}: {reply:?}");
 }
 
-/// Hands each of them to one of several threads.
+/// Passes each element to one of several threads.
 fn for_each_at_once<T: Sync>(all: &[T], work: impl Fn(usize, &T) + Sync) {
     let next = Mutex::new(all.iter().enumerate());
     std::thread::scope(|scope| {
@@ -231,7 +231,7 @@ fn every_way_of_ending_ends_every_native() {
     });
     assert_only_spare(&running, "clients have left");
     running.assert_serves();
-    // A shutdown while all of them run: each by `$where`, and by what it computes for one document.
+    // A shutdown while all of them run, in `$where` and in expressions.
     let left_alone: Vec<Peer> = NATIVES
         .iter()
         .enumerate()
@@ -248,7 +248,7 @@ fn every_way_of_ending_ends_every_native() {
     assert_gone(&workers);
 }
 
-/// Every one of these processes ends.
+/// Waits until all these processes have ended.
 fn assert_gone(workers: &BTreeSet<u32>) {
     let deadline = Instant::now() + PATIENCE;
     while workers.iter().any(|pid| is_worker(*pid)) {
@@ -279,14 +279,14 @@ fn no_function_that_scripts_reach_outlasts_its_operation() {
     for_each_at_once(&paths, |at, path| {
         let script = format!("function() {{ const first = {at}, tried = {path}; {TRIED} }}");
         let mut peer = start(&running, &aggregate(&script, ", maxTimeMS: 250"));
-        // Whatever it answers.
+        // Any reply will do.
         peer.reply_to(1);
     });
     assert_only_spare(&running, "all functions were tried");
     running.assert_serves();
 }
 
-/// The texts that the script of the only document answered.
+/// The texts that the script returned for the only document.
 fn answered(reply: &DocumentBuf) -> Vec<String> {
     let cursor = reply.as_ref().get("cursor").and_then(ValueRef::as_document);
     let batch = cursor.and_then(|cursor| cursor.get("firstBatch")).and_then(ValueRef::as_array);

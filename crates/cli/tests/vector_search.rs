@@ -1,4 +1,4 @@
-//! Vector search on a server that is killed, that has no room, and whose searches are ended.
+//! Vector search on a server that is killed, that has no room, and whose searches are killed.
 
 mod peer;
 

@@ -1,7 +1,7 @@
 //! Authentication: the SASL conversation around the mechanisms.
 //!
-//! The handshake already carries the first message of SCRAM-SHA-256 (`speculativeAuthenticate`); a server that takes
-//! it up saves a round trip, one that knows the user only by SCRAM-SHA-1 says so in `saslSupportedMechs`.
+//! The handshake already carries the first message of SCRAM-SHA-256 (`speculativeAuthenticate`). A server that accepts
+//! it saves a round trip; a server that knows the user only by SCRAM-SHA-1 says so in `saslSupportedMechs`.
 
 mod plain;
 mod scram;
@@ -18,11 +18,11 @@ use std::sync::Mutex;
 
 /// Random bytes in a nonce. Source: MongoDB authentication specification (at least 24).
 const NONCE_BYTES: usize = 24;
-/// Most replies without progress of a conversation: one is what MongoDB sends.
+/// Most replies without progress in a conversation: MongoDB sends one.
 const EMPTY_EXCHANGES_MAX: usize = 2;
 
-/// The key of the last successful SCRAM, for the next connection with the same credential: making it costs some
-/// milliseconds, which a thousand connections would feel.
+/// The key of the last successful SCRAM, for the next connection with this credential. Deriving it takes some
+/// milliseconds, which would matter for a thousand connections.
 #[derive(Default)]
 pub(crate) struct KeyCache(Mutex<Option<(Mechanism, SaltedPassword)>>);
 
@@ -45,20 +45,20 @@ fn variant(mechanism: Mechanism) -> Option<&'static Variant> {
     }
 }
 
-/// A conversation that the handshake began.
+/// A conversation that the handshake begins.
 pub(crate) struct Speculation {
     mechanism: Mechanism,
     client: ScramClient,
 }
 
 impl Speculation {
-    /// Begins with SCRAM-SHA-256 where the caller named no mechanism; `None` where there is nothing to begin.
+    /// Begins with SCRAM-SHA-256 if the caller named no mechanism; `None` if there is nothing to begin.
     pub fn begin(credential: &Credential) -> Option<Self> {
         let mechanism = credential.mechanism.unwrap_or(Mechanism::ScramSha256);
         Some(Self { mechanism, client: ScramClient::new(variant(mechanism)?, &credential.user, nonce()) })
     }
 
-    /// Adds to the handshake what a server needs to take it up.
+    /// Adds to the handshake the fields with which the server can continue the conversation.
     pub fn extend_hello(&self, credential: &Credential, hello: &mut DocumentBuf) {
         let start = sasl_start(self.mechanism, self.client.first_message().as_bytes());
         hello.append("speculativeAuthenticate", &start.with("db", &credential.source));
@@ -79,9 +79,9 @@ fn sasl_start(mechanism: Mechanism, payload: &[u8]) -> DocumentBuf {
     start.with("payload", binary(payload)).with("options", &options)
 }
 
-/// Authenticates a connection that has shaken hands.
+/// Authenticates a connection that has completed its handshake.
 /// # Errors
-/// `Authentication`, which names everything but the password.
+/// `Authentication`, which contains everything except the password.
 pub(crate) fn authenticate(
     connection: &mut Connection,
     credential: &Credential,
@@ -113,7 +113,8 @@ pub(crate) fn authenticate(
     }
 }
 
-/// The best mechanism that the server has for the user; servers before 4.0 know only the older one and do not say so.
+/// The strongest mechanism that the server has for the user. Servers before 4.0 have only the older one and do not list
+/// mechanisms.
 fn negotiated(hello: DocumentRef<'_>) -> Mechanism {
     let offered = hello.get("saslSupportedMechs").and_then(ValueRef::as_array);
     let strong = offered.is_some_and(|offered| {
@@ -190,7 +191,7 @@ fn binary(bytes: &[u8]) -> ValueRef<'_> {
     ValueRef::Binary { subtype: BinarySubtype::GENERIC, bytes }
 }
 
-/// A reply's payload as text, which SCRAM's messages are; empty where there is none.
+/// A reply's payload as text, as in SCRAM; empty if there is none.
 fn payload(reply: &DocumentBuf) -> String {
     match reply.as_ref().get("payload") {
         Some(ValueRef::Binary { bytes, .. }) => String::from_utf8_lossy(bytes).into_owned(),

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// MongoDB 3.6, the first with OP_MSG.
 const WIRE_VERSION_MIN: i32 = 6;
 
-/// A connection that has shaken hands and runs one command at a time.
+/// A connection that has completed its handshake and runs one command at a time.
 pub struct Connection {
     stream: Stream,
     settings: Arc<Settings>,
@@ -29,27 +29,27 @@ pub struct Connection {
     buffer: Vec<u8>,
 }
 
-/// A connection that has shaken hands and has not authenticated yet.
+/// A connection that has completed its handshake and has not authenticated yet.
 pub(crate) struct Introduction {
     pub connection: Connection,
     pub speculation: Option<Speculation>,
 }
 
 impl Connection {
-    /// Finds a server of the wanted role among the URI's hosts and the members that they list, shakes hands and
+    /// Finds a server of the wanted role among the URI's hosts and the members that they list, does the handshake and
     /// authenticates.
     ///
-    /// A refused connection is tried again until `uri.connect_timeout` has passed, which bounds the whole search while
-    /// nobody answers; `uri.server_selection_timeout` bounds it while no server suits.
+    /// A refused connection is tried again until `uri.connect_timeout` has passed. That timeout bounds the whole search
+    /// while no server answers; `uri.server_selection_timeout` bounds it while servers answer but none suits.
     /// # Errors
-    /// `Unreachable`, `NoSuitableServer` after the timeout; `WrongReplicaSet`, `Tls`, `Authentication`;
-    /// `Protocol` or `Command` where the server does not speak OP_MSG.
+    /// `Unreachable`, `NoSuitableServer` after the timeout; `WrongReplicaSet`, `Tls`, `Authentication`; `Protocol` or
+    /// `Command` where the server does not speak OP_MSG.
     pub fn connect(uri: &Uri) -> Result<Self, ClientError> {
         topology::connect(&Settings::new(uri)?)
     }
 
-    /// One more connection to the same server, which is not searched for again. Cheaper than [`Self::connect`]: no
-    /// file is read and no key is derived from the password.
+    /// Opens one more connection to the same server, without a new search. Cheaper than [`Self::connect`]: no file is
+    /// read and no key is derived from the password.
     /// # Errors
     /// As [`Self::connect`]; a refused connection is not tried again.
     pub fn open_another(&self) -> Result<Self, ClientError> {
@@ -57,7 +57,7 @@ impl Connection {
         topology::finish(&self.settings, Self::introduce(&self.settings, &self.host, deadline)?)
     }
 
-    /// Dials and shakes hands.
+    /// Connects and does the handshake.
     pub(crate) fn introduce(
         settings: &Arc<Settings>,
         host: &Host,
@@ -104,8 +104,8 @@ impl Connection {
         &self.host
     }
 
-    /// What reads must say in `$readPreference` for this server to serve them as the URI asks; `None` where nothing is
-    /// to be said. [`Self::run_command`] and cursors leave that to the caller, who knows what is a read.
+    /// The `$readPreference` that reads must carry for this server to serve them as the URI asks; `None` where they
+    /// need none. [`Self::run_command`] and cursors do not add it: the caller knows which commands are reads.
     pub fn read_preference(&self) -> Option<DocumentBuf> {
         self.role().read_preference(&self.settings.uri)
     }
@@ -114,7 +114,7 @@ impl Connection {
         Role::of(self.hello())
     }
 
-    /// Longest wait of one read or write; `None` is for ever.
+    /// Sets the longest wait of one read or write; `None` waits forever.
     pub(crate) fn set_timeouts(&self, timeout: Option<Duration>) -> Result<(), ClientError> {
         self.stream.set_timeouts(timeout).map_err(|cause| self.lost(cause))
     }
@@ -124,11 +124,11 @@ impl Connection {
         &self.address
     }
 
-    /// Runs a command (without `$db`, which is added) and returns the server's whole reply.
+    /// Runs a command and returns the server's whole reply. The command comes without `$db`, which is added here.
     ///
-    /// A reply with `ok: 1` may still hold `writeErrors`: [`crate::check_reply`] finds them.
+    /// A reply with `ok: 1` may still contain `writeErrors`: [`crate::check_reply`] finds them.
     /// # Errors
-    /// `Command` for `ok: 0`, otherwise what happened to the connection.
+    /// `Command` for `ok: 0`; otherwise the connection's error.
     pub fn run_command(&mut self, database: &str, command: DocumentRef<'_>) -> Result<DocumentBuf, ClientError> {
         let body = command.to_owned().with("$db", database);
         self.last_request_id = self.last_request_id.wrapping_add(1);
@@ -149,20 +149,21 @@ impl Connection {
         if ok { Ok(reply) } else { Err(CommandError::read(reply.as_ref()).into()) }
     }
 
-    /// Runs a command that returns a cursor (`find`, `aggregate`, `listCollections`, ...) and walks all its documents.
+    /// Runs a command that returns a cursor (`find`, `aggregate`, `listCollections`, ...) and iterates over all its
+    /// documents.
     /// # Errors
-    /// As [`Self::run_command`]; later batches report theirs through the iterator.
+    /// As [`Self::run_command`]; the iterator returns the errors of later batches.
     pub fn find_all(&mut self, database: &str, command: DocumentRef<'_>) -> Result<Cursor<'_>, ClientError> {
         let reply = self.run_command(database, command)?;
         Cursor::new(self, database, &reply)
     }
 
-    /// Lets [`crate::load`] drive the socket.
+    /// The socket, for [`crate::load`].
     pub(crate) fn stream(&self) -> &Stream {
         &self.stream
     }
 
-    /// As [`Self::stream`], to read and write.
+    /// As [`Self::stream`], for reading and writing.
     pub(crate) fn stream_mut(&mut self) -> &mut Stream {
         &mut self.stream
     }
@@ -175,7 +176,7 @@ impl Connection {
         ClientError::Protocol { address: self.address.clone(), detail }
     }
 
-    /// A frame that is not a reply.
+    /// The error for a frame that is not a reply.
     pub(crate) fn broken(&self, error: &WireError) -> ClientError {
         self.violation(error.to_string())
     }
@@ -204,7 +205,7 @@ fn hello_command(uri: &Uri, speculation: Option<&Speculation>) -> DocumentBuf {
         client.append("application", &DocumentBuf::new().with("name", name));
     }
     client.append("driver", &driver).append("os", &os);
-    // The old spelling with helloOk: `hello` itself is unknown to servers before 4.4.2.
+    // The older command name with helloOk: servers before 4.4.2 do not know `hello`.
     let mut hello = DocumentBuf::new().with("isMaster", 1_i32).with("helloOk", true).with("client", &client);
     if let (Some(speculation), Some(credential)) = (speculation, &uri.credential) {
         speculation.extend_hello(credential, &mut hello);

@@ -10,7 +10,7 @@ pub struct Cursor<'c> {
     connection: &'c mut Connection,
     database: String,
     collection: String,
-    /// 0 once the server has nothing more.
+    /// The cursor's id; 0 once the server has no more documents.
     id: i64,
     batch: VecDeque<DocumentBuf>,
 }
@@ -69,7 +69,7 @@ impl Drop for Cursor<'_> {
         if self.id != 0 {
             let ids: ArrayBuf = [self.id].into_iter().collect();
             let command = DocumentBuf::new().with("killCursors", &self.collection).with("cursors", &ids);
-            // The server forgets idle cursors by itself: a failure here loses nothing.
+            // The server discards idle cursors by itself: a failure here loses nothing.
             let _ = self.connection.run_command(&self.database, command.as_ref());
         }
     }

@@ -1,38 +1,38 @@
-//! What can go wrong between a caller and a server.
+//! Errors between a caller and a server.
 
 use crate::uri::Mechanism;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use std::time::Duration;
 use std::{fmt, io};
 
-/// A command could not be run or was refused.
+/// A command that could not be run or was refused.
 #[derive(Debug)]
 pub enum ClientError {
     /// No connection could be made.
     Unreachable {
         /// `host:port` as the caller gave it.
         address: String,
-        /// How long it was tried.
+        /// How long the client tried.
         timeout: Duration,
         /// The last attempt's error.
         cause: io::Error,
     },
-    /// Servers answered, and none is what the URI asks for.
+    /// Servers answered, but none has the role that the URI asks for.
     NoSuitableServer {
         /// All hosts as the caller gave them.
         address: String,
-        /// How long it was tried.
+        /// How long the client searched.
         timeout: Duration,
-        /// The role that was looked for, by its read preference.
+        /// The wanted role, as its read preference.
         wanted: &'static str,
-        /// What was found instead, host by host.
+        /// The roles found instead, host by host.
         found: String,
     },
     /// A server that answers does not belong to the replica set that the URI names.
     WrongReplicaSet {
         /// `host:port` of the server.
         address: String,
-        /// The set that it was to belong to.
+        /// The set that it should belong to.
         expected: String,
         /// Its set; `None` where it belongs to none.
         found: Option<String>,
@@ -41,34 +41,34 @@ pub enum ClientError {
     Tls {
         /// `host:port` as the caller gave it.
         address: String,
-        /// What went wrong; names the file, where it was one.
+        /// The reason, with the file's name where a file is at fault.
         detail: String,
     },
     /// The server did not accept the credential, or could not prove that it knows the password.
     Authentication {
         /// `host:port` of the server.
         address: String,
-        /// Who tried.
+        /// The user's name.
         user: String,
-        /// The database that was to know the user.
+        /// The database that should know the user.
         source: String,
-        /// How.
+        /// The mechanism that was used.
         mechanism: Mechanism,
-        /// What the server said, or what is wrong with that; never the password.
+        /// The server's message, or what is wrong with it; never the password.
         detail: String,
     },
     /// An established connection broke.
     Disconnected {
         /// `host:port` as the caller gave it.
         address: String,
-        /// What the socket said.
+        /// The socket's error.
         cause: io::Error,
     },
     /// The server sent something that is not a valid reply.
     Protocol {
         /// `host:port` as the caller gave it.
         address: String,
-        /// What was wrong.
+        /// A description of the violation.
         detail: String,
     },
     /// The server answered with an error.
@@ -104,7 +104,7 @@ impl fmt::Display for ClientError {
     }
 }
 
-/// A blocking socket's timeout, which the system calls a socket that would block.
+/// Whether a blocking socket timed out. The system reports that as a socket that would block.
 pub(crate) fn is_timeout(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
@@ -117,7 +117,7 @@ impl From<CommandError> for ClientError {
     }
 }
 
-/// What a server said when it refused a command, or one of the writes inside it.
+/// A server's error for a command that it refused, or for one of the command's writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandError {
     /// The server's error code; 0 where it gave none.

@@ -1,25 +1,25 @@
-//! Requests written in place, and the quick look at replies that a load can afford.
+//! Requests that are written in place, and a cheap check of replies for load generators.
 //!
-//! `bunko_wire` checks a message to its leaves; a generator that did so would cost as much as the server.
+//! `bunko_wire` validates a whole message; a generator that did so would cost as much as the server.
 
 use bunko_bson::DocumentRef;
 use bunko_wire::{
     FrameStart, HEADER_BYTES, MAX_FRAME_BYTES, MessageFlags, OpCode, WireError, begin_message, split_frame,
 };
 
-/// Flag bits and the first section's kind: where a reply's document starts behind the header.
+/// Flag bits and the kind of the first section: offset of a reply's document after the header.
 const DOCUMENT_START: usize = 4 + 1;
-/// Where a request's command starts.
+/// Offset of a request's command.
 pub const COMMAND_START: usize = HEADER_BYTES + DOCUMENT_START;
 const SECTION_BODY: u8 = 0;
 const SECTION_SEQUENCE: u8 = 1;
 
-/// Whether the server is to answer a request.
+/// Whether the server replies to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyMode {
-    /// It answers.
+    /// It replies.
     Expected,
-    /// It stays silent (`moreToCome`): unacknowledged writes.
+    /// It does not reply (`moreToCome`): for unacknowledged writes.
     Silent,
 }
 
@@ -38,7 +38,7 @@ impl<'b> FrameWriter<'b> {
         Self { out, start }
     }
 
-    /// Adds a document sequence under `name`; `write` appends whole encoded documents, one behind the other.
+    /// Adds a document sequence under `name`; `write` appends encoded documents, one after the other.
     pub fn sequence(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
         self.out.push(SECTION_SEQUENCE);
         let start = self.out.len();
@@ -51,7 +51,7 @@ impl<'b> FrameWriter<'b> {
         self
     }
 
-    /// Closes the request.
+    /// Completes the request.
     /// # Errors
     /// `BadLength` above 48,000,000 bytes; the buffer is then as before the request.
     pub fn finish(self) -> Result<(), WireError> {
@@ -59,16 +59,16 @@ impl<'b> FrameWriter<'b> {
     }
 }
 
-/// Whether the server will answer a request made by [`FrameWriter`].
+/// Whether the server will reply to a request made by [`FrameWriter`].
 pub fn expects_reply(request: &[u8]) -> bool {
     let flags = request.get(HEADER_BYTES..).and_then(<[u8]>::first_chunk);
     flags.is_some_and(|&flags| !MessageFlags(u32::from_le_bytes(flags)).contains(MessageFlags::MORE_TO_COME))
 }
 
-/// Adds fields behind all others of a request's command; the request stands at the end of `out` from `start` on, as a
-/// [`FrameWriter`] finished it. `fields` are encoded elements without a document around them.
+/// Appends fields to a request's command. The request is at the end of `out`, from `start` on, as a [`FrameWriter`]
+/// finished it. `fields` are encoded elements without a document around them.
 /// # Errors
-/// `BadLength` where it became longer than 48,000,000 bytes; it stays as it was then.
+/// `BadLength` if the request would exceed 48,000,000 bytes; then it is unchanged.
 pub fn append_to_command(out: &mut Vec<u8>, start: usize, fields: &[u8]) -> Result<(), WireError> {
     let length_bytes = out.len() - start + fields.len();
     if length_bytes > MAX_FRAME_BYTES {
@@ -82,7 +82,7 @@ pub fn append_to_command(out: &mut Vec<u8>, start: usize, fields: &[u8]) -> Resu
     };
     grow(out, start);
     let end = document + grow(out, document) - 1;
-    // The rest, which may be documents, moves behind them.
+    // The rest, which may be a document sequence, moves behind the new fields.
     let rest = out.len() - end;
     out.resize(out.len() + fields.len(), 0);
     out.copy_within(end..end + rest, end + fields.len());
@@ -93,17 +93,17 @@ pub fn append_to_command(out: &mut Vec<u8>, start: usize, fields: &[u8]) -> Resu
 /// A whole reply, borrowed from a receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplyFrame<'a> {
-    /// The id of the request that this answers.
+    /// Id of the request that this reply answers.
     pub response_to: i32,
-    /// The reply's document, whose length is checked and whose inside is not.
+    /// The reply's document. Its length is checked, its contents are not.
     pub document: DocumentRef<'a>,
     /// The whole frame's length.
     pub length_bytes: usize,
 }
 
-/// Cuts one OP_MSG reply of one section off the front of `received`; `None` while it has not arrived whole.
+/// Splits one OP_MSG reply with one section off the front of `received`; `None` until it is complete.
 /// # Errors
-/// A lying length, another opcode, another kind of section.
+/// For a wrong length, another opcode, or another kind of section.
 pub fn split_reply(received: &[u8]) -> Result<Option<ReplyFrame<'_>>, WireError> {
     let Some((header, body, length_bytes)) = split_frame(received, MAX_FRAME_BYTES)? else { return Ok(None) };
     if header.op_code != OpCode::Message {
@@ -195,7 +195,7 @@ mod tests {
         assert!(matches!(changed(0, 21), Err(WireError::BadLength { length: 0, .. })));
         assert!(matches!(changed(HEADER_BYTES + DOCUMENT_START, 6), Err(WireError::BadLength { length: 6, .. })));
         assert!(matches!(changed(HEADER_BYTES + 4, 1), Err(WireError::UnknownSection(1))));
-        // 2013 is 0x7dd; 2012 is OP_COMPRESSED, which no client asked for.
+        // 2013 is 0x7dd; 2012 is OP_COMPRESSED, which the client did not offer.
         assert!(matches!(changed(12, 0xdc), Err(WireError::WrongOpCode { .. })));
     }
 }

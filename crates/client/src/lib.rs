@@ -1,9 +1,9 @@
 //! A lean MongoDB wire client for the lab and the tools.
 //!
-//! Two ways in: [`Connection`] blocks and serves control work (checks, tools), [`load`] drives many connections with
-//! many requests in flight from few threads and costs less CPU than any server that it measures.
+//! There are two interfaces: [`Connection`] blocks and is for control work (checks, tools); [`load`] drives many
+//! connections with many requests in flight from few threads and costs less CPU than any server that it measures.
 //!
-//! **Invariant:** nothing here knows which server answers; whatever speaks OP_MSG (MongoDB 3.6 and later) will do.
+//! **Invariant:** nothing here depends on the kind of server; any that speaks OP_MSG (MongoDB 3.6 and later) will do.
 #![forbid(unsafe_code)]
 
 mod auth;

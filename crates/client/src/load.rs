@@ -1,7 +1,7 @@
 //! Load on a server: many connections, each with many requests in flight, from few threads.
 //!
-//! A run has two steps, so that nobody times the dial: [`Load::connect`] opens every connection and shakes hands,
-//! [`Load::run`] starts all threads at one signal and returns when the last reply is in.
+//! A run has two steps, so that connecting is not part of the measured time: [`Load::connect`] opens every connection
+//! and does its handshake, [`Load::run`] starts all threads at one signal and returns when the last reply is in.
 //!
 //! **Invariant:** memory is bounded by connections x (requests in flight + 64 KiB of unsent bytes + one request).
 
@@ -25,70 +25,70 @@ use std::{fmt, io};
 /// File descriptors that a process needs besides its connections.
 const DESCRIPTORS_SPARE: u64 = 64;
 
-/// What a load consists of. Each thread has one of its own.
+/// The requests of a load. Each thread has its own workload.
 pub trait Workload: Send {
-    /// Appends exactly one request, made by [`crate::frame::FrameWriter`], or nothing when there are no more.
+    /// Appends exactly one request, made by [`crate::frame::FrameWriter`], or nothing when the work is done.
     ///
-    /// `due` is when the request is made, in an open loop when it should have been.
+    /// `due` is the time of the request: in a closed loop now, in an open loop the time at which it should be made.
     fn next_request(&mut self, request_id: i32, due: Instant, out: &mut Vec<u8>) -> Next;
 
-    /// Takes an answer to `request`.
+    /// Takes the reply to `request`.
     fn on_reply(&mut self, request: Request, reply: Result<Reply<'_>, CommandError>, now: Instant) -> Then;
 
-    /// Appends the request that a [`Then::Follow`] with `step` has asked for, and returns it.
+    /// Appends the request that a [`Then::Follow`] with `step` asked for, and returns it.
     fn follow(&mut self, step: Request, request_id: i32, out: &mut Vec<u8>) -> Request {
         let _ = (request_id, out);
         unreachable!("nothing follows {step:?} unless on_reply says so")
     }
 }
 
-/// What [`Workload::next_request`] did.
+/// Outcome of [`Workload::next_request`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// A request was appended.
     Appended(Request),
-    /// This thread's work is done; nothing was appended.
+    /// This thread's work is done, and nothing was appended.
     Finished,
 }
 
-/// What becomes of a place in flight when its reply is in.
+/// How the load goes on after a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// It is free for the next request.
+    /// The place in flight is free for the next request.
     Free,
-    /// Another request belongs to the same operation. It is made at once, on the same connection, apart from the
-    /// arrivals, and even when the time is over or the work is done: an operation that has begun comes to its end.
+    /// Another request of the same operation. It is made at once, on the same connection, outside the arrivals, and
+    /// even when the time is over or the work is done: an operation that has begun is completed.
     Follow(Request),
 }
 
-/// A request as its workload knows it; it comes back with the reply.
+/// A request as its workload knows it; it is returned with the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The workload's own mark.
+    /// A tag for the workload's own use.
     pub tag: u64,
-    /// From when its latency counts.
+    /// Start of its latency.
     pub started_at: Instant,
 }
 
 /// When requests are made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrival {
-    /// As soon as an earlier one is answered.
+    /// As soon as an earlier request is answered.
     Closed,
-    /// At equal distances, whatever the server does; requests per second over all threads.
+    /// At equal intervals, however fast the server answers; requests per second over all threads.
     Constant(f64),
-    /// As a Poisson stream, whatever the server does: exponential distances from a seed; requests per second over all
-    /// threads. The sum of the threads' streams, and of several generators', is a Poisson stream again.
+    /// As a Poisson stream, however fast the server answers: exponential intervals from a seed; requests per second
+    /// over all threads. The sum of the threads' streams, and of several generators', is a Poisson stream again.
     Poisson {
         /// Mean requests per second.
         rate: f64,
-        /// Each thread derives its own from it.
+        /// Each thread derives its own seed from it.
         seed: u64,
     },
 }
 
 impl Arrival {
-    /// Requests per second of an open loop.
+    /// Requests per second of an open loop; `None` for a closed loop.
     pub fn rate(self) -> Option<f64> {
         match self {
             Self::Closed => None,
@@ -100,31 +100,32 @@ impl Arrival {
 /// Whether the scheduler may move generator threads between processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// It may.
+    /// The scheduler may move them.
     #[default]
     Free,
     /// Thread `i` stays on the `i`-th of the processors that this process may use, from the last one backwards.
     Pinned,
 }
 
-/// The shape of a load.
+/// Options of a load.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
     /// Sockets over all threads, at least 1.
     pub connections: usize,
     /// Requests in flight per connection, at least 1.
     pub in_flight: usize,
-    /// Generator threads; no more than connections are used.
+    /// Generator threads; at most one per connection is used.
     pub threads: usize,
-    /// Whether they stay on their processors.
+    /// Whether the threads stay on their processors.
     pub placement: Placement,
     /// When requests are made.
     pub arrival: Arrival,
-    /// No operation begins later than this after the starting signal; without it the workloads say when they are done.
+    /// Longest time after the starting signal at which an operation may begin; without it the workloads decide when
+    /// they are done.
     pub duration: Option<Duration>,
-    /// Once true, no more requests are made; those in flight are waited for.
+    /// Once true, no more requests are made; replies to those in flight are still awaited.
     pub stop: Arc<AtomicBool>,
-    /// With requests in flight and no reply for this long, the run fails.
+    /// The run fails if requests are in flight and no reply arrives for this long.
     pub stall_timeout: Duration,
 }
 
@@ -139,7 +140,7 @@ pub enum LoadError {
     Stalled {
         /// Requests still unanswered.
         outstanding: usize,
-        /// How long nothing came.
+        /// How long no reply came.
         timeout: Duration,
     },
 }
@@ -176,7 +177,7 @@ impl From<rustix::io::Errno> for LoadError {
     }
 }
 
-/// What the generator itself measured.
+/// Measurements of the generator itself.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadFigures {
     /// Generator threads that ran.
@@ -185,14 +186,14 @@ pub struct LoadFigures {
     pub elapsed: Duration,
     /// CPU time of all generator threads, user and system.
     pub generator_cpu: Duration,
-    /// Time in which they had nothing to do.
+    /// Time in which the threads had nothing to do.
     pub generator_waited: Duration,
-    /// Time in which they could have run but no processor was free. What is left of the threads' time after this, CPU
-    /// time and waiting, they were stopped from outside.
+    /// Time in which the threads could have run but no processor was free. The rest of their time, after this, CPU time
+    /// and waiting, is time in which they were stopped from outside.
     pub generator_queued: Duration,
 }
 
-/// Connections that are up and have shaken hands.
+/// Connections that have completed their handshakes.
 pub struct Load {
     options: LoadOptions,
     sockets: Vec<Socket>,
@@ -201,7 +202,7 @@ pub struct Load {
 impl Load {
     /// Opens all connections.
     /// # Errors
-    /// The first connection that fails.
+    /// The error of the first connection that fails.
     pub fn connect(uri: &Uri, options: LoadOptions) -> Result<Self, LoadError> {
         allow_descriptors(options.connections as u64 + DESCRIPTORS_SPARE)?;
         let first = Connection::connect(uri)?;
@@ -211,28 +212,28 @@ impl Load {
         Ok(Self { options, sockets })
     }
 
-    /// How many workloads [`Self::run`] takes: one per generator thread.
+    /// Number of workloads that [`Self::run`] takes: one per generator thread.
     pub fn threads(&self) -> usize {
         self.options.threads.clamp(1, self.sockets.len())
     }
 
-    /// How the next run goes; the number of connections no longer changes.
+    /// The options of the next run; the number of connections can no longer change.
     pub fn options_mut(&mut self) -> &mut LoadOptions {
         &mut self.options
     }
 
-    /// Runs the workloads to their ends, or until the time is over. Connections stay open until `self` is dropped.
+    /// Runs the workloads until they are done or the time is over. Connections stay open until `self` is dropped.
     /// # Errors
-    /// The first thread's error; figures of a run that broke are not given.
+    /// The first thread's error; a run that failed returns no figures.
     /// # Panics
-    /// When `workloads` are not [`Self::threads`] many.
+    /// If there are not exactly [`Self::threads`] workloads.
     pub fn run<W: Workload>(&mut self, workloads: &mut [W]) -> Result<LoadFigures, LoadError> {
         let threads = self.threads();
         assert_eq!(workloads.len(), threads, "one workload per generator thread");
         let mut generators = Vec::with_capacity(threads);
         let mut sockets = self.sockets.as_mut_slice();
         for (thread, workload) in workloads.iter_mut().enumerate() {
-            // The first threads take one connection more where the division leaves a rest.
+            // If the connections cannot be divided evenly, the first threads take one more each.
             let (mine, rest) = sockets.split_at_mut(sockets.len().div_ceil(threads - thread));
             sockets = rest;
             generators.push(Generator::new(workload, mine, &self.options, thread, threads)?);
@@ -261,7 +262,7 @@ impl Load {
     }
 }
 
-/// Raises this process's soft limit of open files where the hard limit allows it.
+/// Raises this process's soft limit of open files, as far as the hard limit allows.
 fn allow_descriptors(needed: u64) -> io::Result<()> {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {

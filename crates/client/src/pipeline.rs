@@ -1,4 +1,4 @@
-//! One blocking connection with several requests on their way, for tools that move documents in bulk.
+//! One blocking connection with several requests in flight, for tools that move documents in bulk.
 
 use crate::connection::Connection;
 use crate::error::ClientError;
@@ -8,27 +8,28 @@ use bunko_wire::needed_bytes;
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 
-/// Bytes that are asked for where the length of the next reply is not known yet.
+/// Bytes to read while the length of the next reply is not known yet.
 const READ_BYTES: usize = 64 * 1024;
 
 /// Sends commands without waiting for replies, and receives the replies in the order of the commands.
 ///
-/// Nothing is read while a request is being written: whoever has replies of many kilobytes on their way and goes on
-/// sending may wait for ever. Requests with short replies (writes) or one request at a time (reads) are safe.
+/// Nothing is read while a request is being written. A caller that keeps sending while replies of many kilobytes are
+/// outstanding may therefore wait forever. Requests with short replies (writes) or one request at a time (reads) are
+/// safe.
 pub struct Pipeline {
     connection: Connection,
     outgoing: Vec<u8>,
     received: Vec<u8>,
-    /// Bytes at the front of `received` that belong to the reply handed out last.
+    /// Bytes at the front of `received` that belong to the reply returned last.
     taken_bytes: usize,
-    /// Bytes of `received` that have come in; the rest is room.
+    /// Bytes of `received` that have arrived; the rest is free space.
     filled_bytes: usize,
     in_flight: VecDeque<i32>,
     next_request_id: i32,
 }
 
 impl Pipeline {
-    /// Goes on with a connection that has shaken hands.
+    /// Takes over a connection that has completed its handshake.
     pub fn new(connection: Connection) -> Self {
         Self {
             connection,
@@ -41,7 +42,7 @@ impl Pipeline {
         }
     }
 
-    /// The connection, for commands of its own while nothing is in flight.
+    /// The connection, for other commands while no request is in flight.
     pub fn connection(&mut self) -> &mut Connection {
         &mut self.connection
     }
@@ -51,9 +52,9 @@ impl Pipeline {
         self.in_flight.len()
     }
 
-    /// Sends a command, whose document has its `$db` already, and after it a sequence of whole encoded documents.
+    /// Sends a command, whose document already contains `$db`, followed by a sequence of encoded documents.
     /// # Errors
-    /// `Disconnected`; `Protocol` for a request above 48,000,000 bytes, of which nothing has been sent.
+    /// `Disconnected`; `Protocol` for a request above 48,000,000 bytes, of which nothing was sent.
     pub fn send(&mut self, command: DocumentRef<'_>, sequence: Option<(&str, &[u8])>) -> Result<(), ClientError> {
         let id = self.next_request_id;
         self.outgoing.clear();
@@ -70,12 +71,12 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Waits for the next reply, whatever it says; its inside is not validated.
+    /// Waits for the next reply and returns it even if it reports an error; its contents are not validated.
     /// # Errors
-    /// `Disconnected`, or `Protocol` where something else than that reply comes.
+    /// `Disconnected`, or `Protocol` if anything other than that reply arrives.
     ///
     /// # Panics
-    /// Where nothing is in flight.
+    /// If no request is in flight.
     pub fn receive(&mut self) -> Result<DocumentRef<'_>, ClientError> {
         let expected = self.in_flight.pop_front().expect("a request is in flight");
         self.received.copy_within(self.taken_bytes..self.filled_bytes, 0);
@@ -98,7 +99,7 @@ impl Pipeline {
                 Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(cause) => return Err(self.connection.lost(cause)),
             }
-            // A length that no frame can have is told by `split_reply`.
+            // `split_reply` reports a length that no frame can have.
             split_reply(&self.received[..self.filled_bytes]).map_err(|error| self.connection.broken(&error))?;
         }
         let reply = split_reply(&self.received[..self.filled_bytes]);

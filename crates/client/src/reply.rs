@@ -1,23 +1,23 @@
-//! Telling good replies from bad ones, cheaply.
+//! Tells successful replies from failed ones, cheaply.
 
 use crate::CommandError;
 use bunko_bson::{DocumentRef, ValueRef};
 
-/// Replies longer than this are never alike (they carry documents), so they are not kept for comparison.
+/// Replies longer than this carry documents and hardly ever repeat, so they are not kept for comparison.
 const REMEMBERED_BYTES_MAX: usize = 256;
 
 /// A reply that reports success.
 #[derive(Clone, Copy)]
 pub struct Reply<'a> {
-    /// The reply as the server sent it; its inside is not validated.
+    /// The reply as the server sent it; its contents are not validated.
     pub document: DocumentRef<'a>,
     /// Its `n`: documents inserted or matched; 0 where it has none.
     pub n: i64,
 }
 
-/// Judges a reply: `ok` is 1, and neither `writeErrors` nor `writeConcernError` is there.
+/// Checks that `ok` is 1 and that there are neither `writeErrors` nor a `writeConcernError`.
 /// # Errors
-/// What the server said, of several write errors the first.
+/// The server's error; the first one of several write errors.
 pub fn check_reply(document: DocumentRef<'_>) -> Result<Reply<'_>, CommandError> {
     let (mut ok, mut n, mut failure) = (None, 0, None);
     for element in document {
@@ -47,7 +47,7 @@ fn as_f64(value: ValueRef<'_>) -> Option<f64> {
     }
 }
 
-/// [`check_reply`] for a stream of replies that are mostly alike: a repeated reply costs one comparison of its bytes.
+/// [`check_reply`] for a stream of replies that mostly repeat: a repeated reply costs one comparison of its bytes.
 #[derive(Default)]
 pub struct ReplyChecker {
     good: Vec<u8>,

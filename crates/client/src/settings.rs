@@ -1,4 +1,4 @@
-//! What all connections of one URI share.
+//! Settings that all connections of one URI share.
 
 use crate::auth::KeyCache;
 use crate::error::ClientError;
@@ -7,7 +7,7 @@ use crate::uri::Uri;
 use rustls::ClientConfig;
 use std::sync::Arc;
 
-/// A URI, the files that it names, and what is expensive to compute from it.
+/// A URI, the contents of the files that it names, and results that are expensive to compute from it.
 pub(crate) struct Settings {
     pub uri: Uri,
     pub tls: Option<Arc<ClientConfig>>,
@@ -15,9 +15,9 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the files of TLS.
+    /// Reads the URI's TLS files.
     /// # Errors
-    /// `Tls`, where one cannot be used.
+    /// `Tls`, if a file cannot be used.
     pub fn new(uri: &Uri) -> Result<Arc<Self>, ClientError> {
         let failed = |detail| ClientError::Tls { address: uri.address(), detail };
         let tls = uri.tls.as_ref().map(tls::configuration).transpose().map_err(failed)?;

@@ -1,4 +1,4 @@
-//! The bytes' way to a server: TCP, a Unix socket, or TLS over TCP.
+//! The connection's bytes: over TCP, a Unix socket, or TLS over TCP.
 
 use crate::tls::TlsStream;
 use crate::uri::Host;
@@ -10,28 +10,28 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Shortest timeout that is given to a socket: 0 would mean none.
+/// Shortest timeout that is set on a socket: 0 would mean none.
 const TIMEOUT_MIN: Duration = Duration::from_millis(1);
 
-/// One connection's bytes. An enum and no trait object: a load reads and writes millions of times.
+/// A connection's byte stream. It is an enum and not a trait object, because a load reads and writes millions of times.
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
-    // Its session is some 1 KiB of state.
+    // Boxed, because its session is some 1 KiB of state.
     Tls(Box<TlsStream>),
 }
 
-/// Why no stream came about.
+/// A failed attempt to connect.
 pub(crate) enum DialError {
-    /// Nobody accepted the connection.
+    /// No server accepted the connection.
     Unreachable(io::Error),
-    /// Somebody accepted, and the TLS handshake failed.
+    /// A server accepted, and the TLS handshake failed.
     Tls(io::Error),
 }
 
 impl Stream {
-    /// Connects, with TLS where there is a configuration for it, and leaves the socket's timeouts at what is left
-    /// until `deadline`. Looking up a name takes as long as the system's resolver does.
+    /// Connects, with TLS if there is a configuration for it. The socket's timeouts are left at the rest of the time
+    /// until `deadline`. A name lookup takes as long as the system's resolver does.
     pub fn dial(host: &Host, tls: Option<&Arc<ClientConfig>>, deadline: Instant) -> Result<Self, DialError> {
         match host {
             Host::Unix(path) => {
@@ -49,7 +49,7 @@ impl Stream {
         }
     }
 
-    /// Longest wait of one read or write; `None` is for ever.
+    /// Sets the longest wait of one read or write; `None` waits forever.
     pub fn set_timeouts(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Self::Tcp(socket) => set_tcp_timeouts(socket, timeout),
@@ -89,7 +89,7 @@ impl Write for Stream {
         }
     }
 
-    /// Bytes written to TLS may still be in the session; `WouldBlock` says that some are.
+    /// Bytes written to TLS may still be in the session; `WouldBlock` means that some are.
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Tcp(_) | Self::Unix(_) => Ok(()),
@@ -117,13 +117,13 @@ fn set_tcp_timeouts(socket: &TcpStream, timeout: Option<Duration>) -> io::Result
     socket.set_write_timeout(timeout)
 }
 
-/// Tries the name's addresses in order; each may take what the ones before left of the time.
+/// Tries the name's addresses in order; each may take the time that the earlier ones left.
 fn dial_tcp(name: &str, port: u16, deadline: Instant) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::AddrNotAvailable, "the host name has no address");
     for address in (name, port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, until(deadline)) {
             Ok(stream) => {
-                // Requests are small and waited for: Nagle's algorithm would hold them back.
+                // Requests are small and their replies are awaited: Nagle's algorithm would delay them.
                 stream.set_nodelay(true)?;
                 return Ok(stream);
             }

@@ -1,4 +1,4 @@
-//! TLS: whom a connection trusts, and how it shows itself.
+//! TLS: which servers a connection trusts, and how the client identifies itself.
 
 mod roots;
 mod stream;
@@ -16,22 +16,23 @@ use std::sync::Arc;
 /// How much of the server's certificate is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verification {
-    /// That a trusted authority issued it, and for the host's name.
+    /// A trusted authority issued it, and for the host's name.
     CertificateAndName,
-    /// That a trusted authority issued it: `tlsAllowInvalidHostnames`.
+    /// A trusted authority issued it: `tlsAllowInvalidHostnames`.
     Certificate,
-    /// Nothing, so that anybody may sit in between: `tlsAllowInvalidCertificates`, `tlsInsecure`.
+    /// Nothing is checked, so that any machine on the way can pose as the server: `tlsAllowInvalidCertificates`,
+    /// `tlsInsecure`.
     Nothing,
 }
 
-/// What a connection string says about TLS.
+/// TLS options of a connection string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsOptions {
-    /// `tlsCAFile`: PEM certificates of the trusted authorities; `None` trusts those of the system.
+    /// `tlsCAFile`: PEM certificates of the trusted authorities; `None` trusts the system's authorities.
     pub ca_file: Option<PathBuf>,
     /// `tlsCertificateKeyFile`: PEM file with this client's certificate chain and its key.
     pub certificate_key_file: Option<PathBuf>,
-    /// `tlsCertificateKeyFilePassword`: what opens that key, where it is encrypted.
+    /// `tlsCertificateKeyFilePassword`: password of that key, if it is encrypted.
     pub certificate_key_password: Option<Password>,
     /// How much of the server's certificate is checked.
     pub verification: Verification,
@@ -69,7 +70,7 @@ fn verifier(options: &TlsOptions, provider: &Arc<CryptoProvider>) -> Result<Arc<
     };
     let mut roots = RootCertStore::empty();
     for certificate in trusted {
-        // A system's bundle may hold certificates that are too odd for rustls; one's own file should not.
+        // A system's bundle may contain certificates that rustls rejects; a file that the user names should not.
         let added = roots.add(certificate).map_err(|error| format!("{}: {error}", path.display()));
         if options.ca_file.is_some() {
             added?;

@@ -1,8 +1,8 @@
-//! Finding the server to talk to: every known host is asked at the same time who it is, and the first one whose role
-//! suits is taken.
+//! The search for a server: every known host is asked for its role at the same time, and the first one that suits is
+//! used.
 //!
-//! A deployment is looked at once per connection. A lab wants to see a failover as errors, not to have it hidden, so
-//! nothing watches the hosts afterwards.
+//! A deployment is searched once per connection. A lab wants a failover to appear as errors and not to be hidden, so
+//! the hosts are not monitored afterwards.
 //!
 //! Source: MongoDB specifications, "Server Discovery And Monitoring" and "Server Selection".
 
@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use search::Search;
 use std::sync::Arc;
 
-/// A connection, authenticated, to a server that the URI asks for.
+/// An authenticated connection to a server that the URI asks for.
 /// # Errors
 /// See [`Connection::connect`].
 pub(crate) fn connect(settings: &Arc<Settings>) -> Result<Connection, ClientError> {
@@ -26,7 +26,7 @@ pub(crate) fn connect(settings: &Arc<Settings>) -> Result<Connection, ClientErro
     finish(settings, introduction)
 }
 
-/// Authenticates, and leaves the timeouts as commands want them.
+/// Authenticates, and sets the timeouts for commands.
 pub(crate) fn finish(settings: &Arc<Settings>, introduction: Introduction) -> Result<Connection, ClientError> {
     let Introduction { mut connection, speculation } = introduction;
     connection.set_timeouts(Some(settings.uri.connect_timeout))?;

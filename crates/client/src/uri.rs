@@ -22,41 +22,41 @@ use std::time::Duration;
 
 const SCHEME: &str = "mongodb://";
 const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
-/// Characters that no database's name holds.
+/// Characters that cannot occur in a database name.
 /// Source: MongoDB connection string specification, "Auth database".
 const NOT_IN_DATABASE_NAMES: [char; 6] = ['/', '\\', ' ', '"', '$', '.'];
 
-/// A parsed `mongodb://` connection string with every option that this client honours.
+/// A parsed `mongodb://` connection string with every option that this client supports.
 ///
 /// Its `Debug` form shows no password.
 ///
 /// Source: MongoDB manual, "Connection Strings"; MongoDB specifications, "Connection String" and "URI Options".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uri {
-    /// The servers as listed; at least one.
+    /// The servers in the listed order; at least one.
     pub hosts: Vec<Host>,
-    /// Who authenticates, if anybody does.
+    /// The credential, if the client authenticates.
     pub credential: Option<Credential>,
     /// The database after the slash.
     pub database: Option<String>,
-    /// `appName`: what the server's logs call this client.
+    /// `appName`: this client's name in the server's logs.
     pub app_name: Option<String>,
-    /// `replicaSet`: the only set whose members are talked to.
+    /// `replicaSet`: the only set whose members are used.
     pub replica_set: Option<String>,
-    /// `directConnection`: talk to the one host given, whatever its role.
+    /// `directConnection`: use the one given host, whatever its role.
     pub direct_connection: bool,
-    /// What TLS asks for; `None` is plain TCP.
+    /// TLS options; `None` is plain TCP.
     pub tls: Option<TlsOptions>,
     /// `readPreference`: the role of the server to connect to.
     pub read_preference: ReadPreference,
     /// `w`, `journal` and `wtimeoutMS`, if any was given.
     pub write_concern: Option<WriteConcern>,
-    /// `connectTimeoutMS`: how long a URI may stay unreachable; 10 s where not given.
+    /// `connectTimeoutMS`: how long all servers may stay unreachable; 10 s by default.
     pub connect_timeout: Duration,
-    /// `serverSelectionTimeoutMS`: how long servers that answer may lack the wanted role; as
-    /// [`Self::connect_timeout`] where not given.
+    /// `serverSelectionTimeoutMS`: how long servers that answer may lack the wanted role; by default
+    /// [`Self::connect_timeout`].
     pub server_selection_timeout: Duration,
-    /// `socketTimeoutMS`: longest wait for one reply of a blocking connection; `None` is for ever.
+    /// `socketTimeoutMS`: longest wait for one reply of a blocking connection; `None` waits forever.
     pub socket_timeout: Option<Duration>,
 }
 
@@ -72,13 +72,13 @@ impl Uri {
         address
     }
 
-    /// A connection string as it may be shown: user name and password, and that of a key, are replaced by `***`.
+    /// A connection string for display: the user name, the password and the password of a key are replaced by `***`.
     ///
-    /// Takes malformed ones too, and hides rather more than less of them.
+    /// Malformed strings are accepted, too; of these it hides rather too much than too little.
     pub fn redact(text: &str) -> String {
         let start = text.find("://").map_or(0, |at| at + "://".len());
         let rest = &text[start..];
-        // In a string that is no URI the password may hold any character: it ends at the last @ of all.
+        // In a malformed string the password may contain any character, so the last @ of the whole string ends it.
         let end = if text.parse::<Self>().is_ok() { authority_bytes(rest) } else { rest.len() };
         let shown = match rest[..end].rfind('@') {
             Some(at) => format!("{}***{}", &text[..start], &rest[at..]),
@@ -91,7 +91,7 @@ impl Uri {
 fn without_key_password(mut text: String) -> String {
     const OPTION: &str = "tlscertificatekeyfilepassword=";
     let mut from = 0;
-    // ASCII letters alone change, so that places stay the same.
+    // Only ASCII letters change, so offsets stay valid.
     while let Some(at) = text[from..].to_ascii_lowercase().find(OPTION) {
         let value = from + at + OPTION.len();
         let end = text[value..].find('&').map_or(text.len(), |length| value + length);
@@ -101,7 +101,7 @@ fn without_key_password(mut text: String) -> String {
     text
 }
 
-/// Where the hosts end and the database or the options begin.
+/// Offset of the end of the hosts, where the database or the options begin.
 fn authority_bytes(rest: &str) -> usize {
     rest.find(['/', '?']).unwrap_or(rest.len())
 }
@@ -117,7 +117,7 @@ impl FromStr for Uri {
         let (authority, rest) = rest.split_at(authority_bytes(rest));
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let database = path.strip_prefix('/').unwrap_or(path);
-        // An @ further behind means that the authority ended inside a password: it must not reach any message.
+        // A later @ means that a password contains an unencoded delimiter. No part of it may appear in a message.
         if database.contains('@') || path.is_empty() && query.contains('@') {
             return Err(UriError::ReservedCharacter);
         }

@@ -5,10 +5,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// MongoDB's largest replica set.
+/// Size of MongoDB's largest replica set.
 const MEMBERS_MAX: u32 = 50;
 
-/// How many members must have a write before it is acknowledged: MongoDB's `w`.
+/// Number of members that must have a write before it is acknowledged: MongoDB's `w`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Acknowledgement {
     /// That many members; 0 asks for no reply at all.
@@ -22,9 +22,9 @@ pub enum Acknowledgement {
 pub struct WriteConcern {
     /// MongoDB's `w`.
     pub w: Acknowledgement,
-    /// MongoDB's `j`: wait for the journal on disk. `None` leaves it to the server.
+    /// MongoDB's `j`: wait for the journal on disk. `None` leaves the choice to the server.
     pub journal: Option<bool>,
-    /// MongoDB's `wtimeout`: how long the server waits for the other members. `None` is for ever.
+    /// MongoDB's `wtimeout`: how long the server waits for the other members. `None` waits forever.
     pub timeout: Option<Duration>,
 }
 
@@ -35,7 +35,7 @@ impl Default for WriteConcern {
 }
 
 impl WriteConcern {
-    /// Whether the server is to reply.
+    /// Whether the server replies to such a write.
     pub fn expects_reply(&self) -> bool {
         self.w != Acknowledgement::Members(0)
     }
@@ -97,7 +97,7 @@ impl fmt::Display for WriteConcern {
 impl FromStr for WriteConcern {
     type Err = String;
 
-    /// Reads a flag's value: a member count, `majority`, `j` for `{w: 1, j: true}`, or a document as commands carry it.
+    /// Reads a flag's value: a member count, `majority`, `j` for `{w: 1, j: true}`, or a document as in commands.
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             _ if text.trim_start().starts_with('{') => {

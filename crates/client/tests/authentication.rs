@@ -13,15 +13,15 @@ use std::sync::{Arc, Mutex};
 const SALT: &[u8] = b"0123456789abcdef";
 const ITERATIONS: u32 = 4096;
 
-/// What the fake server does and does not do.
+/// How the fake server behaves.
 #[derive(Clone, Copy)]
 struct Habits {
     mechanism: &'static str,
-    /// Continues what the handshake began.
+    /// It continues the conversation that the handshake began.
     takes_up_speculation: bool,
-    /// Ends with the proof's reply, not with one more empty message.
+    /// It is done with its reply to the proof and expects no further empty message.
     skips_empty_exchange: bool,
-    /// Signs with the right key.
+    /// It signs with the right key.
     knows_the_password: bool,
 }
 
@@ -143,7 +143,7 @@ impl Session for ScramServer {
     }
 }
 
-/// Starts a server; returns its address and the names of all commands that it gets.
+/// Starts a server; returns its address and a list of the names of all commands that it receives.
 fn server(habits: Habits) -> (String, Arc<Mutex<Vec<String>>>) {
     let (listener, address) = fake::listener();
     let names = Arc::new(Mutex::new(Vec::new()));
@@ -163,7 +163,7 @@ fn connect(address: &str, password: &str, options: &str) -> Result<Connection, C
     Connection::connect(&uri.parse::<Uri>().expect("valid"))
 }
 
-/// Authenticates, pings, and returns the names of the commands that this took.
+/// Authenticates, pings, and returns the names of the commands that were needed.
 fn commands(habits: Habits, options: &str) -> Vec<String> {
     let (address, names) = server(habits);
     let mut connection = connect(&address, "pencil", options).unwrap_or_else(|error| panic!("{error}"));

@@ -1,4 +1,4 @@
-//! The load engine against a floor server: whole frames in, `{n: 1, ok: 1}` out.
+//! The load engine with a minimal server: it reads frames and replies `{n: 1, ok: 1}`.
 
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_client::frame::{self, FrameWriter, ReplyMode};
@@ -11,18 +11,18 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How the floor server treats its requests.
+/// How the server treats its requests.
 #[derive(Clone, Copy, PartialEq)]
 enum Floor {
     /// Replies as soon as a request is read.
     Prompt,
-    /// Replies byte by byte, several requests late and in the opposite order.
+    /// Replies byte by byte, several requests late and in reverse order.
     Awkward,
-    /// Reads and never replies, once the handshake is over.
+    /// Reads and never replies after the handshake.
     Mute,
-    /// Closes after the handshake's reply and one request.
+    /// Closes after the handshake and one request.
     Leaves,
-    /// Refuses every command but the handshake.
+    /// Refuses every command except the handshake.
     Refuses,
 }
 
@@ -31,7 +31,7 @@ fn floor(behaviour: Floor) -> Uri {
     let port = listener.local_addr().expect("bound").port();
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            // A client that goes away ends its thread by an error.
+            // A client that disconnects ends its thread with an error.
             thread::spawn(move || serve(stream, behaviour));
         }
     });
@@ -75,7 +75,7 @@ fn serve(mut stream: TcpStream, behaviour: Floor) -> std::io::Result<()> {
     }
 }
 
-/// Sends `left` pings and counts what comes back.
+/// Sends `left` pings and counts the replies.
 struct Pings {
     left: usize,
     mode: ReplyMode,
@@ -248,7 +248,7 @@ fn an_open_loops_arrivals_are_operations() {
     let mut workloads = [Triples { left: 40, done: 0 }];
     let figures = load.run(&mut workloads).expect("a whole run");
     assert_eq!(workloads[0].done, 40);
-    // Were each of the 120 requests an arrival, they would take 1.2 s, and each operation 20 ms at least.
+    // If each of the 120 requests were an arrival, they would take 1.2 s, and each operation at least 20 ms.
     assert!(figures.elapsed < Duration::from_millis(800), "{figures:?}");
 }
 

@@ -1,4 +1,4 @@
-//! TLS against a fake server, with certificates made for the occasion.
+//! TLS against a fake server, with certificates made by the test.
 
 mod fake;
 
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// An authority that nobody else trusts, and a directory for its files.
+/// An authority that only the test trusts, and a directory for its files.
 struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     directory: tempfile::TempDir,
@@ -37,7 +37,7 @@ impl Authority {
         path
     }
 
-    /// The file of its own certificate.
+    /// The file with the authority's own certificate.
     fn ca_file(&self) -> PathBuf {
         self.write("ca.pem", &self.issuer.pem())
     }
@@ -52,7 +52,7 @@ impl Authority {
     }
 }
 
-/// Whether the server wants to see a certificate.
+/// Whether the server demands a client certificate.
 #[derive(PartialEq)]
 enum Clients {
     Anybody,
@@ -183,7 +183,7 @@ fn long_messages_pass_in_both_directions() {
     assert_eq!(fake::text(&reply, "pad").len(), pad.len());
 }
 
-/// Requests of changing length, each of which comes back as long as it was.
+/// Requests of varying length, each with a reply of its own length.
 struct Echoes {
     left: usize,
     acknowledged: i64,
@@ -194,7 +194,7 @@ impl Workload for Echoes {
     fn next_request(&mut self, request_id: i32, due: Instant, out: &mut Vec<u8>) -> Next {
         let Some(left) = self.left.checked_sub(1) else { return Next::Finished };
         self.left = left;
-        // From one byte to many records of TLS, and more than a socket's buffer.
+        // From one byte to many TLS records, and more than a socket's buffer.
         let pad = "x".repeat(1 << (left % 21));
         let body = DocumentBuf::new().with("echo", 1_i32).with("pad", &pad).with("$db", "admin");
         FrameWriter::new(out, request_id, ReplyMode::Expected, body.as_ref()).finish().expect("short");
@@ -237,7 +237,7 @@ fn plain_text_and_tls_do_not_mix() {
     fake::serve(listener, || |_: &str, _: &DocumentBuf| fake::ok());
     let encrypted = format!("mongodb://{address}/?tls=true&tlsInsecure=true&connectTimeoutMS=300");
     let message = failure(&encrypted.parse().expect("valid"));
-    // Which of the two time limits, the handshake's or the search's, ends first is chance.
+    // Whether the time limit of the handshake or of the search expires first depends on timing.
     assert!(message.contains(&address) && message.contains("no answer"), "{message}");
     let authority = Authority::new();
     let port = serve(&authority, "localhost", &Clients::Anybody);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a fake member says it is.
+/// The role that a fake member claims.
 #[derive(Clone, Copy)]
 enum Kind {
     Primary,
@@ -176,14 +176,14 @@ fn nobody_there_is_one_line_in_time() {
     let message = failure(&format!("{first},{second}"), "serverSelectionTimeoutMS=200");
     assert!(message.starts_with(&format!("no MongoDB server reached at {first},{second} within 0.2 s: ")), "{message}");
     assert!(message.contains(&format!("{second}: {refused}")), "{message}");
-    // Somebody accepts and says nothing.
+    // A listener that accepts connections and sends nothing.
     let (_listener, mute) = fake::listener();
     let message = failure(&mute, "");
-    // Which of two limits ends first is the machine's choice.
+    // Which of two limits expires first depends on timing.
     let expected =
         [format!("{mute} did not answer in time"), format!("no MongoDB server reached at {mute} within 0.4 s: ")];
     assert!(expected.iter().any(|expected| message.starts_with(expected)), "{message}");
-    // A name that no resolver knows does not wait for anything.
+    // The search fails at once for a name that no resolver knows.
     assert!(failure("host.invalid", "").contains("host.invalid:27017"));
 }
 

@@ -1,6 +1,6 @@
-//! How long it takes to give a data file its disk space.
+//! How long it takes to allocate disk space for a data file.
 //!
-//! A server that allocates its files in large pieces freezes its writers meanwhile; how long depends on the filesystem
+//! A server that allocates its files in large pieces blocks its writers meanwhile. How long depends on the filesystem
 //! and on the [`Method`].
 
 mod fallocate;
@@ -17,18 +17,18 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
-/// Sizes of files that can be tried, in bytes.
+/// Sizes of files that a trial takes, in bytes.
 pub const BYTES: RangeInclusive<u64> = 1 << 20..=2 << 30;
 
-/// A way to a file with all its blocks.
+/// A way to make a file with all its blocks allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// The filesystem reserves the blocks: fallocate(2). Not every filesystem can.
+    /// The filesystem reserves the blocks: fallocate(2). Some filesystems cannot.
     Fallocate,
     /// Zeros are written from beginning to end.
     ZeroFill,
-    /// A file of that size that is no longer needed gets a new name. Making it is not counted.
+    /// A file of that size that is no longer needed is renamed. The time to make it is not counted.
     Recycle,
 }
 
@@ -44,7 +44,7 @@ const METHODS: &[Row] = &[
     Row { method: Method::Recycle, name: "recycle", allocate: recycle::allocate },
 ];
 
-/// What a method made.
+/// Result of a method.
 struct Allocated {
     file: File,
     elapsed: Duration,
@@ -54,51 +54,51 @@ struct Allocated {
 /// How long one file took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trial {
-    /// Until the file has its size and its blocks.
+    /// Seconds until the file has its size and its blocks.
     pub seconds: f64,
-    /// `fdatasync` after it.
+    /// Seconds of the `fdatasync` after that.
     pub sync_seconds: f64,
-    /// The longest single write; `None` where the method writes nothing.
+    /// Seconds of the longest single write; `None` where the method writes nothing.
     pub stall_seconds: Option<f64>,
 }
 
-/// Why there are no figures.
+/// A trial that gave no figures.
 #[derive(Debug)]
 pub enum AllocationError {
     /// The size is outside [`BYTES`].
     Size {
-        /// What was asked for.
+        /// The size that was asked for.
         bytes: u64,
     },
     /// The file would not fit.
     NoSpace {
-        /// Where.
+        /// The directory of the trial.
         directory: PathBuf,
         /// The file's size.
         needed_bytes: u64,
-        /// What is left.
+        /// Free space of its filesystem.
         free_bytes: u64,
     },
     /// The filesystem does not know the method.
     Refused {
-        /// Which.
+        /// The method that was refused.
         method: Method,
-        /// Where.
+        /// The directory of the trial.
         directory: PathBuf,
     },
     /// A system call failed.
     Io {
-        /// Where.
+        /// The directory of the trial.
         directory: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: io::Error,
     },
 }
 
-/// Times the making of one file of `bytes` bytes with all its blocks in a fresh directory below `directory`; both are
-/// removed afterwards.
+/// Measures how long it takes to make one file of `bytes` bytes with all its blocks, in a fresh directory below
+/// `directory`. Both are removed afterwards.
 /// # Errors
-/// All of [`AllocationError`]; nothing is left behind.
+/// As [`AllocationError`] lists; no file is left behind.
 pub fn trial(directory: &Path, bytes: u64, method: Method) -> Result<Trial, AllocationError> {
     if !BYTES.contains(&bytes) {
         return Err(AllocationError::Size { bytes });
@@ -126,7 +126,7 @@ pub fn trial(directory: &Path, bytes: u64, method: Method) -> Result<Trial, Allo
 }
 
 impl Method {
-    /// All there are, with their names.
+    /// All methods.
     pub fn all() -> impl Iterator<Item = Self> {
         METHODS.iter().map(|row| row.method)
     }
@@ -236,7 +236,7 @@ mod tests {
     fn errors_name_the_directory() {
         let missing = trial(Path::new("/none-such"), MEBIBYTE, Method::Recycle).expect_err("no directory");
         assert_eq!(missing.to_string(), "allocating a file in /none-such: No such file or directory (os error 2)");
-        // The kernel's own filesystems have no free space.
+        // Filesystems such as `/proc` have no free space.
         let full = trial(Path::new("/proc"), MEBIBYTE, Method::ZeroFill).expect_err("no space");
         assert_eq!(full.to_string(), "/proc has 0 bytes free, the file needs 1048576 bytes");
         let refused = AllocationError::Refused { method: Method::Fallocate, directory: "/old".into() };

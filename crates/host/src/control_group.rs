@@ -1,10 +1,10 @@
-//! Which control groups limit this process.
+//! Control groups that limit this process.
 
 use crate::mount_table::{self, Mount};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a control group limits.
+/// A resource that control groups limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Controller {
     Cpu,
@@ -28,18 +28,18 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// The one that limits this process by that controller, in v1 or v2; `None` where there is none to be seen.
+    /// Finds this process's group for that controller, in v1 or v2; `None` where none is visible.
     pub fn of_this_process(controller: Controller) -> Option<Self> {
         Self::find(controller, &fs::read_to_string("/proc/self/cgroup").ok()?, &mount_table::mounts())
     }
 
-    /// The group's directory and those above it: a limit holds at the level where it is set, be it the container's or
-    /// the pod's above it.
+    /// The group's directory and its ancestors: each level may set a limit, for example the container's and the pod's.
     pub fn levels(&self) -> impl Iterator<Item = &Path> {
         self.directory.ancestors().take_while(|level| level.starts_with(&self.mount_point))
     }
 
-    /// In a mixed hierarchy a controller is in v1 or in v2, never in both; a line of v1 that names it decides.
+    /// Finds the group. In a mixed hierarchy a controller is in v1 or in v2, never in both: a line of v1 that names it
+    /// decides.
     /// Source: cgroups(7), `/proc/pid/cgroup`.
     fn find(controller: Controller, memberships: &str, mounts: &[Mount]) -> Option<Self> {
         let name = controller.name();
@@ -57,7 +57,8 @@ impl Group {
         Some(Self::at(mounts.iter().find(|mount| mount.kind == "cgroup2")?, path))
     }
 
-    /// Containers see a group of the host as the root of the mount, but may be told their path on the host.
+    /// The group at `path` of a mount. A container may see its group as the root of the mount, yet be told its path on
+    /// the host.
     fn at(mount: &Mount, path: &str) -> Self {
         let below_root = Path::new(path).strip_prefix(&mount.root).unwrap_or(Path::new(""));
         Self { mount_point: mount.point.clone(), directory: mount.point.join(below_root) }
@@ -81,7 +82,7 @@ mod tests {
     fn the_cpu_controller_of_a_mixed_hierarchy_is_v1() {
         let memberships = "4:memory:/process_api/91a1\n3:cpuset:/\n2:cpuacct:/\n1:cpu:/service\n0::/\n";
         assert_eq!(directory(memberships, HYBRID_MOUNTS), Some("/sys/fs/cgroup/cpu/service".into()));
-        // Named in a line of v1, but mounted nowhere.
+        // A line of v1 names the controller, but it is mounted nowhere.
         assert_eq!(Group::find(Controller::Memory, memberships, &mount_table::parse(HYBRID_MOUNTS)), None);
     }
 

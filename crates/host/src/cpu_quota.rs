@@ -5,15 +5,15 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// What the CPU quota of this process's control group, and of those above it, did so far.
+/// Effects of the CPU quotas of this process's control group and its ancestors so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuQuota {
-    /// Time that threads of the groups were held back, summed over processors. Grows; two readings are subtracted.
+    /// Time that threads of the groups were held back, summed over processors. It only grows: subtract two readings.
     pub throttled: Duration,
 }
 
 impl CpuQuota {
-    /// Reads it from cgroup v1 or v2; `None` where there is no quota to be seen.
+    /// Reads it from cgroup v1 or v2; `None` where no quota is visible.
     pub fn read() -> Option<Self> {
         let group = Group::of_this_process(Controller::Cpu)?;
         let throttled = group.levels().filter_map(throttled_in);
@@ -25,7 +25,7 @@ fn throttled_in(group: &Path) -> Option<Duration> {
     parse_throttled(&fs::read_to_string(group.join("cpu.stat")).ok()?)
 }
 
-/// Microseconds in v2, nanoseconds in v1.
+/// Throttled time in the groups' `cpu.stat`: microseconds in v2, nanoseconds in v1.
 /// Source: the kernel's `admin-guide/cgroup-v2.rst` and `scheduler/sched-bwc.rst`.
 fn parse_throttled(statistics: &str) -> Option<Duration> {
     statistics.lines().find_map(|line| {

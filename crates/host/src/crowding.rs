@@ -1,30 +1,30 @@
-//! Processors that are left for moments to those who wait for them.
+//! Leaves processors idle for moments, so that short requests find one.
 //!
-//! Where as many threads work for long as there are processors, whoever serves a short request, and the client that sends
-//! it, has to share with them. The kernel shares fairly: a thread that had its part waits, in the middle of a request, while
-//! one that works for long has its own, up to some milliseconds. Only a processor that nobody uses is had at once. So, while
-//! requests come beside such work, each of the threads that do it leaves its own unused every now and then.
+//! With as many busy threads as processors, the thread that serves a short request, and the client that sends it, must
+//! share a processor with them. The kernel shares fairly: a thread that used up its slice waits, even in the middle of
+//! a request, until a busy thread has used its own, up to some milliseconds. Only an idle processor runs a thread at
+//! once. So each busy thread leaves its processor idle now and then while requests arrive beside it.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a thread rests; the kernel adds 0.05 ms before it wakes one.
+/// Length of a rest; the kernel adds 0.05 ms before it wakes the thread.
 const REST: Duration = Duration::from_micros(150);
 
-/// Those who see that requests come beside threads that work for long and leave them no more than one processor.
+/// Number of live [`Crowding`] values.
 static SEEN_BY: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// Since when this thread has worked without a rest, where it has been asked before.
+    /// Start of this thread's current stint of work; `None` before its first call of [`rest_in_crowds`].
     static RESTED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// For as long as one of these lives, threads of this process that work for long rest every now and then.
+/// While a value of this type lives, busy threads of this process rest every now and then.
 pub struct Crowding(());
 
 impl Crowding {
-    /// Has them do so from now on.
+    /// Makes busy threads rest from now on.
     pub fn begin() -> Self {
         SEEN_BY.fetch_add(1, Ordering::Relaxed);
         Self(())
@@ -37,8 +37,9 @@ impl Drop for Crowding {
     }
 }
 
-/// Called by a thread that works for long, between steps of some microseconds and with no lock held that short requests need:
-/// rests once it has worked for a stint. It costs next to nothing where no requests come beside it.
+/// Rests if the calling thread has worked for a `stint` since its last rest. Busy threads call this between steps of
+/// some microseconds, while they hold no lock that short requests need. It costs almost nothing while no [`Crowding`]
+/// lives.
 #[inline]
 pub fn rest_in_crowds(stint: Duration) {
     if SEEN_BY.load(Ordering::Relaxed) > 0 {
@@ -63,7 +64,7 @@ mod tests {
 
     const STINT: Duration = Duration::from_micros(100);
 
-    /// How often a thread rests that works for 20 ms.
+    /// How often a thread rests while it works for 20 ms.
     fn rests() -> usize {
         let began = Instant::now();
         let mut count = 0;

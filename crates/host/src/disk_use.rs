@@ -1,4 +1,4 @@
-//! What a directory takes on disk.
+//! Disk space of a directory.
 
 use crate::regular_files;
 use std::collections::HashSet;
@@ -9,13 +9,13 @@ use std::path::Path;
 /// Source: stat(3type).
 const STAT_BLOCK_BYTES: u64 = 512;
 
-/// Bytes allocated for all regular files at or below a path: holes do not count, preallocated space does, a file with
-/// several names counts once. Files that vanish meanwhile are passed over; 0 where there is no such path. From the first
-/// directory on that may not be read nothing counts.
+/// Bytes allocated for all regular files at or below a path. Holes do not count, preallocated space does, and a file
+/// with several names counts once. Files that vanish meanwhile are skipped; a missing path counts 0. The count ends at
+/// the first directory that may not be read.
 pub fn directory_bytes(path: &Path) -> u64 {
     let mut bytes = 0;
     let mut linked = HashSet::new();
-    // A data directory is all ours or not at all, so that an error leaves nothing half counted worth reporting.
+    // A data directory is readable as a whole or not at all, so no error is worth reporting.
     let _ = regular_files::visit(path, |_, metadata| {
         if metadata.nlink() == 1 || linked.insert((metadata.dev(), metadata.ino())) {
             bytes += metadata.blocks() * STAT_BLOCK_BYTES;
@@ -38,7 +38,7 @@ mod tests {
 
         fs::create_dir(at("journal")).expect("writable");
         fs::write(at("journal/1"), vec![7; 100_000]).expect("writable");
-        // Some filesystems allocate when they write back.
+        // Some filesystems allocate blocks only at writeback.
         File::open(at("journal/1")).and_then(|file| file.sync_all()).expect("synced");
         let one = directory_bytes(directory.path());
         assert!((100_000..200_000).contains(&one), "{one}");

@@ -1,4 +1,4 @@
-//! Which filesystem holds a path, and how much fits on it.
+//! The filesystem that holds a path, and its free space.
 
 use crate::mount_table::{self, Mount};
 use std::path::{Path, PathBuf};
@@ -9,31 +9,31 @@ use std::{fs, io};
 pub struct Filesystem {
     /// Its type as the kernel names it: `ext4`, `xfs`, `tmpfs`, `overlay`.
     pub kind: String,
-    /// Where it is mounted.
+    /// Its mount point.
     pub mount_point: PathBuf,
-    /// Its device file, or whatever the kernel calls its source.
+    /// Its device file, or the kernel's name for its source.
     pub device: String,
 }
 
-/// The filesystem that holds a path; `None` where the path does not exist or the kernel does not say.
+/// The filesystem that holds a path; `None` if the path does not exist or the kernel does not tell.
 pub fn filesystem_of(path: &Path) -> Option<Filesystem> {
     holder(&mount_table::mounts(), &fs::canonicalize(path).ok()?)
 }
 
-/// Bytes that an ordinary user may still write on the filesystem that holds a path.
+/// Bytes that an ordinary user may still write to the filesystem that holds a path.
 pub fn free_bytes(path: &Path) -> io::Result<u64> {
     let statistics = rustix::fs::statvfs(path)?;
     Ok(statistics.f_bavail * statistics.f_frsize)
 }
 
-/// Bytes of the filesystem that holds a path.
+/// Size in bytes of the filesystem that holds a path.
 pub fn size_bytes(path: &Path) -> io::Result<u64> {
     let statistics = rustix::fs::statvfs(path)?;
     Ok(statistics.f_blocks * statistics.f_frsize)
 }
 
-/// The deepest mount point above the path, the last of several at the same place: later mounts hide earlier ones.
-// Device numbers are no better a key: subvolumes of btrfs have numbers that the mount table does not know.
+/// The deepest mount point above the path; of several mounts there the last, because later mounts hide earlier ones.
+// Device numbers would not identify it better: subvolumes of btrfs have numbers that are not in the mount table.
 fn holder(mounts: &[Mount], path: &Path) -> Option<Filesystem> {
     let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
     above.max_by_key(|mount| mount.point.components().count()).map(|mount| Filesystem {

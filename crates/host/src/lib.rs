@@ -1,9 +1,9 @@
-//! What Linux tells of a machine: processes, filesystems, CPU quotas, how long file allocation takes, how late it wakes
-//! threads.
+//! Facts about a machine, from Linux: processes, filesystems, CPU quotas, how long file allocation takes, how late
+//! threads are woken.
 //!
-//! Readings are cheap and never fail loudly: what this process may not see, or what this kernel does not count, is
-//! `None`. Only what changes something on disk ([`allocation`], [`loop_filesystem`], [`forget_cached_pages`]) has
-//! errors.
+//! Readings are cheap and return no errors: a value that this process may not see, or that this kernel does not count,
+//! is `None`. Only functions that change something on disk return errors ([`allocation`], [`loop_filesystem`],
+//! [`forget_cached_pages`]).
 #![deny(unsafe_code)]
 
 pub mod allocation;

@@ -6,9 +6,9 @@ use std::net::ToSocketAddrs;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// The process that listens on a TCP port of this machine, if we may see it.
+/// The process that listens on a TCP port of this machine, if this process may see it.
 ///
-/// A port has several listeners only with SO_REUSEPORT, which no MongoDB server sets; the first found is taken.
+/// A port has several listeners only with SO_REUSEPORT, which no MongoDB server sets; the first one found is returned.
 pub fn listener(port: u16) -> Option<u32> {
     let inodes: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
@@ -23,27 +23,27 @@ pub fn listener(port: u16) -> Option<u32> {
     pids.into_iter().find(|&pid| holds_one_of(pid, &inodes))
 }
 
-/// The process behind a server's address: it must listen there, and be the one that the server says it is.
-/// `None` where the server is on another machine, in a container, or another user's.
+/// The process at a server's address, if it listens there and has the id that the server states. `None` where the
+/// server is on another machine, in a container, or belongs to another user.
 pub fn local_server(host: &str, port: u16, stated_pid: Option<u32>) -> Option<u32> {
     let is_local = (host, port).to_socket_addrs().ok()?.all(|address| address.ip().is_loopback());
     let pid = if is_local { listener(port)? } else { return None };
-    // Through a forwarded port the listener is the forwarder.
+    // Behind a forwarded port the listener is the forwarder, whose id differs.
     stated_pid.is_none_or(|stated| stated == pid).then_some(pid)
 }
 
-/// The process behind a Unix domain socket, which the kernel knows of whoever connects to it: it must be the one that
-/// the server says it is. `None` where it is in another process namespace (a container), or hands on to another server.
+/// The process behind a Unix domain socket, as the kernel tells the connecting side, if it has the id that the server
+/// states. `None` where it is in another process namespace (a container), or forwards to another server.
 ///
-/// Connects once, and says nothing.
+/// Connects once and sends nothing.
 pub fn local_unix_server(socket: &Path, stated_pid: Option<u32>) -> Option<u32> {
     let connection = UnixStream::connect(socket).ok()?;
     let pid = visible(raw_calls::peer_pid(&connection).ok()?)?;
     stated_pid.is_none_or(|stated| stated == pid).then_some(pid)
 }
 
-/// A process id as the kernel gives it for a socket's other end, if it is one here: a process of a namespace that this
-/// one does not see is 0, and one that has handed its socket on may be gone.
+/// The id that the kernel gives for a socket's other end, if that process exists here. The id is 0 for a process in a
+/// namespace that is not visible from this one, and a process that passed its socket on may have ended.
 fn visible(pid: i32) -> Option<u32> {
     let pid = u32::try_from(pid).ok().filter(|&pid| pid != 0)?;
     Path::new(&format!("/proc/{pid}")).exists().then_some(pid)
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_process_that_cannot_be_seen_is_none() {
         assert_eq!(visible(std::process::id() as i32), Some(std::process::id()));
-        // Of another namespace; no process at all; above the kernel's limit of 2^22.
+        // An id from another namespace, an id of no process, and one above the kernel's limit of 2^22.
         assert_eq!([0, -1, i32::MAX].map(visible), [None; 3]);
     }
 
@@ -113,10 +113,10 @@ mod tests {
         assert_eq!(local_server("127.0.0.1", port, None), Some(pid));
         assert_eq!(local_server("127.0.0.1", port, Some(pid)), Some(pid));
         assert_eq!(local_server("127.0.0.1", port, Some(pid + 1)), None);
-        // TEST-NET-1 (RFC 5737): never this machine.
+        // TEST-NET-1 (RFC 5737) is never this machine.
         assert_eq!(local_server("192.0.2.1", port, None), None);
         drop(socket);
-        // A child of another test may hold a copy of the socket until it becomes another program.
+        // A forked child of another test may hold a copy of the socket until its exec.
         let is_free = || {
             listener(port).is_none() || {
                 std::thread::sleep(Duration::from_millis(10));

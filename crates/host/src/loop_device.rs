@@ -1,9 +1,9 @@
-//! Loop devices: which one the files below a path lie on, and the time that kernel threads spend on it.
+//! The loop device that holds the files below a path, and the time that kernel threads spend on it.
 //!
-//! The kernel serves a loop device by work items of a queue that bears its name. A worker of the kernel runs items of
-//! many queues, one after the other, and its name says which queue the latest was of. So the processor time of a worker
-//! between two looks is the device's where its name is the device's at both; where only one of them is, or where the
-//! worker wrote pages back to the device below the image, the time is shared with others, and nothing tells how.
+//! The kernel serves a loop device by work items of a queue with the device's name. A kernel worker runs items of many
+//! queues, one after the other, and its name shows the queue of the latest item. A worker's processor time between two
+//! looks is the device's if its name shows the device at both. If only one look shows it, or if the worker wrote pages
+//! back to the device below the image, the time is shared in unknown parts.
 
 use crate::filesystem::filesystem_of;
 use crate::ticks::duration_of_ticks;
@@ -13,9 +13,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Devices below devices that are followed: a partition on a volume on an image, and then some.
+/// Most layers of devices that are followed: a partition on a volume on an image needs three.
 const LAYERS_MAX: usize = 8;
-/// The parent of all kernel threads, where this process can see them.
+/// Name of the parent of all kernel threads, where this process can see them.
 const KERNEL_THREADS: &str = "kthreadd";
 
 /// A loop device that holds files.
@@ -28,7 +28,7 @@ pub struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// The loop device that the files below a path lie on, whatever lies between; `None` where there is none.
+    /// The loop device below a path, through any layers; `None` if there is none.
     pub fn below(path: &Path) -> Option<Self> {
         let device = fs::canonicalize(filesystem_of(path)?.device).ok()?;
         let devices = Path::new("/sys/class/block");
@@ -40,7 +40,7 @@ impl LoopDevice {
         Some(Self { name, write_back })
     }
 
-    /// How far a queue's work is the device's.
+    /// The device's share in a queue's work.
     fn share_of(&self, queue: &str) -> Share {
         if queue == self.name {
             Share::Own
@@ -52,7 +52,7 @@ impl LoopDevice {
     }
 }
 
-/// The loop device that a block device is, or lies on: `loop0` of `loop0p1`, and of a volume below which one lies.
+/// The loop device that a block device is or lies on: `loop0` for `loop0p1`, or for a volume on it.
 fn loop_below(devices: &Path, name: &str, layers: usize) -> Option<String> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     if let Some(rest) = name.strip_prefix("loop").filter(|rest| digits(rest) > 0) {
@@ -63,7 +63,7 @@ fn loop_below(devices: &Path, name: &str, layers: usize) -> Option<String> {
     names.find_map(|name| loop_below(devices, &name, layers - 1))
 }
 
-/// How far work is a device's.
+/// A device's share in some work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Share {
     Own,
@@ -71,7 +71,7 @@ enum Share {
     None,
 }
 
-/// A kernel thread when it was looked at.
+/// A kernel thread at one look.
 struct Worker {
     share: Share,
     ran: Duration,
@@ -80,14 +80,14 @@ struct Worker {
 /// Processor time of kernel threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoopWork {
-    /// While they worked for the device alone.
+    /// While they worked only for the device.
     pub own: Duration,
-    /// While they worked for the device and for others, in unknown shares.
+    /// While they worked for the device and for others, in unknown parts.
     pub shared: Duration,
 }
 
-/// Adds up the time of kernel threads that work for a loop device. Work that begins and ends between two looks and leaves another
-/// queue's name is missed, so it wants to be looked at several times a second.
+/// Adds up the time of kernel threads that work for a loop device. Work that begins and ends between two looks and
+/// leaves another queue's name is missed, so look several times a second.
 pub struct LoopWatch {
     device: LoopDevice,
     processes: PathBuf,
@@ -96,7 +96,7 @@ pub struct LoopWatch {
 }
 
 impl LoopWatch {
-    /// Begins to watch; `None` where this process sees no kernel threads, as in a container.
+    /// Begins to watch; `None` if this process sees no kernel threads, as in a container.
     pub fn begin(device: LoopDevice) -> Option<Self> {
         Self::of_processes(device, Path::new("/proc"))
     }
@@ -117,7 +117,7 @@ impl LoopWatch {
         for (process, worker) in &now {
             let (before, ran) = match self.workers.get(process) {
                 Some(before) => (before.share, worker.ran.saturating_sub(before.ran)),
-                // It began between two looks, with whatever queue.
+                // The thread began between two looks, with an unknown queue.
                 None => (Share::None, worker.ran),
             };
             match (before, worker.share) {
@@ -129,7 +129,7 @@ impl LoopWatch {
         self.workers = now;
     }
 
-    /// The work until the last look.
+    /// The work up to the last look.
     pub fn work(&self) -> LoopWork {
         self.work
     }
@@ -146,9 +146,9 @@ impl LoopWatch {
     }
 }
 
-/// The queue that a kernel thread works for or worked for last: `loop0` of `kworker/u8:3+loop0`. Up to Linux 5.13 a
-/// loop device has a thread of its own, which bears its name. `None` for what is no such thread.
-/// Source: the kernel's `wq_worker_comm`, which joins them by `+` while the item runs and by `-` afterwards.
+/// The queue that a kernel thread works for or last worked for: `loop0` of `kworker/u8:3+loop0`. Up to Linux 5.13 a
+/// loop device has a thread of its own, with its name. `None` for any other thread.
+/// Source: the kernel's `wq_worker_comm`, which joins the names by `+` while an item runs and by `-` afterwards.
 fn queue_of(name: &str) -> Option<&str> {
     match name.strip_prefix("kworker/") {
         Some(rest) => rest.split_once(['+', '-']).map(|(_, queue)| queue),
@@ -156,7 +156,7 @@ fn queue_of(name: &str) -> Option<&str> {
     }
 }
 
-/// Time that a thread has run, in nanoseconds where the kernel counts them, else in ticks.
+/// Processor time of a thread, in nanoseconds if the kernel counts them, otherwise in ticks.
 /// Source: the kernel's `scheduler/sched-stats.rst`, and proc_pid_stat(5) for fields 14 and 15.
 fn time_run(directory: &Path) -> Option<Duration> {
     let nanoseconds = fs::read_to_string(directory.join("schedstat")).ok();
@@ -164,7 +164,7 @@ fn time_run(directory: &Path) -> Option<Duration> {
         return Some(Duration::from_nanos(ran));
     }
     let stat = fs::read_to_string(directory.join("stat")).ok()?;
-    // The name, in parentheses, may hold anything; the third field follows the last one.
+    // The name, in parentheses, may contain any character; the third field follows the last parenthesis.
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut times = fields.split(' ').skip(11).map(str::parse::<u64>);
     Some(duration_of_ticks(times.next()?.ok()? + times.next()?.ok()?))
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(below("loop0p1").as_deref(), Some("loop0"));
         assert_eq!(below("dm-1").as_deref(), Some("loop12"));
         assert_eq!((below("vda"), below("loop-control"), below("tmpfs")), (None, None, None));
-        // A device below itself.
+        // A device that lies on itself.
         fs::create_dir_all(devices.path().join("dm-2/slaves/dm-2")).expect("made");
         assert_eq!(below("dm-2"), None);
     }
@@ -230,7 +230,7 @@ mod tests {
         let milliseconds =
             |own, shared| LoopWork { own: Duration::from_millis(own), shared: Duration::from_millis(shared) };
         assert_eq!(watch.work(), milliseconds(30, 5 + 7 + 2));
-        // The thread that began in between is known now.
+        // The thread that began in between is known at this look.
         set(14, "kworker/u8:4-loop0", 12);
         watch.look();
         assert_eq!(watch.work(), milliseconds(40, 14));

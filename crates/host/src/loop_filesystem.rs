@@ -1,4 +1,4 @@
-//! A filesystem of another kind, in a file: what `ext3` does can be measured on a machine that has none.
+//! A filesystem of a chosen kind in a file, so that `ext3` can be measured on a machine without an `ext3` disk.
 
 use crate::filesystem::free_bytes;
 use std::fs::{self, File};
@@ -7,64 +7,64 @@ use std::process::{Command, Stdio};
 use std::{env, fmt, io};
 use tempfile::TempDir;
 
-/// A mounted image; unmounted and removed when dropped.
+/// A mounted image; it is unmounted and removed when dropped.
 ///
-/// A process that is killed leaves the mount and the image behind, in a directory `bunko-loop-*` of the scratch
-/// directory: `umount` its `mount` and remove it.
+/// A process that is killed leaves the mount and the image in a directory `bunko-loop-*` of the scratch directory. To
+/// clean up, `umount` its `mount` and remove the directory.
 #[derive(Debug)]
 pub struct LoopFilesystem {
     directory: TempDir,
 }
 
-/// Why there is no such filesystem.
+/// A filesystem that could not be made.
 #[derive(Debug)]
 pub enum LoopError {
     /// This process or this machine cannot make one at all.
     Unsupported {
-        /// In words.
+        /// The reason in words.
         reason: String,
     },
     /// The image would not fit once it is full.
     NoSpace {
-        /// Where.
+        /// The scratch directory.
         scratch: PathBuf,
         /// The image's size.
         needed_bytes: u64,
-        /// What is left.
+        /// Free space of its filesystem.
         free_bytes: u64,
     },
     /// A command failed.
     Command {
-        /// With its arguments.
+        /// The command with its arguments.
         command: String,
-        /// What it said.
+        /// The command's error output.
         stderr: String,
     },
     /// A system call failed.
     Io {
-        /// On what.
+        /// The path that the call was about.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: io::Error,
     },
 }
 
 /// Options of `mkfs` by kind.
-// By default ext initialises its inode tables and journal in the background after mounting, in the middle of whatever
-// is measured, and keeps a twentieth for root.
+// By default ext initialises its inode tables and its journal in the background after mounting, which would disturb the
+// measurement, and it reserves a twentieth for root.
 const MKFS_OPTIONS: &[(&str, &[&str])] = &[
     ("ext2", &["-m", "0", "-E", "lazy_itable_init=0"]),
     ("ext3", &["-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0"]),
     ("ext4", &["-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0"]),
 ];
 
-/// System directories that an ordinary user's `PATH` often lacks.
+/// System directories that are often missing from an ordinary user's `PATH`.
 const SYSTEM_DIRECTORIES: &[&str] = &["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
 impl LoopFilesystem {
     /// Whether this process can make filesystems of a kind here.
     /// # Errors
-    /// `Unsupported` where it is not root, the kind's `mkfs` lacks or there are no loop devices.
+    /// `Unsupported` if this process is not root, `mkfs` for the kind is missing or there are no loop devices.
     pub fn supported(kind: &str) -> Result<(), LoopError> {
         let unsupported = |reason: String| Err(LoopError::Unsupported { reason });
         if kind.is_empty() || !kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
@@ -86,9 +86,9 @@ impl LoopFilesystem {
     /// Makes an image of `bytes` bytes in a fresh directory below `scratch`, a filesystem in it, and mounts it.
     ///
     /// `kind` is `ext3`, `ext4`, `xfs` or any other for which there is a `mkfs.KIND` that knows `-q`. The image is
-    /// sparse, so that `bytes` are needed only once it is full.
+    /// sparse, so `bytes` are needed only once it is full.
     /// # Errors
-    /// All of [`LoopError`]; nothing is left behind.
+    /// As [`LoopError`] lists; no file is left behind.
     pub fn create(kind: &str, bytes: u64, scratch: &Path) -> Result<Self, LoopError> {
         Self::supported(kind)?;
         let failed = |path: &Path| {
@@ -111,7 +111,7 @@ impl LoopFilesystem {
         Ok(Self { directory })
     }
 
-    /// Where it is mounted.
+    /// The mount point.
     pub fn path(&self) -> PathBuf {
         mount_point(&self.directory)
     }
@@ -121,8 +121,8 @@ impl Drop for LoopFilesystem {
     fn drop(&mut self) {
         let path = self.path();
         if run(tool("umount").arg(&path)).is_err() {
-            // Somebody still has a file open: the kernel finishes when they close it. Should even that fail, the
-            // directory stays, as documented; a destructor has nobody to tell.
+            // A process still has a file open: the kernel completes the unmount when the file is closed. If even that
+            // fails, the directory stays, as documented above; a destructor cannot return an error.
             let _ = run(tool("umount").arg("-l").arg(&path));
         }
     }
@@ -191,7 +191,7 @@ mod tests {
         reason.is_some()
     }
 
-    /// Makes one, looks into it and expects nothing afterwards.
+    /// Makes a filesystem, calls `look` with its path, and checks that nothing remains afterwards.
     fn with(kind: &str, bytes: u64, look: impl FnOnce(&Path)) {
         if is_skipped(kind) {
             return;

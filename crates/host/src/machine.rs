@@ -1,4 +1,4 @@
-//! What kind of machine this is.
+//! Processor, memory and kernel of this machine.
 
 use rustix::system::{sysinfo, uname};
 use std::fs;
@@ -28,7 +28,7 @@ pub fn machine() -> Machine {
     }
 }
 
-/// The name of the first processor; ARM's kernels give none.
+/// The name of the first processor; ARM kernels give none.
 fn parse_processor(cpuinfo: &str) -> Option<String> {
     let name = |line: &str| line.strip_prefix("model name")?.split_once(": ").map(|(_, name)| name.to_owned());
     cpuinfo.lines().find_map(name)

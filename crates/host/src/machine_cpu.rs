@@ -1,4 +1,4 @@
-//! How busy the whole machine is.
+//! CPU use of the whole machine.
 
 use crate::ticks::duration_of_ticks;
 use std::fs;
@@ -7,16 +7,16 @@ use std::time::Duration;
 /// CPU time of all processors together since the machine started; clock ticks of 10 ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineCpu {
-    /// Anything ran: user, nice, system, interrupts.
+    /// Time in which processors worked: user, nice, system, interrupts.
     pub busy: Duration,
-    /// Nothing ran, waiting for devices included.
+    /// Time in which processors were idle, including waits for devices.
     pub idle: Duration,
-    /// The hypervisor let another machine run although this one had work.
+    /// Time in which the hypervisor ran another machine although this one had work.
     pub stolen: Duration,
 }
 
 impl MachineCpu {
-    /// Reads `/proc/stat`; `None` where it lacks.
+    /// Reads `/proc/stat`; `None` if there is none.
     pub fn read() -> Option<Self> {
         parse_stat(&fs::read_to_string("/proc/stat").ok()?)
     }
@@ -33,7 +33,8 @@ impl MachineCpu {
     }
 }
 
-/// `cpu user nice system idle iowait irq softirq steal guest guest_nice`; guests are in user and nice already.
+/// Fields: `cpu user nice system idle iowait irq softirq steal guest guest_nice`; guest times are part of user and
+/// nice.
 /// Source: proc_stat(5).
 fn parse_stat(stat: &str) -> Option<MachineCpu> {
     let all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;

@@ -1,25 +1,25 @@
-//! How much memory this process may use.
+//! Memory that this process may use.
 
 use crate::control_group::{Controller, Group};
 use crate::machine::machine;
 use std::fs;
 use std::path::Path;
 
-/// Main memory of the machine, or what a control group of this process leaves of it, in bytes.
+/// Main memory of the machine, or the lower limit of this process's control group, in bytes.
 pub fn usable_memory_bytes() -> u64 {
     let group = Group::of_this_process(Controller::Memory);
     let limit = group.as_ref().and_then(|group| group.levels().filter_map(limit_in).min());
     machine().memory_bytes.min(limit.unwrap_or(u64::MAX))
 }
 
-/// Source: the kernel's `admin-guide/cgroup-v2.rst` and `cgroup-v1/memory.rst`.
+/// The limit of a group. Source: the kernel's `admin-guide/cgroup-v2.rst` and `cgroup-v1/memory.rst`.
 fn limit_in(group: &Path) -> Option<u64> {
     ["memory.max", "memory.limit_in_bytes"]
         .iter()
         .find_map(|file| parse_limit(&fs::read_to_string(group.join(file)).ok()?))
 }
 
-/// No limit is `max` in v2, and a number above all memory in v1.
+/// Without a limit, v2 has `max`, and v1 a number above any memory size.
 fn parse_limit(limit: &str) -> Option<u64> {
     limit.trim().parse().ok()
 }

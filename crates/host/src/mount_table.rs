@@ -6,17 +6,17 @@ use std::path::PathBuf;
 /// A line of `/proc/self/mountinfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
-    /// The directory of the filesystem that is seen at the point.
+    /// The directory of the filesystem that is visible at the mount point.
     pub root: String,
     pub point: PathBuf,
     pub kind: String,
-    /// A device file, or whatever the filesystem calls its source.
+    /// A device file, or the filesystem's name for its source.
     pub source: String,
-    /// Of the filesystem; cgroup v1 names its controllers here.
+    /// Options of the filesystem; cgroup v1 lists its controllers here.
     pub options: Vec<String>,
 }
 
-/// All mounts, in the order of mounting; empty where `/proc` lacks.
+/// All mounts, in the order of mounting; empty if `/proc` is not mounted.
 pub(crate) fn mounts() -> Vec<Mount> {
     fs::read_to_string("/proc/self/mountinfo").map(|table| parse(&table)).unwrap_or_default()
 }
@@ -43,7 +43,7 @@ fn parse_line(line: &str) -> Option<Mount> {
 fn unescape(field: &str) -> String {
     let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n")];
     let without = escapes.iter().fold(field.to_owned(), |text, (escape, plain)| text.replace(escape, plain));
-    // The backslash last, or its result could be taken for the beginning of an escape.
+    // The backslash is last: replaced earlier, it could be taken for the beginning of an escape.
     without.replace("\\134", "\\")
 }
 

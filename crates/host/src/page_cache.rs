@@ -1,4 +1,4 @@
-//! What the kernel keeps of files in memory.
+//! File pages that the kernel keeps in memory.
 
 use crate::regular_files;
 use rustix::fs::{Advice, fadvise, fdatasync};
@@ -7,16 +7,16 @@ use std::io;
 use std::path::Path;
 
 /// Writes the regular files at or below a path back to their device and lets the kernel drop their pages, so that the
-/// next reading comes from the device.
+/// next read comes from the device.
 ///
-/// Pages that some process has mapped into its memory stay, as do the process's own caches: a server that is to begin
-/// cold is stopped first. Whatever the device or a hypervisor caches stays, too.
+/// Pages that a process has mapped stay in memory, and processes keep their own caches: stop a server first if it is to
+/// start cold. Caches of the device and of a hypervisor stay, too.
 /// # Errors
-/// Of the first file that cannot be opened, synced or advised.
+/// The error of the first file that cannot be opened, synced or advised.
 pub fn forget_cached_pages(path: &Path) -> io::Result<()> {
     regular_files::visit(path, |path, _| {
         let file = File::open(path)?;
-        // Dirty pages are not dropped.
+        // The kernel drops only clean pages.
         fdatasync(&file)?;
         fadvise(&file, 0, None, Advice::DontNeed)?;
         Ok(())

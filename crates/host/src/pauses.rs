@@ -1,7 +1,7 @@
-//! How late this machine wakes those who sleep.
+//! How late this machine wakes sleeping threads.
 //!
-//! A hypervisor that wakes a halted processor late, or lets another machine run on it, stops all that runs there, and
-//! looks like a slow server to whoever waits for one. A thread that does nothing but sleep sees it alone.
+//! A hypervisor that wakes a halted processor late, or lets another machine run on it, stops every thread there. To a
+//! client that looks like a slow server. A thread that does nothing but sleep measures such pauses alone.
 
 use crate::raw_calls;
 use crate::run_delay::RunDelay;
@@ -14,56 +14,56 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Processors that are watched, at most.
+/// Most processors that are watched.
 const PROCESSORS_MAX: usize = 256;
 const NANOSECONDS_PER_MILLISECOND: u64 = 1_000_000;
-/// Wake-ups of a sleeper are so many milliseconds apart, at most.
+/// Longest interval between two wake-ups of a sleeper, in milliseconds.
 const INTERVAL_MS_MAX: u64 = 20;
-/// And so many as long as nobody knows what they cost.
+/// Interval until the cost of a wake-up is known, in milliseconds.
 const INTERVAL_MS_FIRST: u64 = 10;
-/// The part of its processor that a sleeper may use. The interrupts that wake it come on top, for which nobody is
-/// charged: together they stay below 0.3 %.
+/// Share of its processor that a sleeper may use. The interrupts that wake it come on top and are charged to no thread:
+/// together they stay below 0.3 %.
 const COST_MAX: f64 = 0.002;
-/// So often a sleeper looks what it costs.
+/// Number of wake-ups after which a sleeper measures its cost again.
 const WAKE_UPS_PER_LOOK: u64 = 10;
 
-/// The processors that this process may use; the first 256 where there are more.
+/// The processors that this process may use; only the first 256 where there are more.
 pub fn usable_processors() -> Vec<usize> {
     let Ok(allowed) = sched_getaffinity(None) else { return Vec::new() };
     (0..CpuSet::MAX_CPU).filter(|&processor| allowed.is_set(processor)).take(PROCESSORS_MAX).collect()
 }
 
-/// Who runs before a sleeper that has been woken.
+/// Threads that run before a sleeper that has been woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SleepPriority {
-    /// Nobody: it has the highest real-time priority (SCHED_FIFO) that it may have.
+    /// None: the sleeper has the highest real-time priority (SCHED_FIFO) that it may have.
     RealTime,
-    /// Whoever has the processor. What it waited for that is taken off.
+    /// Any running thread. The time that the sleeper waited for a processor is subtracted.
     Ordinary,
 }
 
 /// A thread that sleeps on one processor.
 pub struct Sleeper {
-    /// Of a thread at ordinary priority.
+    /// Run delay of a sleeper at ordinary priority.
     queued: Option<RunDelay>,
 }
 
-/// What a sleeper did.
+/// Work that a sleeper did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slept {
-    /// How often it was woken.
+    /// Number of wake-ups.
     pub wake_ups: u64,
     /// Its own user and system time.
     pub cpu: Duration,
 }
 
 impl Sleeper {
-    /// Makes the calling thread one, for good: it stays on that processor, if it may. `None` where it may neither run
-    /// before others nor learn how long it waited for them.
+    /// Turns the calling thread into a sleeper for good, bound to that processor if allowed. `None` if it may neither
+    /// run before others nor read how long it waited for them.
     pub fn on(processor: usize) -> Option<Self> {
         let mut only = CpuSet::new();
         only.set(processor);
-        // A processor that was taken away meanwhile is no reason to leave the others unwatched.
+        // If the processor was taken away meanwhile, the others are still watched.
         let _ = sched_setaffinity(None, &only);
         if raw_calls::run_before_others().is_ok() {
             return Some(Self { queued: None });
@@ -73,7 +73,7 @@ impl Sleeper {
         RunDelay::of_this_thread().map(|delay| Self { queued: Some(delay) })
     }
 
-    /// Who runs before it.
+    /// The sleeper's priority over other threads.
     pub fn priority(&self) -> SleepPriority {
         match self.queued {
             None => SleepPriority::RealTime,
@@ -81,21 +81,22 @@ impl Sleeper {
         }
     }
 
-    /// Sleeps and wakes up until told to stop, which it hears after 20 ms at most. Wake-ups are a millisecond apart, or
-    /// as many as keep the thread under 0.2 % of its processor: under some hypervisors each costs 30 us.
+    /// Sleeps and wakes until `stop` is set, which it notices after at most 20 ms. Wake-ups are a millisecond apart, or
+    /// further if the thread would use more than 0.2 % of its processor: under some hypervisors each wake-up costs 30
+    /// us.
     ///
-    /// `late` is told of each millisecond how late a wake-up was that was due in it. Wake-ups that were missed while
-    /// the machine stood still count, too: one that is 20 ms late is 20 late ones. Where wake-ups are several
-    /// milliseconds apart, each speaks for all up to the next.
+    /// `late` is called for each millisecond with the lateness of the wake-up that was due in it. Wake-ups that were
+    /// missed while the machine stood still count, too: a wake-up that is 20 ms late counts as 20 late ones. Where
+    /// wake-ups are several milliseconds apart, each counts for all milliseconds up to the next.
     pub fn sleep(self, stop: &AtomicBool, mut late: impl FnMut(Duration)) -> Slept {
         let cpu_before = nanoseconds(ClockId::ThreadCPUTime);
         let mut calendar = Calendar::beginning(nanoseconds(ClockId::Monotonic));
         let (mut wake_ups, mut queued) = (0, self.queued());
         while !stop.load(Ordering::Relaxed) {
             match clock_nanosleep_absolute(ClockId::Monotonic, &timespec(calendar.due_ns)) {
-                // A signal wakes it early, which the calendar takes for what it is.
+                // A signal wakes the sleeper early; the calendar ignores wake-ups before their time.
                 Ok(()) | Err(Errno::INTR) => {}
-                // Who runs before all others must never go on without sleeping.
+                // At the highest priority, a loop that never sleeps would block its processor.
                 Err(_) => break,
             }
             let woken_ns = nanoseconds(ClockId::Monotonic);
@@ -110,13 +111,13 @@ impl Sleeper {
         Slept { wake_ups, cpu: Duration::from_nanos(nanoseconds(ClockId::ThreadCPUTime) - cpu_before) }
     }
 
-    /// How long it has been ready to run without a processor, since it exists; zero where nobody runs before it.
+    /// Total time that the thread was runnable but not running; zero at real-time priority.
     fn queued(&self) -> Duration {
         self.queued.as_ref().and_then(RunDelay::read).unwrap_or_default()
     }
 }
 
-/// When a sleeper is to be woken.
+/// The time of a sleeper's next wake-up.
 struct Calendar {
     due_ns: u64,
     interval_ms: u64,
@@ -138,7 +139,7 @@ impl Calendar {
     }
 }
 
-/// The least distance of wake-ups that cost so many nanoseconds each.
+/// The shortest interval that keeps wake-ups at `cost_ns` each within [`COST_MAX`].
 fn interval_ms(cost_ns: u64) -> u64 {
     let affordable = cost_ns as f64 / COST_MAX / NANOSECONDS_PER_MILLISECOND as f64;
     (affordable.ceil() as u64).clamp(1, INTERVAL_MS_MAX)
@@ -161,7 +162,7 @@ mod tests {
 
     const MS: u64 = NANOSECONDS_PER_MILLISECOND;
 
-    /// What a calendar says of a wake-up, in microseconds.
+    /// The lateness that a calendar reports for a wake-up, in microseconds.
     fn lateness_us(calendar: &mut Calendar, woken_ns: u64, ready_ns: u64) -> Vec<u128> {
         let mut late = Vec::new();
         calendar.wake_up(woken_ns, ready_ns, &mut |lateness| late.push(lateness.as_micros()));
@@ -182,7 +183,7 @@ mod tests {
     #[test]
     fn waiting_for_a_processor_is_no_pause() {
         let mut calendar = Calendar { due_ns: MS, interval_ms: 1 };
-        // Ready 200 us after its time, and then behind others for 3 ms.
+        // Ready 200 us after its time, then 3 ms behind other threads.
         assert_eq!(lateness_us(&mut calendar, 4 * MS + 200_000, MS + 200_000), [200, 0, 0, 0]);
     }
 
@@ -224,7 +225,7 @@ mod tests {
             return;
         };
         let elapsed_ms = began.elapsed().as_millis() as u64;
-        // The last wake-up speaks for milliseconds that are still to come.
+        // The last wake-up also counts for milliseconds that have not passed yet.
         assert!((250..=elapsed_ms + INTERVAL_MS_MAX).contains(&milliseconds), "{milliseconds} of {elapsed_ms} ms");
         assert!(slept.wake_ups >= 5 && slept.wake_ups <= milliseconds, "{slept:?}");
         assert!(longest > Duration::ZERO && slept.cpu < began.elapsed() / 10, "{slept:?}, longest {longest:?}");

@@ -1,4 +1,4 @@
-//! What a process on this machine costs: CPU, memory, page faults and device traffic.
+//! Resource use of a process on this machine: CPU, memory, page faults and device traffic.
 
 use crate::raw_calls::cpu_time_of;
 use crate::ticks::duration_of_ticks;
@@ -9,8 +9,8 @@ use std::time::Duration;
 /// A process's counters since its start, read from `/proc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessReading {
-    /// User and system time of all threads, those that have ended included. To the nanosecond by the process's clock; where
-    /// that may not be read, in clock ticks of 10 ms.
+    /// User and system time of all threads, including those that have ended. In nanoseconds from the process's clock;
+    /// where that may not be read, in clock ticks of 10 ms.
     pub cpu: Duration,
     /// Resident memory in bytes, now.
     pub resident_bytes: u64,
@@ -18,13 +18,13 @@ pub struct ProcessReading {
     pub major_faults: u64,
     /// Page faults that were served from memory.
     pub minor_faults: u64,
-    /// Bytes that the process caused to be read from devices; `None` where we may not see it.
+    /// Bytes that the process caused to be read from devices; `None` where this process may not see it.
     pub read_bytes: Option<u64>,
-    /// Bytes that the process dirtied for devices to write; `None` where we may not see it.
+    /// Bytes that the process dirtied for devices to write; `None` where this process may not see it.
     pub written_bytes: Option<u64>,
 }
 
-/// What a process used between two readings.
+/// Resources that a process used between two readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessUse {
     /// User and system time of all threads.
@@ -39,13 +39,13 @@ pub struct ProcessUse {
     pub written_bytes: Option<u64>,
 }
 
-/// Resident memory of this process that the system cannot take back by itself, in bytes: without pages of files.
+/// Resident memory of this process without file pages, in bytes: memory that the system cannot reclaim by itself.
 pub fn private_resident_bytes() -> Option<u64> {
     let statm = fs::read_to_string("/proc/self/statm").ok()?;
     parse_private(&statm).map(|pages| pages * page_size() as u64)
 }
 
-/// Resident pages less those of files and of shared memory, the second and third field.
+/// Resident pages (second field) minus pages of files and of shared memory (third field).
 /// Source: `proc_pid_statm(5)`.
 fn parse_private(statm: &str) -> Option<u64> {
     let mut fields = statm.split_ascii_whitespace().skip(1).map(|field| field.parse::<u64>().ok());
@@ -70,7 +70,7 @@ impl ProcessReading {
         })
     }
 
-    /// What the process used since an earlier reading.
+    /// Resources that the process used since an earlier reading.
     pub fn since(&self, before: &Self) -> ProcessUse {
         let bytes = |after: Option<u64>, before: Option<u64>| Some(after?.saturating_sub(before?));
         ProcessUse {
@@ -83,7 +83,7 @@ impl ProcessReading {
     }
 }
 
-/// The fields of `/proc/pid/stat` that matter here.
+/// The fields of `/proc/pid/stat` that are read here.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     /// User and system time.
@@ -92,8 +92,8 @@ struct Stat {
     minor_faults: u64,
 }
 
-/// Fields 10 `minflt`, 12 `majflt`, 14 `utime` and 15 `stime`, counted from 1. The second is the name in parentheses,
-/// which may hold anything.
+/// Reads the fields 10 `minflt`, 12 `majflt`, 14 `utime` and 15 `stime`, counted from 1. The second field is the name
+/// in parentheses, which may contain any character.
 /// Source: proc_pid_stat(5).
 fn parse_stat(stat: &str) -> Option<Stat> {
     const FIRST_AFTER_NAME: usize = 3;
@@ -108,7 +108,7 @@ fn parse_statm(statm: &str) -> Option<u64> {
     statm.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// One of the lines `name: number`.
+/// Reads one line of the form `name: number`.
 /// Source: proc_pid_io(5).
 fn parse_io(io: &str, field: &str) -> Option<u64> {
     io.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')?.trim().parse().ok())
@@ -149,7 +149,7 @@ mod tests {
         let pid = std::process::id();
         let reading = move || ProcessReading::of(pid).expect("it lives");
         let before = reading();
-        // Each is shorter than a tick.
+        // Each thread lives shorter than a clock tick.
         for _ in 0..20 {
             let spend = move || {
                 let began = reading();
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_process_that_does_not_exist_has_no_reading() {
-        // Above the kernel's limit of 2^22 process ids.
+        // This id is above the kernel's limit of 2^22.
         assert_eq!(ProcessReading::of(u32::MAX), None);
     }
 }

@@ -1,4 +1,4 @@
-//! System calls that rustix lacks, or has in a form that does not fit.
+//! System calls that rustix lacks, or offers in a form that does not fit.
 #![allow(unsafe_code)]
 
 use rustix::process::{Resource, getrlimit};
@@ -8,9 +8,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// The process that listened when this connection was made; 0 for one of a namespace that is not seen from here.
+/// Id of the process that listened when this connection was made; 0 if its namespace is not visible from here.
 ///
-/// rustix gives it a type that cannot be 0.
+/// rustix returns a type that cannot be 0.
 pub(crate) fn peer_pid(connection: &UnixStream) -> io::Result<i32> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
@@ -28,9 +28,9 @@ pub(crate) fn peer_pid(connection: &UnixStream) -> io::Result<i32> {
     if outcome == 0 { Ok(peer.pid) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The CPU time of all threads that a process has or had, to the nanosecond.
+/// CPU time of all threads that a process has or had, in nanoseconds.
 /// # Errors
-/// There is no such process, or it may not be asked.
+/// If there is no such process, or its clock may not be read.
 pub(crate) fn cpu_time_of(pid: u32) -> io::Result<Duration> {
     let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
     let mut clock: libc::clockid_t = 0;
@@ -49,14 +49,14 @@ pub(crate) fn cpu_time_of(pid: u32) -> io::Result<Duration> {
     }
 }
 
-/// Lets the calling thread run before all others (SCHED_FIFO) at the highest priority that it may have.
+/// Gives the calling thread the highest real-time priority (SCHED_FIFO) that it may have.
 /// # Errors
-/// It may have none.
+/// If it may have none.
 pub(crate) fn run_before_others() -> io::Result<()> {
-    // SAFETY: takes a number.
+    // SAFETY: the call takes a number and no pointer.
     let highest = unsafe { libc::sched_get_priority_max(libc::SCHED_FIFO) };
     let allowed = getrlimit(Resource::Rtprio).current.map_or(highest, |limit| limit.min(highest as u64) as i32);
-    // Whoever may do everything has no use for the limit.
+    // A privileged process is not bound by its limit, so the highest priority is tried first.
     set_fifo(highest).or_else(|_| set_fifo(allowed))
 }
 

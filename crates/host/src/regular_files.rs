@@ -1,13 +1,13 @@
-//! The regular files below a directory that others write to at the same time.
+//! The regular files below a directory that other processes may change at the same time.
 
 use std::fs::{self, FileType, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Calls `visit` for each regular file at or below `path`; symbolic links below it are not followed, and what vanishes
-/// in between counts as never seen.
+/// Calls `visit` for each regular file at or below `path`. Symbolic links below it are not followed, and files that
+/// vanish meanwhile are skipped.
 /// # Errors
-/// The first of `visit`, or of a directory that cannot be read; `NotFound` only of `path` itself.
+/// The first error of `visit`, or of a directory that cannot be read; `NotFound` only for `path` itself.
 pub(crate) fn visit(path: &Path, mut visit: impl FnMut(&Path, &Metadata) -> io::Result<()>) -> io::Result<()> {
     let mut open: Vec<(PathBuf, FileType)> = vec![(path.to_owned(), fs::metadata(path)?.file_type())];
     while let Some((path, kind)) = open.pop() {
@@ -70,7 +70,7 @@ mod tests {
         let mut seen = 0;
         let removing = visit(directory.path(), |_, _| {
             seen += 1;
-            // Removes the other one, too, which is not visited then.
+            // Removes the other file too, which then is not visited.
             fs::remove_dir_all(directory.path())
         });
         assert!(removing.is_ok());

@@ -1,20 +1,20 @@
-//! How long a thread that could run had to wait for a processor.
+//! Time that a runnable thread waited for a processor.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-/// Time that the calling thread was ready to run but waited for a processor, since its start.
-/// Grows; two readings are subtracted. `None` where the kernel keeps no scheduler statistics.
+/// Total time that the calling thread was runnable but waited for a processor. It only grows: subtract two readings.
+/// `None` if the kernel keeps no scheduler statistics.
 pub fn thread_run_delay() -> Option<Duration> {
     parse_schedstat(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
 }
 
-/// [`thread_run_delay`] of one thread, to be asked again and again.
+/// [`thread_run_delay`] of one thread, for repeated readings.
 pub(crate) struct RunDelay(File);
 
 impl RunDelay {
-    /// Of the calling thread.
+    /// Run delay of the calling thread.
     pub fn of_this_thread() -> Option<Self> {
         let delay = Self(File::open("/proc/thread-self/schedstat").ok()?);
         delay.read().map(|_| delay)
@@ -28,7 +28,7 @@ impl RunDelay {
     }
 }
 
-/// Nanoseconds on a processor, nanoseconds waiting for one, time slices.
+/// Reads the second field. The fields are nanoseconds on a processor, nanoseconds waiting for one, and time slices.
 /// Source: the kernel's `scheduler/sched-stats.rst`.
 fn parse_schedstat(schedstat: &str) -> Option<Duration> {
     schedstat.split_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
@@ -53,7 +53,7 @@ mod tests {
         std::thread::yield_now();
         let after = thread_run_delay().expect("as before");
         assert!(after >= before);
-        // An open file tells what it is now, not what it was when it was opened.
+        // An open file returns current values, not those of the time when it was opened.
         let delay = RunDelay::of_this_thread().expect("as before");
         std::thread::yield_now();
         assert!(delay.read().is_some_and(|later| later >= after));

@@ -5,17 +5,17 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// How often a copy is tried.
+/// Number of attempts to copy a directory.
 const COPIES_MAX: usize = 50;
-/// Between two of them.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Files that name others are no longer than that, in bytes.
+/// Largest size in bytes of a file that names other files.
 const SMALL_BYTES: u64 = 64 * 1024;
 
 /// All files below a directory, in order of their paths.
 ///
 /// # Panics
-/// Where it cannot be read.
+/// If a directory cannot be read.
 pub fn files_below(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
     let (directories, mut files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
@@ -24,20 +24,20 @@ pub fn files_below(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What a kill would leave of a directory: its files are copied while they are still open, without a checkpoint.
+/// Copies a directory as a kill would leave it: the files are copied while they are still open, without a checkpoint.
 ///
-/// A kill leaves the files of one moment, a copy takes longer: where files came or went meanwhile, or one that names
-/// others changed, it is made anew. Whatever else changes, only grows.
+/// A kill leaves the files of one moment, but a copy takes longer. The copy is repeated if meanwhile a file appeared or
+/// vanished, or if a file that names others changed. All other files only grow.
 ///
 /// # Panics
-/// Where it cannot be copied.
+/// If the directory cannot be copied.
 pub fn crash_copy(from: &Path) -> TempDir {
     for _ in 0..COPIES_MAX {
         let before = shape(from);
         let copy = tempfile::tempdir().expect("temporary directory");
         let mut command = Command::new("cp");
         command.args(["-a", "--sparse=always"]).arg(from.join(".")).arg(copy.path());
-        // A file that went under its hands makes it fail.
+        // `cp` fails if a file vanishes while it runs.
         if command.status().expect("cp runs").success() && before.is_some() && before == shape(from) {
             return copy;
         }
@@ -46,7 +46,7 @@ pub fn crash_copy(from: &Path) -> TempDir {
     panic!("the data directory does not hold still for a copy");
 }
 
-/// The names of all files, and what the small ones say; `None` where one goes while it is read.
+/// The names of all files, and the contents of the small ones; `None` if a file vanishes while it is read.
 fn shape(directory: &Path) -> Option<Vec<(PathBuf, Vec<u8>)>> {
     let read = |path: PathBuf| {
         let is_small = path.metadata().ok()?.len() <= SMALL_BYTES;

@@ -1,4 +1,5 @@
-//! What tests share: shell-syntax documents, script runner, crash harness, data directories, orders of strings, sleeping threads.
+//! Tools that tests share: shell-syntax documents, script runner, crash harness, data directories, orders of strings,
+//! sleeping threads.
 #![forbid(unsafe_code)]
 
 pub mod collators;

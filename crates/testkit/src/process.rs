@@ -1,6 +1,6 @@
-//! A server as a child process, to be killed and started again: the base of the crash harness.
+//! A server as a child process that can be killed and started again: the base of the crash harness.
 //!
-//! Real processes and real signals, because only they lose what a server forgot to hand to the kernel.
+//! It uses real processes and real signals: only with them is data lost that a server forgot to pass to the kernel.
 
 mod output;
 
@@ -18,21 +18,21 @@ pub const READY_TIMEOUT: Duration = Duration::from_secs(30);
 pub const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// An empty directory for a server's data; removed with all that is in it when dropped.
+/// An empty directory for a server's data; it is removed with its contents when dropped.
 ///
 /// # Panics
-/// Where the system's directory for temporary files takes no more.
+/// If the system's directory for temporary files is full.
 pub fn temporary_dbpath() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("bunko-dbpath-").tempdir().expect("a temporary directory")
 }
 
-/// A running server; killed when dropped, so that a failed test leaves none behind.
+/// A running server; it is killed when dropped, so that a failed test leaves no process behind.
 #[derive(Debug)]
 pub struct Server {
     child: Reaped,
     address: SocketAddr,
     output: Output,
-    /// Where its Unix domain socket is, so that a killed server leaves none behind.
+    /// Directory of its Unix domain socket, so that a killed server leaves no socket behind.
     _sockets: Option<tempfile::TempDir>,
 }
 
@@ -42,7 +42,7 @@ struct Reaped(Child);
 
 impl Drop for Reaped {
     fn drop(&mut self) {
-        // Both fail only where the child has been waited for already.
+        // Both fail only if the child has been waited for already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -64,7 +64,7 @@ impl Server {
 
     /// Runs `binary serve <arguments>` and waits until it prints a line with its `mongodb://` address.
     /// # Errors
-    /// A text with the end of the server's output, where it cannot be run, exits, or prints no address within
+    /// A text with the end of the server's output, if it cannot be run, exits, or prints no address within
     /// [`READY_TIMEOUT`].
     pub fn run(binary: &Path, arguments: &[&str]) -> Result<Self, String> {
         let mut command = Command::new(binary);
@@ -86,7 +86,7 @@ impl Server {
                 return Ok(Self { child, address, output, _sockets: None });
             }
         }
-        // Without an address the lines ended because both pipes closed, or because time ran out.
+        // No address arrived: both pipes are closed, or time ran out.
         let state = match wait(&mut child.0, deadline) {
             Some(status) => format!("exited ({status})"),
             None => format!("printed no address within {READY_TIMEOUT:?}"),
@@ -120,7 +120,7 @@ impl Server {
         }
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -130,38 +130,39 @@ impl Server {
         self.child.0.id()
     }
 
-    /// How many files it has open in a directory of that name, also those that have no name any more.
+    /// Number of files that it has open in a directory of that name, including deleted ones.
     ///
     /// # Panics
-    /// Where the process is gone.
+    /// If the process is gone.
     pub fn open_files_in(&self, directory: &str) -> usize {
         let descriptors = std::fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("a process that runs");
         let targets = descriptors.flatten().filter_map(|descriptor| std::fs::read_link(descriptor.path()).ok());
         targets.filter(|target| target.parent().is_some_and(|parent| parent.ends_with(directory))).count()
     }
 
-    /// The last lines of its output and errors, in the order in which they came.
+    /// The last lines of its standard output and standard error, in the order of arrival.
     pub fn output_tail(&self) -> String {
         self.output.tail()
     }
 
-    /// Kills it with SIGKILL, which no process can handle, and waits until it is gone. Nothing happens where it has
-    /// exited before.
+    /// Kills it with SIGKILL, which no process can handle, and waits until it is gone. Does nothing if it has exited
+    /// before.
     ///
     /// # Panics
-    /// Where the system does not let the process be killed or waited for.
+    /// If the system does not let the process be killed or waited for.
     pub fn kill(&mut self) {
         self.child.0.kill().expect("a child may be killed");
         self.child.0.wait().expect("a child can be waited for");
         self.output.finish();
     }
 
-    /// Asks it to stop with SIGTERM and waits until it has; where it has exited before, says only how.
+    /// Asks it to stop with SIGTERM and waits until it has; returns the exit status, also of a process that has exited
+    /// before.
     ///
     /// # Panics
-    /// Where it still runs after [`EXIT_TIMEOUT`], with the end of its output.
+    /// If it still runs after [`EXIT_TIMEOUT`], with the end of its output.
     pub fn terminate(&mut self) -> ExitStatus {
-        // A process that has been waited for has no id any more: the number may be another's.
+        // A process that has been waited for has no id any more: the number may belong to another process.
         if let Some(status) = self.child.0.try_wait().expect("a child can be waited for") {
             return status;
         }
@@ -173,20 +174,20 @@ impl Server {
         status
     }
 
-    /// [`Server::terminate`] for a server that has to end well.
+    /// As [`Server::terminate`], for a server that must exit with success.
     ///
     /// # Panics
-    /// Where it does not exit with success, with how it ended and the end of its output.
+    /// If it does not, with its exit status and the end of its output.
     pub fn stop(&mut self) {
         let status = self.terminate();
         assert!(status.success(), "after SIGTERM: {status}; its output:\n{}", self.output.tail());
     }
 }
 
-/// Waits for a child to exit; `None` where it has not by the deadline.
+/// Waits for a child to exit; `None` if it has not exited by the deadline.
 fn wait(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
     loop {
-        // The standard library cannot wait with a limit, hence the polling.
+        // The standard library cannot wait with a limit, so this polls.
         if let Some(status) = child.try_wait().expect("a child can be waited for") {
             return Some(status);
         }

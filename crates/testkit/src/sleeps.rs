@@ -1,8 +1,8 @@
-//! Whether a thread rests.
+//! How often a thread sleeps.
 
-/// How often this thread has gone to sleep so far.
+/// Number of times that this thread has gone to sleep so far.
 /// # Panics
-/// Where the kernel does not tell.
+/// If the kernel does not tell.
 pub fn sleeps() -> usize {
     let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux tells");
     let field = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));

@@ -1,4 +1,4 @@
-//! The harness starts, stops and loses servers, tried on a shell script that plays one.
+//! The harness starts, stops and loses servers, here shell scripts.
 
 use bunko_testkit::process::{Server, temporary_dbpath};
 use std::fs;
@@ -17,7 +17,7 @@ echo "listening on mongodb://127.0.0.1:40001/" >&2
 while :; do sleep 0.02; done
 "#;
 
-/// Written before any test forks: a child that inherits the open file would make it "busy" for the next.
+/// Written before any test forks: an inherited open file would make the script "busy" for the next test.
 static BINARY: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
     let directory = temporary_dbpath();
     let path = directory.path().join("fake-server");

@@ -1,4 +1,4 @@
-//! The script runner runs, tried on shell syntax.
+//! The script runner, tested with shell syntax.
 
 use bunko_testkit::{script, shell};
 

@@ -8,16 +8,16 @@ use bunko_bench::scenario::{BUILTIN, Override, Span};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use std::path::PathBuf;
 
-/// What `bunko bench` is to do.
+/// Command of `bunko bench`.
 #[derive(Debug)]
 pub enum BenchCommand {
     /// Run a built-in scenario.
     Builtin(&'static str, RunArguments),
-    /// Everything else.
+    /// Any other command.
     Verb(Verb),
 }
 
-/// What is not a scenario's name.
+/// The commands that are not scenarios.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// List the built-in scenarios, operations and document shapes
@@ -151,7 +151,7 @@ pub struct EmbeddedArguments {
     pub options: Vec<ServerOption>,
 }
 
-/// What every run takes.
+/// Arguments of every run.
 #[derive(Debug, Args)]
 pub struct CommonArguments {
     /// Change a setting of the scenario; settings that it sweeps take lists: --set load.connections=1,10,100
@@ -180,7 +180,7 @@ pub struct CommonArguments {
     pub server_timeout: Option<u32>,
 }
 
-/// What `find-max` searches.
+/// Arguments of the search that `find-max` makes.
 #[derive(Debug, Args)]
 pub struct SearchArguments {
     /// Latency that 99 of 100 requests must keep

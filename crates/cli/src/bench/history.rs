@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{fs, io};
 
-/// What a run's report is called in its folder.
+/// Name of a run's report in its folder.
 const FILE_NAME: &str = "report.json";
-/// Finding changes takes quadratic time; so many of one scenario take some seconds.
+/// Most reports of one history. Finding changes takes quadratic time: this many of one scenario take some seconds.
 const REPORTS_MAX: usize = 5_000;
-/// Folders within folders.
+/// Depth of nested folders that are searched.
 const DEPTH_MAX: usize = 16;
 
 pub fn run(paths: &[PathBuf], json: bool, html: Option<&Path>) -> Result<ExitCode, String> {
@@ -34,21 +34,21 @@ pub fn run(paths: &[PathBuf], json: bool, html: Option<&Path>) -> Result<ExitCod
     Ok(if history.ending == Ending::Worse { ExitCode::from(NOT_VALID) } else { ExitCode::SUCCESS })
 }
 
-/// Who named a file.
+/// How a file was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Named {
     ByUser,
     ByFolder,
 }
 
-/// A file to be read.
+/// A report file to be read.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Found {
     path: PathBuf,
     named: Named,
 }
 
-/// The reports with their files, and those in folders that cannot be read.
+/// The reports with their files, and the files in folders that cannot be read.
 type Read = (Vec<(PathBuf, Report)>, Vec<LeftOut>);
 
 fn read(files: Vec<Found>) -> Result<Read, String> {
@@ -59,7 +59,7 @@ fn read(files: Vec<Found>) -> Result<Read, String> {
                 forget_seconds(&mut report);
                 reports.push((path, report));
             }
-            // What somebody asked for by name is not passed over.
+            // A file that the user named is never skipped.
             (Err(error), Named::ByUser) => return Err(error.to_string()),
             (Err(error), Named::ByFolder) => unreadable.push(LeftOut::new(&path, reason(&error, &path))),
         }
@@ -67,13 +67,13 @@ fn read(files: Vec<Found>) -> Result<Read, String> {
     Ok((reports, unreadable))
 }
 
-/// An error's words without the file, which stands before them anyway.
+/// An error's message without the file's name, which precedes it anyway.
 fn reason(error: &ReportError, path: &Path) -> String {
     let message = error.to_string();
     message.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&message).to_owned()
 }
 
-/// Every file once, in the order of their names.
+/// Every file once, sorted by path.
 fn find(paths: &[PathBuf]) -> Result<Vec<Found>, String> {
     let mut found = BTreeSet::new();
     for path in paths {
@@ -91,7 +91,7 @@ fn find(paths: &[PathBuf]) -> Result<Vec<Found>, String> {
     Ok(found)
 }
 
-/// Links are not followed: they could lead in circles.
+/// Adds the reports below a folder. Links are not followed, because they could form cycles.
 fn search(folder: &Path, depth: usize, found: &mut BTreeSet<Found>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -105,7 +105,8 @@ fn search(folder: &Path, depth: usize, found: &mut BTreeSet<Found>) -> io::Resul
     Ok(())
 }
 
-/// Leaves out what a history does not look at and what takes most of a report, so that thousands fit into memory.
+/// Drops the parts of a report that a history does not use. They are the largest, so that thousands of reports fit into
+/// memory.
 fn forget_seconds(report: &mut Report) {
     for run in report.steps.iter_mut().flat_map(|step| &mut step.runs) {
         if let Outcome::Measured(measurement) = &mut run.outcome {

@@ -6,9 +6,9 @@ use bunko_bench::scenario::BUILTIN;
 use bunko_dataset::SHAPES;
 use std::process::ExitCode;
 
-/// Prints all that a scenario may name.
+/// Prints all names that a scenario may use.
 /// # Errors
-/// One line, where it cannot be written.
+/// One line, if it cannot be written.
 pub fn print() -> Result<ExitCode, String> {
     print_line(format_args!("Scenarios (bunko bench NAME; bunko bench show NAME prints the file):"))?;
     for builtin in BUILTIN {

@@ -20,10 +20,11 @@ use bunko_report::{compare, html, merge};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit status of a run whose figures are not valid or beyond the scenario's limits, and of a history that ends with a change for the worse.
+/// Exit status of a run whose figures are invalid or exceed the scenario's limits, and of a history that ends with a
+/// change for the worse.
 pub const NOT_VALID: u8 = 2;
 
-/// Does what the command line says.
+/// Runs the command.
 /// # Errors
 /// One line for the user.
 pub fn run(command: BenchCommand) -> Result<ExitCode, String> {
@@ -60,7 +61,7 @@ fn read(file: &Path) -> Result<ScenarioSource, String> {
     ScenarioSource::read(file).map_err(|error| error.to_string())
 }
 
-/// A built-in scenario's name, or a file's.
+/// The built-in scenario of that name, or the scenario file.
 fn source(name: &str) -> Result<ScenarioSource, String> {
     let path = Path::new(name);
     if path.extension().is_some_and(|extension| extension == "toml") { read(path) } else { builtin(name) }

@@ -1,4 +1,4 @@
-//! Where a report goes: a table to the terminal, files to a folder.
+//! Output of a report: a table on the terminal, files in a folder.
 
 use super::{NOT_VALID, terminal};
 use crate::printed::{print, print_line};
@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What is printed.
+/// The form in which a report is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// The table.
@@ -20,13 +20,13 @@ pub enum Shown {
 }
 
 impl Shown {
-    /// As `--json` says.
+    /// The form that `--json` selects.
     pub fn of(json: bool) -> Self {
         if json { Self::Json } else { Self::Table }
     }
 }
 
-/// Prints the report, writes its files, and turns its verdict into an exit status.
+/// Prints the report, writes its files, and returns the exit status of its verdict.
 pub fn finish(report: &Report, folder: Option<PathBuf>, shown: Shown) -> Result<ExitCode, String> {
     match shown {
         Shown::Table => print(format_args!("{}", text::table(report, terminal::width())))?,
@@ -39,7 +39,7 @@ pub fn finish(report: &Report, folder: Option<PathBuf>, shown: Shown) -> Result<
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
 }
 
-/// Writes the report's files and says where.
+/// Writes the report's files and prints their location.
 pub fn write(report: &Report, folder: Option<PathBuf>) -> Result<(), String> {
     let folder = self::folder(report, folder);
     write_files(report, &folder).map_err(|error| format!("cannot write to {}: {error}", folder.display()))?;
@@ -61,7 +61,7 @@ fn write_files(report: &Report, folder: &Path) -> io::Result<()> {
     interval_log::write(report, create("intervals.hlog")?)
 }
 
-/// Writes what two targets of a report have to do with each other.
+/// Writes the comparison of two targets of a report.
 pub fn write_comparison(comparison: &Comparison, report: &Report, folder: &Path) -> Result<(), String> {
     let path = folder.join("comparison.html");
     let text = html::render_comparison(comparison, report, report);
@@ -70,7 +70,7 @@ pub fn write_comparison(comparison: &Comparison, report: &Report, folder: &Path)
     Ok(())
 }
 
-/// The folder that the command line names, else one named after scenario and time.
+/// The folder that the command line names; otherwise one named after scenario and time.
 pub fn folder(report: &Report, named: Option<PathBuf>) -> PathBuf {
     if let Some(named) = named {
         return named;

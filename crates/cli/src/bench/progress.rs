@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Watches a run for the user.
 pub struct Progress {
     style: Style,
-    /// What is being done, in front of every line.
+    /// The current step, at the front of every line.
     step: String,
     is_line_open: bool,
 }
@@ -18,16 +18,16 @@ pub struct Progress {
 enum Style {
     /// One line, rewritten, in colour.
     Colour,
-    /// One line, rewritten.
+    /// One line, rewritten, without colour.
     Plain,
     /// A line for each step.
     Lines,
-    /// Nothing.
+    /// No output.
     Quiet,
 }
 
 impl Progress {
-    /// Decides how to show it by what stderr is, and by NO_COLOR.
+    /// Chooses the style by the kind of stderr and by NO_COLOR.
     pub fn new(quiet: bool) -> Self {
         let is_colour_wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let style = match (quiet, std::io::stderr().is_terminal()) {
@@ -39,7 +39,7 @@ impl Progress {
         Self { style, step: String::new(), is_line_open: false }
     }
 
-    /// Takes the live line away.
+    /// Erases the live line.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.is_line_open) {
             eprint!("\r\x1b[K");
@@ -54,7 +54,7 @@ impl Progress {
         };
         self.is_line_open = true;
         eprint!("{text}");
-        // Progress that cannot be shown is no reason to stop measuring.
+        // A failure to show progress does not stop the measurement.
         let _ = std::io::stderr().flush();
     }
 

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// A server that runs already and says nothing for so long is given up.
+/// Default time after which a running server that does not answer is given up.
 const SERVER_TIMEOUT_SECONDS: u32 = 60;
-/// Room in an image: the largest file twice, while one is recycled, and what a server writes.
+/// Size of an image: room for the largest file twice, while one is recycled, and for a server's files.
 const IMAGE_BYTES: u64 = 12 << 30;
 
 /// Runs a scenario, prints its table and writes its report.
@@ -41,7 +41,7 @@ pub fn run(mut source: ScenarioSource, arguments: RunArguments) -> Result<ExitCo
     let mut progress = progress::Progress::new(common.quiet);
     let report = bunko_bench::run(&source, &mut targets, &options, &mut progress);
     progress.clear();
-    // Servers have stopped using the images when the targets are gone.
+    // Once the targets are dropped, no server uses the images.
     drop(targets);
     drop(images);
     output::finish(&report.map_err(|error| error.to_string())?, common.output, output::Shown::of(common.json))
@@ -63,7 +63,7 @@ pub fn ab(mut source: ScenarioSource, uris: [String; 2], common: CommonArguments
     let report = report.map_err(|error| error.to_string())?;
     let folder = output::folder(&report, common.output);
     let code = output::finish(&report, Some(folder.clone()), output::Shown::of(common.json))?;
-    // An interrupted run may not have come to B.
+    // An interrupted run may have ended before B was measured.
     if report.targets.len() == 2 {
         let comparison = compare::compare_targets(&report, 0, 1);
         output::write_comparison(&comparison, &report, &folder)?;
@@ -74,7 +74,7 @@ pub fn ab(mut source: ScenarioSource, uris: [String; 2], common: CommonArguments
     Ok(code)
 }
 
-/// Changes the scenario as the command line says.
+/// Applies the changes of the command line to the scenario.
 pub fn apply(source: &mut ScenarioSource, common: &CommonArguments) -> Result<(), String> {
     let scale = common.scale.iter().map(|scale| Override::new("dataset.total-bytes", scale.as_str().into()));
     let repetitions = common.repetitions.iter().map(|count| Override::new("repetitions", i64::from(*count).into()));
@@ -84,9 +84,10 @@ pub fn apply(source: &mut ScenarioSource, common: &CommonArguments) -> Result<()
     bunko_bench::check(source).map_err(|error| error.to_string())
 }
 
+/// Refuses arguments that would have no effect.
 /// # Errors
-/// The command line changes one of these settings of the scenario, which it overrules itself, or says how long a server
-/// that runs already may be silent, but names none.
+/// If the command line changes a setting of the scenario that it overrules itself, or gives a timeout for running
+/// servers but names none.
 pub fn refuse_idle(
     source: &ScenarioSource,
     common: &CommonArguments,
@@ -102,8 +103,9 @@ pub fn refuse_idle(
     Ok(())
 }
 
+/// Refuses directories that would not be used.
 /// # Errors
-/// The command line names a directory for files that this run does not make.
+/// If the command line names a directory for files that this run does not write.
 fn refuse_idle_directories(
     source: &ScenarioSource,
     has_uris: bool,
@@ -123,7 +125,7 @@ fn refuse_idle_directories(
     Ok(())
 }
 
-/// What a run needs besides its scenario.
+/// Options of a run beyond its scenario.
 pub fn options(common: &CommonArguments) -> Result<RunOptions, String> {
     let existing = match common.drop.as_deref() {
         None => Existing::Refuse,
@@ -140,7 +142,7 @@ pub fn options(common: &CommonArguments) -> Result<RunOptions, String> {
     })
 }
 
-/// The command that repeats this run: arguments as they were given, passwords left out.
+/// The command that repeats this run: the arguments as given, without passwords.
 fn command_line() -> Vec<String> {
     let shown = |argument: String| {
         if argument.contains("://") { Uri::redact(&argument) } else { argument }
@@ -168,7 +170,7 @@ fn places(images: &[(String, LoopFilesystem)], scratch: &Path) -> Vec<Allocation
     images.iter().map(place).collect()
 }
 
-/// The servers named on the command line, else those that the scenario wants started, in each place.
+/// The servers that the command line names; otherwise the servers that the scenario wants started, in each directory.
 fn targets(
     source: &ScenarioSource,
     uris: Vec<String>,
@@ -196,9 +198,10 @@ fn targets(
     Ok(targets)
 }
 
-/// The servers that the command line wants started: one for each engine that it names, else one with the default's.
+/// The servers that the command line wants started: one for each engine that it names, otherwise one with the default
+/// engine.
 /// # Errors
-/// A name that no engine has.
+/// If there is no engine of that name.
 pub fn choices(arguments: &EmbeddedArguments) -> Result<Vec<ServerChoice>, String> {
     let choice = |engine| ServerChoice { engine, options: arguments.options.clone() };
     if arguments.engines.is_empty() {
@@ -214,8 +217,9 @@ pub fn choices(arguments: &EmbeddedArguments) -> Result<Vec<ServerChoice>, Strin
     arguments.engines.iter().map(named).collect()
 }
 
+/// Refuses server options beside a running server.
 /// # Errors
-/// The command line says how servers are to be started, but names one that runs.
+/// If the command line says how servers are to be started, but names one that runs already.
 pub fn refuse_beside_uri(arguments: &EmbeddedArguments) -> Result<(), String> {
     if arguments.engines.is_empty() && arguments.options.is_empty() {
         return Ok(());
@@ -223,16 +227,16 @@ pub fn refuse_beside_uri(arguments: &EmbeddedArguments) -> Result<(), String> {
     Err("--engine and --server-option are for servers that the lab starts; --uri names one that runs".to_owned())
 }
 
-/// A server of our own.
+/// A server that the lab starts.
 pub fn embedded(label: String, directory: &Path, choice: ServerChoice) -> Target {
     let server = ChildServer::new(PathBuf::from(directory), choice);
     Target { label, server: TargetServer::Embedded(Box::new(server)) }
 }
 
-/// Ends the process where one of the servers is gone or stopped. Only of those that run already: the lab stops its own
-/// when a scenario asks for it.
+/// Ends the process when one of these running servers is gone or stopped. Servers that the lab started are not watched,
+/// because it stops them itself when a scenario asks for it.
 /// # Errors
-/// A connection string that is none.
+/// If a connection string is malformed.
 pub fn watch_all(uris: &[String], common: &CommonArguments) -> Result<(), String> {
     for uri in uris {
         let uri: Uri = uri.parse().map_err(|error| format!("{}: {error}", Uri::redact(uri)))?;
@@ -241,7 +245,7 @@ pub fn watch_all(uris: &[String], common: &CommonArguments) -> Result<(), String
     Ok(())
 }
 
-/// Servers that run already.
+/// Targets for servers that run already.
 pub fn of_uris(uris: Vec<String>) -> Vec<Target> {
     uris.into_iter().map(|uri| Target { label: String::new(), server: TargetServer::Uri(uri) }).collect()
 }

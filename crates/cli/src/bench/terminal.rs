@@ -1,12 +1,12 @@
-//! How wide tables may be.
+//! Width of tables.
 
 use bunko_report::text::DEFAULT_WIDTH;
 use std::io::IsTerminal;
 
-/// Narrower tables would be ellipses alone, and wider ones are what no screen shows.
+/// Narrower tables would consist of ellipses only, and no screen shows wider ones.
 const WIDTHS: std::ops::RangeInclusive<usize> = 40..=1_000;
 
-/// What the variable `COLUMNS` says, else the terminal that standard output is, else a default for pipes and files.
+/// The width in the variable `COLUMNS`, otherwise the terminal's if standard output is one, otherwise the default.
 pub fn width() -> usize {
     let stdout = std::io::stdout();
     let of_terminal = || {
@@ -17,7 +17,7 @@ pub fn width() -> usize {
 }
 
 fn chosen(columns: Option<&str>, of_terminal: impl FnOnce() -> Option<usize>) -> usize {
-    // A terminal that does not know its width says 0.
+    // A terminal that does not know its width reports 0.
     let known = |width: &usize| *width > 0;
     let said = columns.and_then(|columns| columns.parse().ok()).filter(known);
     let width = said.or_else(|| of_terminal().filter(known)).unwrap_or(DEFAULT_WIDTH);

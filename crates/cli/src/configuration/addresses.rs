@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 
-/// Whether names stand for IPv6 addresses as well.
+/// Whether host names are resolved to IPv6 addresses as well.
 #[derive(Clone, Copy, Debug)]
 pub enum Families {
     V4,
@@ -13,7 +13,7 @@ pub enum Families {
 /// All addresses of this machine.
 pub const ALL: &str = "*";
 
-/// Reads a comma-separated list of IP addresses, names of hosts, `localhost` and `*`. Names are looked up.
+/// Reads a comma-separated list of IP addresses, host names, `localhost` and `*`. Names are looked up.
 /// # Errors
 /// A sentence that names the part of the list that has no address.
 pub fn parse(list: &str, families: Families) -> Result<Vec<IpAddr>, String> {

@@ -1,5 +1,4 @@
-//! Configuration files as mongod takes them. A key that there is no setting for stops the start and is named with its
-//! line.
+//! Configuration files in mongod's format. An unknown key stops the start and is reported with its line.
 
 use super::in_force::{Given, Origin};
 use super::missing::refusal_of_key;
@@ -28,13 +27,13 @@ pub fn read(path: &Path) -> Result<Vec<Given>, String> {
 
 type Found = Vec<(&'static Setting, Value)>;
 
-/// Goes over the file; ends with an error at the key of `until`.
+/// Reads the settings of a file; ends with an error at the key of `until`.
 fn walk(text: &str, found: &mut Found, until: Option<&Setting>) -> Result<(), serde_yaml_ng::Error> {
     let section = Section { name: String::new(), found, until };
     section.deserialize(serde_yaml_ng::Deserializer::from_str(text))
 }
 
-/// The parser's sentence, which lacks the place where that is the very beginning.
+/// The parser's message with line and column, which it omits at the very beginning of a file.
 fn with_line(error: &serde_yaml_ng::Error) -> String {
     let text = error.to_string();
     match error.location() {
@@ -45,14 +44,14 @@ fn with_line(error: &serde_yaml_ng::Error) -> String {
     }
 }
 
-/// The line of a key. The parser tells where it is only in its errors: so one is made there.
+/// The line of a key. The parser reports positions only in errors, so this provokes an error at the key.
 fn line_of(text: &str, setting: &Setting) -> usize {
     let outcome = walk(text, &mut Vec::new(), Some(setting));
     outcome.err().and_then(|error| error.location()).map_or(0, |location| location.line())
 }
 
 struct Section<'a> {
-    /// Its path, empty at the top.
+    /// Path of the section; empty at the top.
     name: String,
     found: &'a mut Found,
     until: Option<&'a Setting>,
@@ -73,7 +72,7 @@ impl<'de> Visitor<'de> for Section<'_> {
         f.write_str("a section with keys")
     }
 
-    /// In a file with everything below commented out, a section says nothing.
+    /// A section whose content is commented out sets nothing.
     fn visit_unit<E>(self) -> Result<(), E> {
         Ok(())
     }

@@ -7,17 +7,17 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use std::path::{Path, PathBuf};
 
-/// Flags go before the configuration file.
+/// Parsed flags. They take precedence over the configuration file.
 #[derive(Default)]
 pub struct ServeArguments {
     pub config: Option<PathBuf>,
     pub print_config: bool,
-    /// What the flags of settings say.
+    /// The settings that were given as flags.
     pub given: Vec<(&'static Setting, Value)>,
 }
 
 impl ServeArguments {
-    /// A data directory with all defaults, and an engine where it is not the default one.
+    /// Arguments with a data directory and defaults for the rest, and with an engine if it is not the default one.
     /// # Errors
     /// A sentence that names the flag.
     pub fn of_directory(dbpath: &Path, engine: Option<&str>) -> Result<Self, String> {
@@ -31,7 +31,7 @@ impl ServeArguments {
     }
 }
 
-/// What the process was started with, as it may be shown: secrets are left out.
+/// The command line of the process for display, without secrets.
 pub fn shown(arguments: impl Iterator<Item = String>) -> Vec<String> {
     let names = SETTINGS.iter().filter(|setting| matches!(setting.kind, Kind::Secret));
     let flags: Vec<String> = names
@@ -50,10 +50,10 @@ pub fn shown(arguments: impl Iterator<Item = String>) -> Vec<String> {
         .collect()
 }
 
-/// The flag that is repeated for more lines in the log: `-vv`.
+/// The flag that is repeated for a more detailed log: `-vv`.
 const VERBOSE: &str = "verbose";
 
-/// The name of the flag that gives parameters.
+/// The flag that sets parameters.
 const PARAMETER: &str = "setParameter";
 
 #[derive(Args)]
@@ -130,7 +130,7 @@ fn flag(setting: &'static Setting) -> Arg {
         .help(setting.help)
         .hide(setting.help.is_empty());
     if setting.is_switch() {
-        // Alone it says yes, as with mongod.
+        // Without a value the flag means `true`, as with mongod.
         return arg.num_args(0..=1).require_equals(true).default_missing_value("true");
     }
     arg

@@ -1,4 +1,4 @@
-//! What is in force, and where it came from: flags before the file before the defaults.
+//! The values in force and where they come from: flags take precedence over the file, and the file over the defaults.
 
 use super::file;
 use super::flags::ServeArguments;
@@ -9,11 +9,11 @@ use bunko_certificates::Password;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Who gave a value.
+/// Source of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
     Flag(&'static str),
-    /// Lines count from 1.
+    /// The line number counts from 1.
     File {
         path: PathBuf,
         line: usize,
@@ -31,7 +31,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value that somebody gave.
+/// A value that was given as a flag or in the file.
 pub struct Given {
     pub setting: &'static Setting,
     pub value: Value,
@@ -46,7 +46,7 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Reads the file, if there is one, below the flags.
+    /// Reads the configuration file, if there is one; flags take precedence over it.
     /// # Errors
     /// A sentence that names the file, and what is wrong with it.
     pub fn read(arguments: &ServeArguments) -> Result<Self, String> {
@@ -67,12 +67,12 @@ impl Configuration {
         Ok(configuration)
     }
 
-    /// The value that somebody gave.
+    /// The value that was given for a setting.
     pub fn given(&self, setting: &Setting) -> Option<&Given> {
         self.given.iter().find(|given| given.setting.key() == setting.key())
     }
 
-    /// All values that somebody gave.
+    /// All values that were given.
     pub fn all_given(&self) -> &[Given] {
         &self.given
     }
@@ -81,24 +81,24 @@ impl Configuration {
         self.given(setting).map_or_else(|| (setting.default)(self), |given| Some(given.value.clone()))
     }
 
-    /// The value in force, and who gave it.
+    /// The value in force and its source.
     pub fn in_force(&self, setting: &Setting) -> Option<(Value, Origin)> {
         let origin = self.given(setting).map_or(Origin::Default, |given| given.origin.clone());
         self.value(setting).map(|value| (value, origin))
     }
 
-    /// A setting's name for a message, with the place where it was given.
+    /// A setting's name for a message, with the place where its value was given.
     pub fn name_of(&self, setting: &Setting) -> String {
         let origin = self.given(setting).map(|given| format!(" ({})", given.origin)).unwrap_or_default();
         format!("{}{origin}", setting.key())
     }
 
-    /// The text of a setting that has one.
+    /// The value in force as text; `None` for a setting without a value.
     pub fn text(&self, setting: &Setting) -> Option<String> {
         self.value(setting).map(|value| value.to_string())
     }
 
-    /// What is shown to nobody.
+    /// The value of a secret, which is never displayed.
     pub fn secret(&self, setting: &Setting) -> Option<Password> {
         if let Some(Value::Secret(password)) = self.value(setting) { Some(password) } else { None }
     }
@@ -112,17 +112,17 @@ impl Configuration {
         }
     }
 
-    /// A whole number; 0 for a setting that has none.
+    /// A whole number; 0 for a setting without a value.
     pub fn whole(&self, setting: &Setting) -> i64 {
         if let Some(Value::Whole(number)) = self.value(setting) { number } else { 0 }
     }
 
-    /// A number; 0 for a setting that has none.
+    /// A number; 0 for a setting without a value.
     pub fn number(&self, setting: &Setting) -> f64 {
         if let Some(Value::Number(number)) = self.value(setting) { number } else { 0.0 }
     }
 
-    /// What was given, as `getCmdLineOpts` shows it.
+    /// The given values, as `getCmdLineOpts` shows them.
     pub fn parsed(&self) -> DocumentBuf {
         let mut given: Vec<_> = self.given.iter().map(|given| (given.setting.key(), &given.value)).collect();
         given.sort_by_key(|(key, _)| *key);
@@ -134,7 +134,7 @@ impl Configuration {
         parsed
     }
 
-    /// What is in force, in the same form.
+    /// The values in force, in that form.
     pub fn all_in_force(&self) -> DocumentBuf {
         let in_force = SETTINGS.iter().filter_map(|setting| Some((setting.key(), self.value(setting)?)));
         let mut in_force: Vec<_> = in_force.collect();

@@ -1,9 +1,9 @@
-//! What mongod can be told and this server cannot: refused by name, with what is missing.
+//! Options of mongod that this server does not support. They are refused by name, with the reason.
 
 use super::table::PARAMETERS;
 use bunko_command::is_known_parameter;
 
-/// What is missing.
+/// Reasons for a refusal.
 const OLD_TLS: &str = "it is called net.tls since MongoDB 4.2 (--tls...)";
 const TLS_FILES: &str = "certificates come from files";
 const TLS_LOG: &str = "serverStatus counts the versions of TLS";
@@ -25,7 +25,7 @@ const COMPONENTS: &str = "set it by setParameter: logComponentVerbosity";
 const EXPANSION: &str = "write the values into the file";
 const WINDOWS: &str = "it is for Windows";
 
-/// Keys and sections of a configuration file. Any other that there is no setting for is called unknown.
+/// Keys and sections of a configuration file. Any other key without a setting is called unknown.
 pub const KEYS: &[(&str, &str)] = &[
     ("auditLog", AUDIT),
     ("cloud", REMOVED),
@@ -70,7 +70,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("systemLog.traceAllExceptions", "errors of clients are in their replies and in slow lines"),
 ];
 
-/// Flags, or their beginnings where a star ends them.
+/// Flags. A star at the end stands for any rest of the name.
 /// Source: MongoDB manual 8.2, "mongod".
 pub const FLAGS: &[(&str, &str)] = &[
     ("auditCompressionMode", AUDIT),
@@ -125,7 +125,7 @@ pub const FLAGS: &[(&str, &str)] = &[
     ("wiredTigerStatisticsLogDelaySecs", "ask serverStatus for statistics"),
 ];
 
-/// Why there is no such key.
+/// The reason why a key is not supported; `None` for an unknown key.
 pub fn refusal_of_key(path: &str) -> Option<String> {
     if let Some(name) = path.strip_prefix(PARAMETERS).filter(|name| *name != "syncdelay") {
         return is_known_parameter(name).then(|| format!("{path} is not supported yet"));
@@ -135,7 +135,8 @@ pub fn refusal_of_key(path: &str) -> Option<String> {
     Some(format!("{path} is not supported yet: {because}"))
 }
 
-/// Why there is no such flag. `argument` is a word of a command line, with dashes and maybe a value.
+/// The reason why a flag is not supported; `None` for an unknown flag. `argument` is a word of a command line, with
+/// dashes and maybe a value.
 pub fn refusal_of_flag(argument: &str) -> Option<String> {
     let name = argument.strip_prefix("--")?.split('=').next()?;
     let is_it = |flag: &str| flag.strip_suffix('*').map_or(flag == name, |beginning| name.starts_with(beginning));

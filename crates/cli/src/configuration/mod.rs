@@ -1,7 +1,7 @@
-//! Configuration: files as mongod takes them, and flags.
+//! Configuration: files in mongod's format, and flags.
 //!
-//! One table, [`table::SETTINGS`], says what can be configured; files, flags, `--print-config` and `getCmdLineOpts` are
-//! functions of it. [`Settings`] is what comes out, checked.
+//! The table [`table::SETTINGS`] defines all settings; files, flags, `--print-config` and `getCmdLineOpts` are derived
+//! from it. [`Settings`] is the checked result.
 
 mod addresses;
 mod file;

@@ -1,4 +1,4 @@
-//! `--print-config`: what is in force, as a file that `--config` takes.
+//! `--print-config`: the configuration in force, as a file that `--config` accepts.
 
 use super::in_force::{Configuration, Origin};
 use super::setting::{Effect, Value};
@@ -6,7 +6,7 @@ use super::table::SETTINGS;
 use bunko_store::Survival;
 use std::fmt::Write;
 
-/// The file, each value with who gave it. Defaults that have no effect on an engine in memory are left out.
+/// The file, each value with its origin. Defaults that have no effect on an engine in memory are omitted.
 pub fn print(configuration: &Configuration, survival: Survival) -> String {
     let is_idle = |effect| effect == Effect::OnDisk && survival == Survival::Volatile;
     let in_force = SETTINGS.iter().filter_map(|setting| {
@@ -43,7 +43,7 @@ fn yaml(value: &Value) -> String {
     let Value::Text(text) = value else { return value.to_string() };
     match serde_yaml_ng::to_string(text) {
         Ok(plain) if plain.trim_end().lines().count() == 1 => plain.trim_end().to_owned(),
-        // A text of several lines on one: JSON is YAML.
+        // A text of several lines is written as a JSON string on one line, which is valid YAML.
         _ => serde_json::Value::from(text.as_str()).to_string(),
     }
 }

@@ -1,11 +1,11 @@
-//! A query in a configuration: JSON as people write it, also where names have no quotes and patterns stand between
-//! slashes. Without the patterns that is YAML.
+//! A query in a configuration: JSON as people write it, where names may lack quotes and patterns may stand between
+//! slashes. Without the patterns it is valid YAML.
 
 use bunko_bson::{DocumentBuf, extended_json};
 
 /// Reads a query.
 /// # Errors
-/// Where it is no document.
+/// If it is not a document.
 pub fn parse_query(text: &str) -> Result<DocumentBuf, String> {
     let plain = without_patterns(text).map_err(|error| format!("'{text}' is no document: {error}"))?;
     let json: serde_json::Value =
@@ -13,11 +13,12 @@ pub fn parse_query(text: &str) -> Result<DocumentBuf, String> {
     extended_json::parse_document(&json.to_string()).map_err(|error| format!("'{text}' is no document: {error}"))
 }
 
-/// Writes `/pattern/options` as extended JSON has it, wherever a value may stand, and a blank behind colons that need one.
+/// Rewrites `/pattern/options` as extended JSON wherever a value may stand, and adds a space after colons that need
+/// one.
 fn without_patterns(text: &str) -> Result<String, String> {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
-    // What a value stands behind.
+    // The last character that was not a space.
     let mut before = None;
     while let Some(first) = rest.chars().next() {
         match first {
@@ -35,7 +36,7 @@ fn without_patterns(text: &str) -> Result<String, String> {
             _ => {
                 plain.push(first);
                 rest = &rest[first.len_utf8()..];
-                // As JSON has it, where YAML wants a blank.
+                // JSON needs no space after a colon, but YAML does.
                 if first == ':' && rest.starts_with(['{', '[', '"', '\'', '/']) {
                     plain.push(' ');
                 }
@@ -48,13 +49,13 @@ fn without_patterns(text: &str) -> Result<String, String> {
     Ok(plain)
 }
 
-/// The bytes of a text in quotes, with them; of one that does not end, all.
+/// Length in bytes of a quoted text with its quotes; all of the text if it does not end.
 fn quoted_length(text: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (at, character) in text.char_indices().skip(1) {
         match character {
             _ if is_escaped => is_escaped = false,
-            // In single quotes YAML has no escapes.
+            // YAML has no escapes in single quotes.
             '\\' if quote == '"' => is_escaped = true,
             _ if character == quote => return at + 1,
             _ => {}
@@ -63,7 +64,7 @@ fn quoted_length(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// The pattern that a text begins with, its options, and what is behind them.
+/// The pattern at the start of a text, its options, and the rest of the text.
 fn pattern(text: &str) -> Result<(&str, &str, &str), String> {
     let (mut is_escaped, mut is_in_class) = (false, false);
     for (at, character) in text.char_indices().skip(1) {
@@ -111,7 +112,7 @@ mod tests {
             ),
             (r#"{"a": {"$regex": "^b", "$options": "i"}}"#, format!(r#"{{"a":{}}}"#, pattern("^b", "i"))),
             (r#"{atype:{$in:["a"]},b:/c/}"#, format!(r#"{{"atype":{{"$in":["a"]}},"b":{}}}"#, pattern("c", ""))),
-            // In quotes a slash is a slash.
+            // Slashes in quotes are ordinary characters.
             (r#"{a: "/b/", c: '/d/'}"#, r#"{"a":"/b/","c":"/d/"}"#.to_owned()),
         ] {
             assert_eq!(printed(text), expected, "{text}");

@@ -1,4 +1,4 @@
-//! What a setting is: its names, its values, its default.
+//! A setting: its names, its values, its default.
 
 use super::in_force::Configuration;
 use bunko_bson::{DocumentBuf, ValueRef};
@@ -6,7 +6,7 @@ use bunko_certificates::Password;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// One thing that can be configured.
+/// One setting of the configuration.
 pub struct Setting {
     /// Its keys in a file: mongod's where it has one, then ours.
     pub keys: &'static [&'static str],
@@ -14,14 +14,14 @@ pub struct Setting {
     pub flag: &'static str,
     /// The flag as mongod spells it.
     pub mongod_flag: Option<&'static str>,
-    /// Flags that say `false`, ours first.
+    /// Flags that mean `false`, ours first.
     pub negations: &'static [&'static str],
-    /// What `--help` says; empty for flags that it does not show.
+    /// Its text in `--help`; empty for flags that are not shown.
     pub help: &'static str,
-    /// What its value is called there.
+    /// The name of its value in `--help`.
     pub value_name: &'static str,
     pub kind: Kind,
-    /// What holds where nobody says anything.
+    /// The value that holds unless one is given.
     pub default: fn(&Configuration) -> Option<Value>,
     pub effect: Effect,
 }
@@ -30,35 +30,36 @@ pub struct Setting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     Always,
-    /// None where the server's own engine keeps nothing on disk. mongod's files have such settings whatever the engine
-    /// is, so they are taken, and the log says that they do nothing.
+    /// Only where the server's own engine keeps data on disk. Configuration files for mongod contain such settings
+    /// whatever the engine is, so they are accepted elsewhere too, and the log says that they have no effect.
     OnDisk,
-    /// Nowhere: mongod lays its files out as the setting says, and here nothing depends on it. It is taken because files and flags for
-    /// mongod have it, and the log says what is done instead.
+    /// Nowhere: mongod arranges its files as the setting says, and here nothing depends on it. It is accepted because
+    /// files and flags for mongod contain it, and the log says what is done instead.
     Nowhere {
         instead: &'static str,
     },
 }
 
-/// Which values a setting takes.
+/// The values that a setting accepts.
 pub enum Kind {
-    /// Any text that the check lets through.
+    /// Any text that passes the check.
     Text(fn(&str) -> Result<(), String>),
     Switch,
-    /// A parameter that is on or off: mongod takes numbers too.
+    /// A parameter that is on or off: like mongod, it also accepts 1 and 0.
     Truth,
     Whole(RangeInclusive<i64>),
     Number(RangeInclusive<f64>),
-    /// Some texts, each of which the check lets through: a list in a file, separated by commas in a flag.
+    /// Several texts that each pass the check: a list in a file, separated by commas in a flag.
     List(fn(&str) -> Result<(), String>),
     OneOf(&'static [&'static str]),
-    /// A parameter that the service knows: it says which values there are.
+    /// A parameter that the service knows and checks.
     Parameter,
-    /// What is shown to nobody.
+    /// A secret, which is never displayed.
     Secret,
-    /// `enabled` or `disabled`, as mongod's files have some switches; flags of these are switches like others.
+    /// `enabled` or `disabled`, as some switches are written in mongod's files; as flags they are switches like others.
     Enabled,
-    /// mongod lets one choose, we do not: the one value that says what is done anyway, and why no other is taken.
+    /// A choice of mongod's that is not offered here: the one accepted value says what is done anyway, with the reason
+    /// why no other is accepted.
     Only {
         value: &'static str,
         because: &'static str,
@@ -76,7 +77,7 @@ pub enum Value {
 }
 
 impl Setting {
-    /// The key that is shown.
+    /// The key that is displayed.
     pub fn key(&self) -> &'static str {
         self.keys[0]
     }
@@ -88,9 +89,9 @@ impl Setting {
 }
 
 impl Kind {
-    /// The value as this kind has it.
+    /// Converts a value to this kind.
     /// # Errors
-    /// A sentence that names the value and what it may be.
+    /// A sentence that names the value and the values that are accepted.
     pub fn check(&self, given: Value) -> Result<Value, String> {
         match self {
             Self::Text(check) => {
@@ -156,12 +157,12 @@ impl fmt::Display for Value {
 }
 
 impl Value {
-    /// Appends it under a name.
+    /// Appends the value under a name.
     pub fn append_to(&self, document: &mut DocumentBuf, name: &str) {
         document.append(name, self.as_bson());
     }
 
-    /// It as a client would send it.
+    /// The value as a client would send it.
     pub fn as_bson(&self) -> ValueRef<'_> {
         match self {
             Self::Text(text) => ValueRef::String(text),

@@ -27,94 +27,94 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How a server is started.
+/// Settings of a server.
 pub struct Settings {
     pub engine: &'static Entry,
-    /// The name by which the engine was asked for.
+    /// The engine's name as it was given.
     pub asked_engine: String,
-    /// Of what the server's own engine holds.
+    /// Whether the data of the server's own engine survives a restart.
     pub survival: Survival,
     pub engines: EngineOptions,
     pub dbpath: PathBuf,
     pub addresses: Vec<SocketAddr>,
-    /// Whether commands need privileges; `None` where nobody says.
+    /// Whether commands need privileges; `None` if no setting says so.
     pub authorization: Option<bool>,
-    /// The key of a set's members, which nothing uses yet.
+    /// The key of a set's members, which is not used yet.
     pub key_file: Option<PathBuf>,
-    /// Whether a server without authorization is meant to be reached from other machines.
+    /// Whether a server without authorization may be reached from other machines.
     pub is_insecure: bool,
-    /// Whether the log shows no values of clients.
+    /// Whether clients' values are left out of the log.
     pub is_log_redacted: bool,
     pub audit: Option<AuditSettings>,
     pub unix_socket: Option<UnixSocketOptions>,
-    /// How TLS is spoken, where it is.
+    /// TLS options; `None` if TLS is disabled.
     pub tls: Option<TlsOptions>,
-    /// As `net.tls.mode` says it.
+    /// The value of `net.tls.mode`.
     pub tls_mode: String,
     pub log_format: LogFormat,
     pub log_file: Option<LogFile>,
-    /// How messages may be compressed.
+    /// Compressors that messages may use.
     pub compressors: Vec<Compressor>,
-    /// Which connections are taken.
+    /// Limits on accepted connections.
     pub admission: AdmissionOptions,
-    /// Parameters that the service itself checks and sets, by name.
+    /// Parameters that the service checks and sets itself, by name.
     pub parameters: Vec<(&'static str, Value)>,
     pub commit_interval: Duration,
     pub checkpoint_interval: Duration,
-    /// How much of the log is shown as an oplog; `None` where none is.
+    /// Size of the part of the log that is shown as an oplog; `None` for no oplog.
     pub oplog_bytes: Option<u64>,
-    /// The set that the server is the only member of.
+    /// The replica set whose only member is this server.
     pub replica_set: Option<ReplicaSetSettings>,
     pub pid_file: Option<PathBuf>,
-    /// Whether the JavaScript of clients is run.
+    /// Whether JavaScript from clients is executed.
     pub scripting: Scripting,
-    /// Operations that take that long are logged.
+    /// Operations that take at least this long are logged.
     pub slow_operation: Duration,
-    /// Which operations are profiled in databases whose level no client has set: 0, 1 or 2, as the command `profile` takes it.
+    /// Profiling level of databases whose level no client has set: 0, 1 or 2, as the command `profile` takes it.
     pub profiling_level: i32,
-    /// The part of slow operations that is logged and profiled.
+    /// Share of slow operations that is logged and profiled.
     pub slow_sample_rate: f64,
-    /// Whether commands are taken that are for tests of clients alone.
+    /// Whether commands for testing clients are accepted.
     pub test_commands: TestCommands,
-    /// How long transactions may be open, in seconds, where that is said.
+    /// Longest time that transactions may be open, in seconds, if given.
     pub transaction_lifetime: Option<u32>,
-    /// What a transaction may take in memory, in bytes, where that is said.
+    /// Most memory of a transaction, in bytes, if given.
     pub transaction_memory: Option<u64>,
-    /// Settings that were given and do nothing with that engine.
+    /// Settings that were given but have no effect with this engine.
     pub idle: Vec<String>,
-    /// Settings of mongod's that were given and do nothing here, each with what is done instead.
+    /// Settings of mongod that were given but have no effect here, each with what is done instead.
     pub without_effect: Vec<String>,
-    /// As `getCmdLineOpts` shows it.
+    /// The given values, as `getCmdLineOpts` shows them.
     pub parsed: DocumentBuf,
-    /// The same with the defaults.
+    /// All values in force, in that form.
     pub in_force: DocumentBuf,
 }
 
-/// Whether commands are taken that are for tests of clients alone, such as `configureFailPoint`.
+/// Whether commands for testing clients are accepted, such as `configureFailPoint`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestCommands {
     Taken,
     Refused,
 }
 
-/// A set and how its only member is reached.
+/// A replica set, and the address of its only member.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ReplicaSetSettings {
     pub name: String,
     pub host: MemberHost,
 }
 
-/// Which events are kept, and where.
+/// Which events are audited, and their destination.
 #[derive(Debug)]
 pub struct AuditSettings {
     pub destination: AuditDestination,
     pub format: AuditFormat,
     pub filter: Option<DocumentBuf>,
-    /// Whether clients may say which events are kept.
+    /// Whether clients may change which events are audited.
     pub is_configurable: bool,
 }
 
-/// Where events go.
+/// Destination of audit events.
 #[derive(Debug)]
 pub enum AuditDestination {
     File(LogFile),
@@ -124,16 +124,16 @@ pub enum AuditDestination {
     Syslog,
 }
 
-/// How an event is written.
+/// Format of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditFormat {
-    /// A line.
+    /// One line per event.
     Json,
-    /// The bytes of a document behind those of the one before.
+    /// BSON documents one after the other.
     Bson,
 }
 
-/// Where the log goes, if not to standard error.
+/// The log's file, if it does not go to standard error.
 #[derive(Debug)]
 pub struct LogFile {
     pub path: PathBuf,
@@ -141,25 +141,25 @@ pub struct LogFile {
     pub rotation: LogRotation,
 }
 
-/// What becomes of a log that is there already.
+/// Treatment of a log file that exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExistingLog {
     Append,
     Refuse,
 }
 
-/// What becomes of a log that is rotated.
+/// Treatment of a log file that is rotated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogRotation {
-    /// It is renamed, and a new one begins.
+    /// The server renames it and begins a new one.
     Rename,
-    /// Somebody else has renamed it; the file with its name is opened again.
+    /// Another program has renamed it; the server opens the file of its name again.
     Reopen,
 }
 
 impl Settings {
     /// # Errors
-    /// A sentence that names the settings that do not go together, and where they were given.
+    /// A sentence that names the settings that contradict each other, and where they were given.
     pub fn new(configuration: &Configuration) -> Result<Self, String> {
         let asked_engine = configuration.text(&ENGINE).unwrap_or_default();
         let engine = bunko_engines::find(&asked_engine).ok_or_else(|| configuration.name_of(&ENGINE))?;
@@ -215,7 +215,7 @@ impl Settings {
     }
 }
 
-/// Whether it is said that commands need privileges. A key of members says so too, as with mongod.
+/// Whether access control was requested. A key file for members requests it too, as with mongod.
 fn authorization(configuration: &Configuration) -> Option<bool> {
     let said = configuration.given(&AUTHORIZATION).map(|_| configuration.is_on(&AUTHORIZATION));
     said.or(configuration.given(&KEY_FILE).map(|_| true))
@@ -241,13 +241,13 @@ fn admission(configuration: &Configuration) -> Result<AdmissionOptions, String> 
     })
 }
 
-/// Parameters that are given and that a client could set, too.
+/// The given parameters that a client could set, too.
 fn parameters(configuration: &Configuration) -> Vec<(&'static str, Value)> {
     let own = [TEST_COMMANDS.key(), TRANSACTION_LIFETIME.key(), TRANSACTION_MEMORY.key()];
     let given = configuration.all_given().iter().filter(|given| !own.contains(&given.setting.key()));
     let parameters =
         given.filter_map(|given| Some((given.setting.key().strip_prefix(PARAMETERS)?, given.value.clone())));
-    // These two are settings and parameters.
+    // These two are settings as well as parameters.
     let both = [(&LOG_QUIET, "quiet"), (&LOG_VERBOSITY, "logLevel")];
     let both = both.into_iter().filter_map(|(setting, name)| Some((name, configuration.given(setting)?.value.clone())));
     parameters.chain(both).collect()
@@ -282,7 +282,7 @@ fn replica_set(
     Ok(Some(ReplicaSetSettings { name, host }))
 }
 
-/// How others reach the first address; `None` where its port is not known yet.
+/// The first address as other machines reach it; `None` if its port is not known yet.
 fn own_host(addresses: &[SocketAddr]) -> Option<String> {
     let first = addresses.first().filter(|address| address.port() != 0)?;
     if first.ip().is_unspecified() {

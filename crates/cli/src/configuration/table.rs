@@ -1,4 +1,4 @@
-//! All settings: one table for files, flags, `--print-config` and `getCmdLineOpts`. docs/running.md lists the same.
+//! All settings: one table for files, flags, `--print-config` and `getCmdLineOpts`. docs/running.md lists them, too.
 
 mod logging;
 mod network;
@@ -15,7 +15,7 @@ use bunko_command::{TRANSACTION_MEMORY_BYTES, parameters_of_startup};
 use bunko_engines::{Compression, ENGINES, EngineOptions};
 use std::sync::LazyLock;
 
-/// Where a setting says nothing else.
+/// Defaults for the fields of a setting.
 const PLAIN: Setting = Setting {
     keys: &[],
     flag: "",
@@ -185,28 +185,28 @@ const fn parameter(keys: &'static [&'static str], flag: &'static str, kind: Kind
     Setting { keys, flag, kind, ..PLAIN }
 }
 
-/// The section whose settings `--setParameter NAME=VALUE` gives.
+/// The section of the settings that `--setParameter NAME=VALUE` sets.
 pub const PARAMETERS: &str = "setParameter.";
 
-/// Settings for the parameters that the table does not have: the service itself knows them, checks and sets them.
+/// Settings for parameters that are not in the table: the service knows, checks and sets them itself.
 static OTHER_PARAMETERS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
     let other = parameters_of_startup().map(|name| format!("{PARAMETERS}{name}"));
     let other = other.filter(|key| !SETTINGS.iter().any(|setting| setting.key() == key));
     let setting = |key: String| {
-        // As long as the process, as the keys of the table.
+        // The keys live as long as the process, like those of the table.
         let keys: &'static [&'static str] = Box::leak(Box::new([&*Box::leak(key.into_boxed_str())]));
         parameter(keys, "", Kind::Parameter)
     };
     other.map(setting).collect()
 });
 
-/// The setting that has this key, parameters of the service among them.
+/// The setting with this key; parameters of the service are included.
 pub fn find(key: &str) -> Option<&'static Setting> {
     let other = || OTHER_PARAMETERS.iter().find(|setting| setting.key() == key);
     SETTINGS.iter().find(|setting| setting.keys.contains(&key)).or_else(other)
 }
 
-/// Reads what stands behind `--setParameter`.
+/// Reads the value of `--setParameter`.
 /// # Errors
 /// A sentence that names the parameter.
 pub fn parse_parameter(text: &str) -> Result<(&'static Setting, Value), String> {
@@ -218,7 +218,7 @@ pub fn parse_parameter(text: &str) -> Result<(&'static Setting, Value), String> 
     Ok((setting, value))
 }
 
-/// A setting of mongod's that has one value here.
+/// A setting of mongod for which only one value is accepted here.
 const fn only(
     keys: &'static [&'static str],
     flag: &'static str,
@@ -229,7 +229,7 @@ const fn only(
     Setting { keys, flag, mongod_flag, kind: Kind::Only { value, because }, ..PLAIN }
 }
 
-/// A setting of mongod's that nothing depends on here.
+/// A setting of mongod that has no effect here.
 const fn idle(
     keys: &'static [&'static str],
     flag: &'static str,
@@ -308,7 +308,7 @@ pub static SETTINGS: &[Setting] = &[
     parameter(
         &["setParameter.ingressConnectionEstablishmentRateLimiterBypass"],
         "ingress-connection-establishment-rate-limiter-bypass",
-        // The parameter itself says what is wrong with it.
+        // Each parameter reports its own errors.
         Kind::Text(|_| Ok(())),
     ),
     parameter(
@@ -400,11 +400,11 @@ pub static SETTINGS: &[Setting] = &[
     ),
 ];
 
-/// Least and most that a cache or an engine in memory may be given, as mongod has it.
+/// Limits for the size of a cache or of an engine in memory, in GB, as in mongod.
 const SIZE_GB_MIN: f64 = 0.25;
 const SIZE_GB_MAX: f64 = 10_000.0;
 
-/// Gigabytes as a person writes them: down to a thousandth.
+/// Gigabytes as a person writes them, to a thousandth.
 fn gigabytes(bytes: u64) -> Value {
     let gigabytes = (bytes as f64 / f64::from(1 << 30) * 1000.0).floor() / 1000.0;
     Value::Number(gigabytes.clamp(SIZE_GB_MIN, SIZE_GB_MAX))
@@ -414,7 +414,7 @@ fn any_text(text: &str) -> Result<(), String> {
     if text.is_empty() { Err("'' says nothing".into()) } else { Ok(()) }
 }
 
-/// Drivers put it into connection strings.
+/// Checks a set's name, because drivers put it into connection strings.
 fn check_set_name(name: &str) -> Result<(), String> {
     if name.is_empty() || name.contains(['/', '?', '&', ' ']) {
         return Err(format!("'{name}' is not the name of a replica set"));

@@ -1,4 +1,4 @@
-//! What the settings say of TLS.
+//! TLS options from the settings.
 
 use super::in_force::Configuration;
 use super::setting::Setting;
@@ -10,7 +10,7 @@ use bunko_command::TlsVersion;
 use bunko_server::{ClientCertificates, PlainClients, TlsOptions};
 use std::path::PathBuf;
 
-/// Settings that say nothing where TLS is disabled.
+/// Settings that are refused while TLS is disabled.
 const NEEDS_MODE: [&Setting; 6] = [
     &TLS_CERTIFICATE_KEY_FILE,
     &TLS_CERTIFICATE_KEY_PASSWORD,
@@ -19,13 +19,13 @@ const NEEDS_MODE: [&Setting; 6] = [
     &TLS_WITHOUT_CERTIFICATES,
     &TLS_DISABLED_PROTOCOLS,
 ];
-/// By their names in mongod's configuration.
+/// Protocol versions by their names in mongod's configuration; `None` for versions that are never used.
 const PROTOCOLS: [(&str, Option<TlsVersion>); 4] =
     [("TLS1_0", None), ("TLS1_1", None), ("TLS1_2", Some(TlsVersion::V1_2)), ("TLS1_3", Some(TlsVersion::V1_3))];
 
-/// How TLS is spoken; `None` where it is not.
+/// The TLS options; `None` if TLS is disabled.
 /// # Errors
-/// A sentence that names the setting that is missing, or that says nothing.
+/// A sentence that names the setting that is missing, or that has no effect.
 pub fn options(configuration: &Configuration) -> Result<Option<TlsOptions>, String> {
     let mode = configuration.text(&TLS_MODE).unwrap_or_default();
     if mode == "disabled" {
@@ -40,7 +40,8 @@ pub fn options(configuration: &Configuration) -> Result<Option<TlsOptions>, Stri
     let path = |setting| configuration.text(setting).map(PathBuf::from);
     let certificate_key_file = path(&TLS_CERTIFICATE_KEY_FILE)
         .ok_or_else(|| missing(&TLS_CERTIFICATE_KEY_FILE, "a PEM file with the server's certificate and its key"))?;
-    // As mongod since 7.0: without it a server would take anybody where it was meant to ask for certificates.
+    // As mongod since 7.0: without this file a server would accept any client where it was meant to ask for
+    // certificates.
     let ca_file = path(&TLS_CA_FILE)
         .ok_or_else(|| missing(&TLS_CA_FILE, "a PEM file with the authorities that issue certificates of clients"))?;
     let disabled = match configuration.text(&TLS_DISABLED_PROTOCOLS) {
@@ -63,9 +64,9 @@ pub fn options(configuration: &Configuration) -> Result<Option<TlsOptions>, Stri
     }))
 }
 
-/// Those of the versions that would be spoken otherwise.
+/// Reads the names of disabled versions and returns those that would be used otherwise.
 /// # Errors
-/// A sentence that names a version that there is not; where none would be left.
+/// A sentence that names an unknown version, or says that no version would be left.
 pub fn parse_disabled_protocols(text: &str) -> Result<Vec<TlsVersion>, String> {
     let mut disabled = Vec::new();
     for name in text.split(',').map(str::trim).filter(|name| *name != "none") {

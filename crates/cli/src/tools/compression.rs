@@ -1,4 +1,4 @@
-//! How a dump is compressed.
+//! Compression of a dump.
 
 use bunko_archive::compression::Compression;
 use clap::Args;
@@ -23,7 +23,7 @@ pub struct CompressionArguments {
 }
 
 impl CompressionArguments {
-    /// The one that was chosen.
+    /// The chosen compression.
     pub fn get(&self) -> Compression {
         match self {
             Self { zstd: Some(level), .. } => Compression::Zstd { level: *level },

@@ -1,4 +1,4 @@
-//! Which server a tool talks to, and how it tells how far it is.
+//! The server that a tool talks to, and how the tool reports its progress.
 
 use super::in_process::InProcess;
 use super::tls_arguments::TlsArguments;
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where mongod listens when nothing is said.
+/// Default host, as mongod's.
 const DEFAULT_HOST: &str = "localhost";
 
-/// What stands in a connection string, or is of no use to a data directory. All of it is named: what a flag requires is
-/// not asked for where something else rules it out.
+/// Flags that a connection string replaces, or that a data directory has no use for. Every one is listed, because clap
+/// does not ask for a flag that another flag requires if a conflict rules it out.
 pub const HOST_AND_USER: [&str; 13] = [
     "host",
     "port",
@@ -89,7 +89,7 @@ pub struct ServerArguments {
 /// How progress is told.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum LogFormat {
-    /// For somebody who reads
+    /// Text for reading
     Text,
     /// One JSON object per line
     Json,
@@ -107,13 +107,13 @@ pub struct ReportArguments {
     quiet: bool,
 }
 
-/// A server, and what is to be closed in the end.
+/// A server, and the resources to be closed at the end.
 pub enum Opened {
     /// Another process.
     Remote(Box<Remote>),
-    /// This one.
+    /// This process.
     InProcess(InProcess),
-    /// None: nobody is asked.
+    /// No server: the tool asks none.
     Absent(Absent),
 }
 
@@ -127,7 +127,7 @@ impl Opened {
         }
     }
 
-    /// Closes what was opened, after work that came to `result`; what was written is durable then.
+    /// Closes what was opened, after work that returned `result`. Everything written is durable then.
     /// # Errors
     /// Why the work ended early, and why the data directory could not be closed.
     pub fn close<T>(self, result: Result<T, String>) -> Result<T, String> {
@@ -149,19 +149,19 @@ impl ServerArguments {
         self.dbpath.is_some()
     }
 
-    /// Finds the server to write to, or opens the directory, which is made where it is missing.
+    /// Connects to the server to write to, or opens the directory, which is made if it is missing.
     /// # Errors
     /// One line for the user.
     pub fn open_to_write(&self) -> Result<Opened, String> {
         match &self.dbpath {
             Some(dbpath) => self.open_directory(dbpath),
-            // Whatever the connection string says of reads: as with any driver, writes go to the primary.
+            // The connection string's read preference does not matter: as with any driver, writes go to the primary.
             None => self.connect(Some(ReadPreference::Primary)),
         }
     }
 
-    /// Finds a member of that role to read from, or opens the directory; where no role is given, the connection string
-    /// says which.
+    /// Connects to a member of that role to read from, or opens the directory. Without a role the connection string
+    /// decides.
     /// # Errors
     /// One line for the user.
     pub fn open_to_read(&self, preference: Option<ReadPreference>) -> Result<Opened, String> {
@@ -182,7 +182,7 @@ impl ServerArguments {
         let mut uri = self.uri()?;
         uri.read_preference = preference.unwrap_or(uri.read_preference);
         let silence_max = Duration::from_secs(self.server_timeout.into());
-        // The first connection is given up after that as well.
+        // The first connection attempt has this limit as well.
         uri.connect_timeout = uri.connect_timeout.min(silence_max);
         let watched = uri.clone();
         let remote = Remote::new(uri).map_err(|error| error.to_string())?;
@@ -190,9 +190,9 @@ impl ServerArguments {
         Ok(Opened::Remote(Box::new(remote)))
     }
 
-    /// The database that `--db` names, or the connection string.
+    /// The database that `--db` or the connection string names.
     /// # Errors
-    /// Where both do, and not the same.
+    /// If both name one and they differ.
     /// Source: MongoDB Database Tools manual, "mongodump --db".
     pub fn database(&self, db: Option<&str>) -> Result<Option<String>, String> {
         match (self.uri()?.database, db) {
@@ -203,14 +203,14 @@ impl ServerArguments {
         }
     }
 
-    /// What the connection string says of writes.
+    /// The write concern of the connection string.
     /// # Errors
     /// As [`Self::uri`].
     pub fn write_concern(&self) -> Result<Option<WriteConcern>, String> {
         self.uri().map(|uri| uri.write_concern)
     }
 
-    /// The connection string, given or put together.
+    /// The connection string, as given or built from flags.
     /// # Errors
     /// Names the flag and what is wrong with it.
     pub fn uri(&self) -> Result<Uri, String> {
@@ -250,7 +250,7 @@ impl ServerArguments {
 }
 
 impl ReportArguments {
-    /// Begins to tell of a run; `None` where nothing is to be said.
+    /// Starts to report a run's progress; `None` if it is not to be reported.
     pub fn start(&self, progress: &Arc<Progress>) -> Option<Reporter> {
         let style = match self.log_format {
             LogFormat::Json => Style::JsonLines,
@@ -260,7 +260,7 @@ impl ReportArguments {
         (!self.quiet).then(|| Reporter::start(Arc::clone(progress), style, Box::new(std::io::stderr())))
     }
 
-    /// Prints what came of a restore: in quiet only what is wrong with it.
+    /// Prints the result of a restore; with `--quiet` only its errors.
     pub fn print_summary(&self, summary: &RestoreSummary) {
         match self.log_format {
             _ if self.quiet => eprint!("{}", summary.troubles()),
@@ -269,7 +269,7 @@ impl ReportArguments {
         }
     }
 
-    /// Prints a line, unless nothing is to be said.
+    /// Prints a line, unless `--quiet` is given.
     pub fn print(&self, line: &dyn std::fmt::Display) {
         if !self.quiet {
             eprintln!("{line}");

@@ -74,7 +74,7 @@ pub struct DumpArguments {
 }
 
 impl DumpArguments {
-    /// Dumps.
+    /// Runs the dump.
     /// # Errors
     /// One line for the user.
     pub fn run(&self) -> Result<ExitCode, String> {
@@ -125,7 +125,7 @@ impl DumpArguments {
         options.users_and_roles = if self.users_and_roles { UsersAndRoles::With } else { UsersAndRoles::Without };
         options.resume = if self.resume { Resume::Continue } else { Resume::Fresh };
         options.threads = self.threads.unwrap_or(options.threads);
-        // Before anybody is asked anything.
+        // Checks the options before the server is asked anything.
         options.validate().map_err(|error| error.to_string())?;
         Ok(options)
     }

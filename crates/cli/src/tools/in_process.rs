@@ -1,4 +1,4 @@
-//! A data directory opened by the tool itself: commands run on the threads that ask, and no socket lies between.
+//! A data directory that the tool opens itself: commands run on the calling threads, without a socket.
 
 use crate::allocator::keep_freed_memory;
 use crate::configuration::{Configuration, ServeArguments, Settings};
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, mpsc};
 
-/// The server that this process is.
+/// A server inside this process.
 pub struct InProcess {
     service: Arc<Service>,
     store: Arc<Store>,
@@ -23,7 +23,7 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    /// Opens a data directory as `bunko serve` would, with its defaults.
+    /// Opens a data directory as `bunko serve` would with its defaults.
     /// # Errors
     /// One line that names the directory.
     pub fn open(dbpath: &Path, engine: Option<&str>) -> Result<Self, String> {
@@ -34,7 +34,7 @@ impl InProcess {
         Ok(Self { service, store, name: dbpath.display().to_string(), connections: AtomicI32::new(0) })
     }
 
-    /// Makes all durable and lets the directory go.
+    /// Makes all writes durable and closes the directory.
     /// # Errors
     /// One line.
     pub fn close(self) -> Result<(), String> {
@@ -65,7 +65,7 @@ struct Call {
     name: String,
     connection: ClientConnection,
     replies: VecDeque<Vec<u8>>,
-    /// The reply that the caller looks at.
+    /// The reply that the caller is reading.
     handed_out: Vec<u8>,
 }
 
@@ -74,7 +74,7 @@ impl Call {
         ClientError::Protocol { address: self.name.clone(), detail }
     }
 
-    /// Returns once what the reply says holds.
+    /// Waits until the write has the durability that the reply promises.
     fn wait(&self, acknowledgement: Acknowledgement) -> Result<(), StorageError> {
         let store = self.service.catalog.store();
         match acknowledgement {

@@ -1,4 +1,4 @@
-//! `bunko dump` and `bunko restore`: what their command lines have in common.
+//! Parts that the command lines of `bunko dump` and `bunko restore` share.
 
 mod compression;
 mod connection;

@@ -22,8 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// What a list of the dump has no use for: it reads what the dump says of itself. Beside
-/// [`HOST_AND_USER`].
+/// Flags that have no effect on `--list`, which only reads the dump. They are refused with it, as is [`HOST_AND_USER`].
 const WITHOUT_EFFECT_ON_A_LIST: [&str; 25] = [
     "uri",
     "dbpath",
@@ -52,7 +51,7 @@ const WITHOUT_EFFECT_ON_A_LIST: [&str; 25] = [
     "no_bulk",
 ];
 
-/// What trials leave out, see [`tune`].
+/// Flags that have no effect on trials and are refused with `--tune`, see [`tune`].
 const WITHOUT_EFFECT_ON_TRIALS: [&str; 17] = [
     "dry_run",
     "list",
@@ -73,14 +72,14 @@ const WITHOUT_EFFECT_ON_TRIALS: [&str; 17] = [
     "log_format",
 ];
 
-/// The dump directory where none is named.
+/// Default dump directory.
 const DEFAULT_DUMP: &str = "dump";
 
-/// Documents that go through the log of a `--dbpath`, in bytes: somewhat less than the engine lsm leaves there to cool
-/// down.
+/// Bytes of documents that may go through the log of a `--dbpath`: somewhat less than the engine lsm leaves there to
+/// cool down.
 const DIRECTORY_LOG_BYTES: u64 = COOLING_BYTES_MAX - SEGMENT_BYTES;
 
-/// What the state of a restore takes at first: a block of most filesystems.
+/// First size of a restore's state file: a block of most filesystems.
 const FIRST_LINES_BYTES: usize = 4096;
 
 /// Flags as mongorestore's, and ours.
@@ -202,9 +201,9 @@ pub struct RestoreArguments {
 }
 
 impl RestoreArguments {
-    /// Restores.
+    /// Runs the restore.
     /// # Errors
-    /// What ended it early, and what had been restored until then.
+    /// Why it ended early, and what had been restored until then.
     pub fn run(&self) -> Result<ExitCode, String> {
         let options = self.options()?;
         let opened = match options.mode {
@@ -252,7 +251,8 @@ impl RestoreArguments {
         let db = self.server.database(self.db.as_deref())?;
         let source = self.source(db.as_ref())?;
         let in_error = |error: bunko_tools::namespaces::PatternError| error.to_string();
-        // A directory's or a file's documents go where --db and --collection say; of an archive they choose.
+        // A directory's or a file's documents go where --db and --collection say; with an archive these flags select
+        // from it.
         let is_choice = self.archive.is_some();
         let filter = Filter::new(&self.include, &self.exclude).map_err(in_error)?;
         let mut options = RestoreOptions::new(source);
@@ -288,18 +288,18 @@ impl RestoreArguments {
         options.bulk = if self.no_bulk {
             Bulk::Never
         } else if self.server.is_directory() {
-            // Nobody waits until the log's documents are moved: a server does that later.
+            // The tool does not wait until the log's documents are moved: a server does that later.
             Bulk::Behind { log_bytes: DIRECTORY_LOG_BYTES }
         } else {
             Bulk::Automatic
         };
         options.threads = self.threads.unwrap_or(options.threads);
-        // Before anybody is asked anything.
+        // Checks the options before the server is asked anything.
         options.validate().map_err(|error| error.to_string())?;
         Ok(options)
     }
 
-    /// Whose users and roles are restored.
+    /// The database whose users and roles are restored.
     fn database_of_users(db: Option<String>) -> Result<String, String> {
         match db {
             None => Err("--restoreDbUsersAndRoles needs --db".into()),
@@ -311,8 +311,7 @@ impl RestoreArguments {
         }
     }
 
-    /// Whether an oplog file is all that was named. A directory `dump` that is there is restored first, as by the classic
-    /// tool.
+    /// Whether only an oplog file was named. An existing directory `dump` is restored first, as by the classic tool.
     fn replays_alone(&self, db: Option<&String>) -> bool {
         self.oplog_file.is_some() && db.is_none() && !Path::new(DEFAULT_DUMP).exists()
     }
@@ -346,7 +345,8 @@ impl RestoreArguments {
         Ok(Source::Directory { path, database: db.cloned() })
     }
 
-    /// Beside the dump, unless it comes from standard input or nothing can be written there.
+    /// The file with a restore's state: beside the dump, unless the dump comes from standard input or its directory is
+    /// not writable.
     fn resume_file(&self, source: &Source) -> Result<Option<ResumeFile>, String> {
         let asks_for_state = self.resume || self.resume_file.is_some();
         let keeps_state = asks_for_state || !matches!(source, Source::Absent);
@@ -370,7 +370,8 @@ impl RestoreArguments {
         }
         let path = match &self.resume_file {
             Some(file) => Some(file.clone()),
-            // Dumps may lie where nobody may write: then there is nothing to resume from.
+            // A dump may lie in a directory that is not writable: then no state is kept and the restore cannot be
+            // resumed.
             None => Some(beside(&source)).filter(|path| self.resume || is_writable(path)),
         };
         Ok(path.map(|path| ResumeFile { path, mode }))
@@ -384,7 +385,7 @@ impl RestoreArguments {
     }
 }
 
-/// Whether a file can be made there and has room for its first lines, or is there to be written to.
+/// Whether a file can be created there with room for its first lines, or exists and is writable.
 fn is_writable(path: &Path) -> bool {
     let is_there = path.exists();
     let opened = OpenOptions::new().append(true).create(true).open(path);
@@ -397,7 +398,7 @@ fn is_writable(path: &Path) -> bool {
     written.is_ok()
 }
 
-/// Seconds since 1970 and, behind a colon, a number within the second.
+/// Reads seconds since 1970 and, after a colon, a number within the second.
 fn timestamp(text: &str) -> Result<Timestamp, String> {
     let (seconds, increment) = text.split_once(':').unwrap_or((text, "0"));
     match (seconds.parse(), increment.parse()) {

@@ -1,8 +1,8 @@
-//! TLS of a tool: the flags of mongosh, and those that mongodump has for the same.
+//! TLS of a tool: the flags of mongosh, with mongodump's names as aliases.
 
 use clap::Args;
 
-/// What is asked of the connection. Each flag is an option of a connection string.
+/// TLS of the connection. Each flag is an option of a connection string.
 #[derive(Args)]
 pub struct TlsArguments {
     /// Speak TLS
@@ -22,13 +22,13 @@ pub struct TlsArguments {
         requires = "tls_certificate_key_file"
     )]
     tls_certificate_key_password: Option<String>,
-    /// Take any certificate, so that anybody may sit in between
+    /// Accept any certificate, so that another machine may pose as the server
     #[arg(long = "tlsAllowInvalidCertificates", visible_alias = "sslAllowInvalidCertificates", requires = "tls")]
     tls_allow_invalid_certificates: bool,
     /// Take a certificate for another host's name
     #[arg(long = "tlsAllowInvalidHostnames", visible_alias = "sslAllowInvalidHostnames", requires = "tls")]
     tls_allow_invalid_hostnames: bool,
-    /// The same as both
+    /// As --tlsAllowInvalidCertificates and --tlsAllowInvalidHostnames together
     #[arg(
         long = "tlsInsecure",
         requires = "tls",
@@ -38,7 +38,7 @@ pub struct TlsArguments {
 }
 
 impl TlsArguments {
-    /// As options of a connection string.
+    /// The flags as options of a connection string.
     pub fn options(&self) -> [(&'static str, Option<&str>); 7] {
         let on = |flag: bool| flag.then_some("true");
         [

@@ -1,7 +1,8 @@
-//! Attacks before a login: whoever has not logged in holds little, ends soon, and keeps nobody else from the server.
+//! Attacks before a login: connections that have not logged in hold little memory, end soon, and do not keep other
+//! clients from the server.
 //!
-//! `BUNKO_ATTACKERS` says how many connections of each of the five kinds attack, 100 where it says nothing: more would take
-//! the processors from the tests beside. `.ci/run` has 10,000 attack by themselves.
+//! `BUNKO_ATTACKERS` sets the number of connections for each of the five kinds of attack; the default is 100, because
+//! more would take the processors from tests that run beside this one. `.ci/run` runs these tests alone with 10,000.
 
 use super::rights::{Guarded, open};
 use super::{binary, run};
@@ -16,9 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What all connections may hold together before a login, as docs/security.md has it.
+/// Most memory of all connections together before a login, as docs/security.md states it.
 const HELD_BYTES_MAX: u64 = 64 << 20;
-/// What one takes beside that: its task, its names, a login that has begun.
+/// Most memory of one connection beyond that: its task, its names, a login that has begun.
 const CONNECTION_BYTES_MAX: u64 = 24 << 10;
 /// Largest message before a login.
 const MESSAGE_BYTES_MAX: i32 = 16 << 10;
@@ -44,7 +45,7 @@ fn open_connections(connection: &mut Connection) -> usize {
     connections.get("current").and_then(number::as_i64_exact).expect("a number") as usize
 }
 
-/// What the server prints arrives a little later than what it sends.
+/// Waits for the words: log lines arrive a little later than replies.
 fn assert_logged(server: &Server, words: &str) {
     let began = Instant::now();
     while !server.output_tail().contains(words) {
@@ -53,14 +54,14 @@ fn assert_logged(server: &Server, words: &str) {
     }
 }
 
-/// The first message of a login that never goes on.
+/// The first message of a login that is never completed.
 fn first_message(user: &str) -> Vec<u8> {
     let payload = base64::encode(format!("n,,n={user},r=0123456789").as_bytes());
     let body = format!("{{saslStart: 1, mechanism: 'SCRAM-SHA-256', payload: '{payload}'}}");
     message(1, MessageFlags::NONE, command("admin", &body).as_ref())
 }
 
-/// Hellos without end, whose replies nobody reads.
+/// A long series of hellos. The attacker does not read the replies.
 fn hellos() -> Vec<u8> {
     let hello = message(1, MessageFlags::NONE, command("admin", "{hello: 1}").as_ref());
     hello.iter().copied().cycle().take(hello.len() * 200).collect()
@@ -84,7 +85,8 @@ fn attackers_hold_little_and_keep_nobody_out() {
     let mut held = Vec::new();
     let long = [header(MESSAGE_BYTES_MAX, OP_MSG), vec![0; MESSAGE_BYTES_MAX as usize - 17]].concat();
     for number in 0..attackers {
-        // Silent, with a part of a header, with all of a frame but its end, in the midst of a login, deaf.
+        // Attackers that send nothing, part of a header, a frame without its end, the start of a login, or hellos
+        // without reading.
         for begun in [vec![], vec![16], long.clone(), first_message(&format!("u{number}")), hellos()] {
             let mut attacker = Peer::connect(guarded.server.address());
             attacker.send(&begun);
@@ -98,18 +100,18 @@ fn attackers_hold_little_and_keep_nobody_out() {
     let grown = resident_bytes(&guarded.server).saturating_sub(before);
     let bound = HELD_BYTES_MAX + CONNECTION_BYTES_MAX * held.len() as u64;
     assert!(grown <= bound, "{} connections hold {grown} bytes, and may hold {bound}", held.len());
-    // An administrator comes in.
+    // An administrator can still log in.
     run(&mut open(&guarded.server, "root:secret@", ""), "admin", "{listDatabases: 1}");
     let (count, p99) = bystander.stop();
     println!(
         "{} connections hold {grown} bytes; of a bystander's {count} inserts 99 % took less than {p99:?}",
         held.len()
     );
-    // Other tests share the processors: this is no measurement.
+    // Other tests share the processors, so this is not a measurement.
     assert!(count > 0 && p99 < PATIENCE, "{count} inserts, {p99:?}");
 }
 
-/// Somebody who has logged in, and works on while others attack.
+/// A logged-in client that works on during the attack.
 struct Bystander {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<Duration>>>,
@@ -131,7 +133,7 @@ impl Bystander {
         Self { is_over, thread: Some(thread) }
     }
 
-    /// How many commands there were, and the time that 99 of 100 did not exceed.
+    /// The number of commands, and the time that 99 of 100 did not exceed.
     fn stop(&mut self) -> (usize, Duration) {
         self.is_over.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("it runs");
@@ -141,7 +143,7 @@ impl Bystander {
     }
 }
 
-/// One who has no file left for another connection goes on with those that there are.
+/// A server without a free file descriptor goes on with the connections that it has.
 #[test]
 fn a_server_without_a_file_left_goes_on() {
     let (dbpath, sockets) = (temporary_dbpath(), temporary_dbpath());
@@ -193,13 +195,13 @@ fn what_is_too_large_before_a_login_is_closed_at_once() {
         let mut attacker = Peer::connect(guarded.server.address());
         attacker.send(bytes);
         attacker.assert_closed(what);
-        // Nor in two parts, which land elsewhere.
+        // Sent in two parts, a message is read by other code. It must be refused there, too.
         let mut attacker = Peer::connect(guarded.server.address());
         attacker.send(&bytes[..3]);
         attacker.send(&bytes[3..]);
         attacker.assert_closed(what);
     }
-    // A user may send as much as ever.
+    // A user who has logged in may send large messages.
     let mut user = guarded.user("user", "['readWriteAnyDatabase']");
     let large = "x".repeat(1 << 20);
     run(&mut user, "test", &format!("{{insert: 'c', documents: [{{_id: 1, large: '{large}'}}]}}"));
@@ -216,7 +218,7 @@ fn who_has_not_logged_in_ends_what_it_begins_in_time() {
         attacker.send(&begun);
         attackers.push((attacker, begun));
     }
-    // Drivers watch a server by connections that never log in.
+    // Drivers monitor a server by connections that never log in.
     let mut monitor = Peer::connect(server.address());
     monitor.run("admin", "{hello: 1}");
     for (attacker, begun) in &mut attackers {
@@ -262,7 +264,7 @@ fn one_address_has_so_many_connections() {
     Peer::connect(server.address()).assert_closed("one too many");
     let [left, mut stays] = served;
     drop(left);
-    // Its place is free once the server has seen that.
+    // Its place is free once the server has noticed that.
     let began = Instant::now();
     while !is_served(&server) {
         assert!(began.elapsed() < PATIENCE, "{}", server.output_tail());
@@ -270,7 +272,7 @@ fn one_address_has_so_many_connections() {
     stays.run("admin", "{ping: 1}");
 }
 
-/// Whether a connection gets an answer.
+/// Whether a new connection gets a reply.
 fn is_served(server: &Server) -> bool {
     let mut peer = Peer::connect(server.address());
     peer.send(&message(1, MessageFlags::NONE, command("admin", "{ping: 1}").as_ref()));
@@ -292,12 +294,12 @@ fn connections_come_as_fast_as_they_may() {
     }
     let shown = administrator.text("admin", "{serverStatus: 1}");
     assert!(shown.contains("establishmentRateLimit: {rejected: NumberLong("), "{shown}");
-    // Those that may wait are served.
+    // Connections that may wait in the queue are served.
     let wider = "{setParameter: 1, ingressConnectionEstablishmentMaxQueueDepth: 100, \
                  ingressConnectionEstablishmentRatePerSec: 100}";
     administrator.run("admin", wider);
     assert!(is_served(&server) && is_served(&server));
-    // Nobody is refused whose address is exempt, and somebody again who is exempt no more.
+    // Connections from an exempt address are never refused; once it is exempt no longer, some are refused again.
     let exempt = |ranges: &str| {
         format!(
             "{{setParameter: 1, ingressConnectionEstablishmentRateLimiterBypass: {{ranges: [{ranges}]}}, \
@@ -340,7 +342,7 @@ fn passwords_are_guessed_slowly() {
     run(&mut open(&guarded.server, "root:secret@", ""), "admin", "{ping: 1}");
 }
 
-/// Neither the answer nor the time that it takes tells a user who is not there from a wrong password.
+/// Neither the reply nor its latency tells an unknown user from a wrong password.
 #[test]
 fn a_user_who_is_not_there_takes_as_long_as_a_wrong_password() {
     const ATTEMPTS: usize = 200;
@@ -368,6 +370,7 @@ fn a_user_who_is_not_there_takes_as_long_as_a_wrong_password() {
         times[ATTEMPTS / 2]
     });
     println!("a wrong password takes {there:?}, a user who is not there {gone:?}");
-    // The median of many, as other tests share the processors; hashing a password once more would take a hundred times as long.
+    // The median of many, as other tests share the processors. Hashing a password once more would take a hundred times
+    // as long.
     assert!(there < gone * 3 && gone < there * 3, "{there:?} {gone:?}");
 }

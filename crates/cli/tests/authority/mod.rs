@@ -1,4 +1,4 @@
-//! An authority that nobody else trusts, whose certificates are made when a test wants one.
+//! An authority that only the test trusts. It issues certificates when a test wants one.
 
 use bunko_testkit::process::{Server, temporary_dbpath};
 use rcgen::{
@@ -9,14 +9,14 @@ use rcgen::{
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How long a certificate is valid.
+/// Validity of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validity {
     Now,
     Past,
 }
 
-/// Who vouches for a certificate.
+/// Issuer of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignedBy {
     Itself,
@@ -32,7 +32,7 @@ impl Authority {
     pub fn new() -> Self {
         let directory = temporary_dbpath();
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
-        // No two have the same name.
+        // Each authority has a name of its own.
         params.distinguished_name = name(&directory.path().display().to_string());
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -43,7 +43,7 @@ impl Authority {
         authority
     }
 
-    /// Where one of its files is.
+    /// Path of one of its files.
     pub fn file(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
@@ -53,13 +53,13 @@ impl Authority {
         self.file(name)
     }
 
-    /// A new certificate of the server in `server.pem`.
+    /// Writes a new server certificate to `server.pem`.
     pub fn write_server(&self, common_name: &str) {
         let key = new_key();
         self.write_server_with_key(common_name, &key, &key.serialize_pem());
     }
 
-    /// The same for that key, which stands in the file as it is told.
+    /// Writes a server certificate for that key. `written` is the key's PEM text in the file.
     pub fn write_server_with_key(&self, common_name: &str, key: &KeyPair, written: &str) {
         let mut params = CertificateParams::new(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).expect("names");
         params.distinguished_name = name(common_name);
@@ -67,13 +67,13 @@ impl Authority {
         self.sign("server.pem", &params, key, written);
     }
 
-    /// A client's certificate, for `CN=<name>,OU=tests,O=Bunko`, whose serial number is the length of the name.
+    /// Writes a client certificate for `CN=<name>,OU=tests,O=Bunko`, whose serial number is the length of the name.
     pub fn write_client(&self, common_name: &str, validity: Validity) -> PathBuf {
         let key = new_key();
         self.write_client_with_key(common_name, validity, &key, &key.serialize_pem())
     }
 
-    /// The same for that key, which stands in the file as it is told.
+    /// Writes a client certificate for that key. `written` is the key's PEM text in the file.
     pub fn write_client_with_key(
         &self,
         common_name: &str,
@@ -91,8 +91,8 @@ impl Authority {
         self.sign(&format!("{common_name}.pem"), &params, key, written)
     }
 
-    /// A client's certificate by which others could be issued, as `openssl req -x509` makes it, signed by nobody else, or by
-    /// the authority; and the certificate alone.
+    /// Writes a client certificate that could itself issue others, as `openssl req -x509` makes it, signed by itself or
+    /// by the authority. Returns the path of the file with certificate and key, and the certificate alone as PEM text.
     pub fn write_client_authority(
         &self,
         common_name: &str,
@@ -117,7 +117,7 @@ impl Authority {
         self.write(file, &(certificate.pem() + written))
     }
 
-    /// A list that revokes the certificates of clients with names of that length.
+    /// A list that revokes the client certificates whose names have that length.
     pub fn write_revocations(&self, length: u64) -> PathBuf {
         let now = date_time_ymd(2020, 1, 1);
         let revoked = RevokedCertParams {
@@ -137,13 +137,13 @@ impl Authority {
         self.write("crl.pem", &list.signed_by(&self.issuer).expect("signed").pem().expect("PEM"))
     }
 
-    /// Options of a connection string: what a client trusts, and the certificate that it shows.
+    /// Options of a connection string: the trusted authority, and the client's certificate.
     pub fn options(&self, certificate: Option<&Path>) -> String {
         let shown = certificate.map(|file| format!("&tlsCertificateKeyFile={}", file.display()));
         format!("tls=true&tlsCAFile={}{}", self.file("ca.pem").display(), shown.unwrap_or_default())
     }
 
-    /// Starts a server that speaks TLS with its certificate.
+    /// Starts a server that uses TLS with its certificate.
     pub fn serve(&self, binary: &Path, dbpath: &Path, mode: &str, more: &[&str]) -> Server {
         let (own, ca) = (self.file("server.pem"), self.file("ca.pem"));
         let (own, ca) = (own.to_str().expect("a path"), ca.to_str().expect("a path"));

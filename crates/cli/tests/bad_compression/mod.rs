@@ -1,4 +1,4 @@
-//! Compressed frames that lie about what is in them.
+//! Compressed frames that misstate their contents.
 
 use crate::peer::{Peer, Running, frame, header, int32_at, message};
 use crate::{GROWTH_BYTES_MAX, MESSAGE, assert_closes, ping};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 const COMPRESSED: i32 = 2012;
 
-/// An OP_COMPRESSED frame that claims what it likes.
+/// An OP_COMPRESSED frame with arbitrary claims.
 fn envelope(op_code: i32, claimed: i32, compressor: u8, data: &[u8]) -> Vec<u8> {
     frame(COMPRESSED, &[&op_code.to_le_bytes(), &claimed.to_le_bytes(), &[compressor][..], data].concat())
 }
@@ -46,7 +46,7 @@ fn lies_about_compressed_sizes_close_their_connections() {
 fn compressed_bombs_cost_no_memory() {
     let running = Running::start();
     let mut codec = Codec::new();
-    // As large as a frame may be, nearly all zeros: what expands best.
+    // A frame of the largest size, nearly all zeros, which expands most.
     let mut zeros = vec![0; MAX_FRAME_BYTES];
     zeros[..HEADER_BYTES].copy_from_slice(&header(MAX_FRAME_BYTES as i32, OpCode::Message.code()));
     let before = running.resident_bytes();
@@ -61,8 +61,8 @@ fn compressed_bombs_cost_no_memory() {
             assert_closes(&running, compressor.name(), &bytes);
         }
     }
-    // The allocator gives memory back once the process was idle for a second, and each thread what it freed itself: as
-    // many connections as this give every thread something to do, and then nobody asks for longer than that second.
+    // The allocator returns memory once the process was idle for a second, and each thread returns what it freed
+    // itself. This many connections give every thread work; after them no request is sent for longer than that second.
     let growth = || {
         let mut peers: Vec<Peer> = (0..64).map(|_| running.peer()).collect();
         for peer in &mut peers {

@@ -1,4 +1,4 @@
-//! Whether what is there is what was acknowledged, and whether every index agrees with the collection.
+//! Whether the contents are those that were acknowledged, and whether every index agrees with its collection.
 
 use super::document::{DOCUMENTS, document};
 use super::fighter::Known;
@@ -27,12 +27,12 @@ pub enum Since {
 }
 
 /// # Errors
-/// [`BROKEN`], and what is lost, there without having been asked for, or not in an index.
+/// [`BROKEN`], and which documents are lost, not requested, or missing from an index.
 pub fn check(address: SocketAddr, known: &Known, since: Since) -> Result<usize, String> {
     settle(address, known, since).map_err(|error| format!("{BROKEN}: {error}"))
 }
 
-/// The number of indexes that were compared.
+/// Compares contents and indexes; returns the number of compared indexes.
 fn settle(address: SocketAddr, known: &Known, since: Since) -> Result<usize, String> {
     let mut connection = connect(address);
     let mut indexes = 0;
@@ -78,12 +78,12 @@ fn contents(name: &str, scanned: &Scanned) -> Result<Contents, String> {
     Ok(contents)
 }
 
-/// An update leaves fields in another order than an insert.
+/// The fields by name, because an update leaves them in another order than an insert.
 fn sorted(document: &DocumentBuf) -> BTreeMap<String, String> {
     document.as_ref().iter().map(|field| (field.name.to_owned(), shell::print(field.value))).collect()
 }
 
-/// Every index leads to the documents that a scan finds, and `validate` agrees.
+/// Every index finds the documents that a scan finds, and `validate` agrees.
 fn compare_indexes(connection: &mut Connection, name: &str, scanned: &Scanned) -> Result<usize, String> {
     let validated = run(connection, &format!("{{validate: '{name}', full: true}}"))?;
     if !matches!(validated.as_ref().get("valid"), Some(ValueRef::Boolean(true))) {
@@ -111,7 +111,7 @@ fn compare_indexes(connection: &mut Connection, name: &str, scanned: &Scanned) -
     Ok(indexes.len())
 }
 
-/// All indexes, once no build is going on.
+/// All indexes, once no build is running.
 fn finished_indexes(connection: &mut Connection, name: &str) -> Result<Vec<DocumentBuf>, String> {
     let deadline = Instant::now() + BUILDS_TIMEOUT;
     loop {
@@ -130,7 +130,7 @@ fn finished_indexes(connection: &mut Connection, name: &str) -> Result<Vec<Docum
     }
 }
 
-/// No two documents have the same key, and another one is refused.
+/// No two documents have one key, and the server refuses another document with a used key.
 fn is_unique(connection: &mut Connection, name: &str, index: &str, scanned: &Scanned) -> Result<(), String> {
     let has_numbers = index != "unique";
     let key = |document: &DocumentBuf| {
@@ -154,7 +154,7 @@ fn is_unique(connection: &mut Connection, name: &str, index: &str, scanned: &Sca
     Ok(())
 }
 
-/// The same documents have a key or a tag, whichever way they are found.
+/// Every way to look up a key or a tag finds one set of documents.
 fn by_equality(connection: &mut Connection, name: &str, scanned: &Scanned) -> Result<(), String> {
     for value in (0..DOCUMENTS).step_by(167) {
         for filter in [format!("{{k: {value}}}"), format!("{{tags: {}}}", value % 64)] {

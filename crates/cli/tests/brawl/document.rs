@@ -1,13 +1,13 @@
-//! What a document holds: everything follows from its `_id` and the number of the write that made it.
+//! Contents of documents: they follow from a document's `_id` and the number of the write that made it.
 
 use bunko_bson::{ArrayBuf, DocumentBuf};
 
-/// Documents of one collection.
+/// Number of documents in one collection.
 pub const DOCUMENTS: i32 = 1_500;
-/// Of so many writes one makes a document whose key another one has.
+/// One in this many writes gives its document a key that another document has.
 const DUPLICATE_EVERY: u64 = 40;
 
-/// A number that looks random and follows from another.
+/// A number that looks random, derived from another.
 pub fn scramble(number: u64) -> u64 {
     let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -15,13 +15,14 @@ pub fn scramble(number: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// Unique for nearly all documents, so that unique indexes are built, and refused, in turns.
+/// A key that is unique for nearly all documents, so that builds of unique indexes sometimes succeed and sometimes
+/// fail.
 pub fn key(id: i32, number: i64) -> i32 {
     let random = scramble(number as u64);
     if random.is_multiple_of(DUPLICATE_EVERY) { (random >> 32) as i32 & i32::MAX } else { id }.rem_euclid(DOCUMENTS)
 }
 
-/// A document as a write of that number leaves it.
+/// A document as the write with that number leaves it.
 pub fn document(id: i32, number: i64) -> DocumentBuf {
     let mut document = DocumentBuf::new().with("_id", id);
     for field in fields(id, number).as_ref() {
@@ -30,7 +31,7 @@ pub fn document(id: i32, number: i64) -> DocumentBuf {
     document
 }
 
-/// All but the `_id`.
+/// All fields except the `_id`.
 pub fn fields(id: i32, number: i64) -> DocumentBuf {
     let random = scramble(number as u64 ^ 0x5eed);
     let fields = DocumentBuf::new().with("n", number).with("k", key(id, number));
@@ -42,12 +43,12 @@ pub fn fields(id: i32, number: i64) -> DocumentBuf {
             (0..random >> 58 & 3).for_each(|place| _ = tags.push(tag(place)));
             fields.with("tags", &tags)
         }
-        // As much text as moves a document to another place.
+        // Enough text to move a document to another place.
         _ => fields.with("tags", tag(1)).with("text", "x".repeat((random >> 40 & 1023) as usize).as_str()),
     }
 }
 
-/// What stands beside the changed fields of an update: those that the document must no longer have.
+/// Fields that the document must no longer have after an update, for its `$unset`.
 pub fn missing(fields: &DocumentBuf) -> DocumentBuf {
     let lacks_text = fields.as_ref().get("text").is_none();
     if lacks_text { DocumentBuf::new().with("text", 1) } else { DocumentBuf::new() }

@@ -1,4 +1,4 @@
-//! Those who fight: each runs on a connection of its own until it is stopped or the server is gone.
+//! The fighters: each runs on a connection of its own until it is stopped or the server is gone.
 
 use super::document::{DOCUMENTS, document, fields, key, missing, scramble};
 use super::model::{Model, Moving, Place};
@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Writers of each collection; a document belongs to one of them.
+/// Writers of each collection; each document belongs to one of them.
 const WRITERS: i32 = 2;
-/// Indexes that come and go: name, key, options. Builders ask for each, and drop each, in turns.
+/// Indexes that are built and dropped, by turns: name, key, options.
 const INDEXES: &[(&str, &str, &str)] = &[
     ("unique", "{k: 1}", ", unique: true"),
     ("by_n", "{n: -1}", ""),
@@ -23,27 +23,27 @@ const INDEXES: &[(&str, &str, &str)] = &[
     ("unique_pair", "{k: 1, n: 1}", ", unique: true"),
     ("by_tags_and_key", "{tags: 1, k: -1}", ""),
 ];
-/// Cursors that are left open at a time.
+/// Largest number of cursors that are left open.
 const IDLE_CURSORS: usize = 40;
-/// Documents that join a crowd and leave it again.
+/// Documents that are added to a crowd and deleted again.
 const CROWD: i32 = 300;
 /// Documents of the collection that moves.
 const MOVING_DOCUMENTS: i32 = 60;
 
-/// All that is known of what should be there.
+/// The expected state of all collections.
 #[derive(Clone, Default)]
 pub struct Known {
     pub model: Model,
     pub moving: Arc<Mutex<Moving>>,
 }
 
-/// Everybody who fights.
+/// All fighters of one server.
 pub struct Brawl {
     stop: Arc<AtomicBool>,
     fighters: Vec<JoinHandle<()>>,
 }
 
-/// One turn; `None` when the server is gone.
+/// One turn of a fighter; `None` when the server is gone.
 type Turn = Box<dyn FnMut(&mut Connection, u64) -> Option<()> + Send>;
 
 impl Brawl {
@@ -84,10 +84,10 @@ impl Brawl {
         Self { fighters: fighters.collect(), stop }
     }
 
-    /// Stops all.
+    /// Stops all fighters.
     ///
     /// # Panics
-    /// Where a fighter has seen a broken promise.
+    /// If a fighter has seen a broken promise.
     pub fn join(self) {
         self.stop.store(true, Ordering::Relaxed);
         let failed: Vec<_> = self.fighters.into_iter().map(JoinHandle::join).filter_map(Result::err).collect();
@@ -106,13 +106,13 @@ fn fight(mut connection: Connection, stop: &AtomicBool, mut turn: Turn, pause: D
     }
 }
 
-/// A document that has another one's key, and after how many writes it is to give it up: soon enough for a unique index to
-/// be built, and late enough for that to happen in the middle of it.
+/// A document with the key of another one, and the number of writes after which its key becomes unique again: few
+/// enough for a unique index to be built, and enough for that to happen during the build.
 #[derive(Default)]
 struct Duplicate(Option<(i32, u64)>);
 
 impl Duplicate {
-    /// Which document is written to next, and by a write of what number.
+    /// The next document to write, and the number of the write.
     fn next(&mut self, model: &Model, id: i32, random: u64) -> (i32, i64) {
         let unique = |id: i32| std::iter::repeat_with(|| model.next_number()).find(|number| key(id, *number) == id);
         let (id, number) = match self.0.take() {
@@ -131,7 +131,7 @@ impl Duplicate {
     }
 }
 
-/// Inserts, changes or deletes documents of one writer.
+/// Inserts, updates or deletes documents of one writer.
 fn write(
     connection: &mut Connection,
     model: &Model,
@@ -207,7 +207,7 @@ fn build(connection: &mut Connection, random: u64) -> Option<()> {
     whatever_comes(connection, &command(&request))
 }
 
-/// Adds many documents that have the keys of others, and takes them away while a unique index is built.
+/// Adds many documents that duplicate the keys of others, and deletes them while a unique index is built.
 fn gather(connection: &mut Connection, builder: &mut Connection, model: &Model, random: u64) -> Option<()> {
     let (name, _) = CROWDS[random as usize % CROWDS.len()];
     let added: Vec<i32> = (DOCUMENTS..DOCUMENTS + CROWD).collect();
@@ -231,7 +231,7 @@ fn gather(connection: &mut Connection, builder: &mut Connection, model: &Model, 
     })
 }
 
-/// Inserts documents whose keys follow from their ids, those that are not there.
+/// Inserts the missing ones of these documents, with keys that follow from their ids.
 fn insert_all(connection: &mut Connection, model: &Model, name: &str, ids: &[i32]) -> Option<()> {
     let missing: Vec<i32> = ids.iter().copied().filter(|id| model.state(name, *id).is_none()).collect();
     let number =
@@ -248,8 +248,8 @@ fn insert_all(connection: &mut Connection, model: &Model, name: &str, ids: &[i32
     Some(())
 }
 
-/// Writes to a collection, indexes it, renames it and drops it, all at once with another one who does the same. What is
-/// left of it is anybody's guess, but must agree with its indexes.
+/// Writes to a doomed collection, or indexes, renames or drops it, while another fighter does so too. Its final
+/// contents are not predictable, but must agree with its indexes.
 fn doom(connection: &mut Connection, random: u64) -> Option<()> {
     let number = (random >> 8 & 0xffff) as i64;
     let (index, pattern, options) = INDEXES[(random >> 32) as usize % INDEXES.len()];
@@ -280,12 +280,12 @@ fn whatever_comes(connection: &mut Connection, request: &DocumentBuf) -> Option<
     }
 }
 
-/// A refusal is part of the brawl; anything else means that the server is gone.
+/// A refusal is part of the brawl; any other error means that the server is gone.
 fn refused(error: &ClientError) -> Option<()> {
     matches!(error, ClientError::Command(_)).then_some(())
 }
 
-/// Creates, fills, indexes, renames and drops a collection, each in its turn.
+/// Creates, fills, indexes, renames or drops the collection that moves, one change per turn.
 fn wander(connection: &mut Connection, moving: &Mutex<Moving>, model: &Model) -> Option<()> {
     let known = moving.lock().expect("not poisoned").known.clone();
     let number = model.next_number();
@@ -333,7 +333,7 @@ fn rename_failed(error: ClientError) -> Answer {
     }
 }
 
-/// Opens a cursor and leaves it; the oldest connection goes when there are many.
+/// Opens a cursor and leaves it open; if there are too many, the oldest connection is closed.
 fn leave_a_cursor(address: SocketAddr, idle: &mut Vec<Connection>, random: u64) -> Option<()> {
     let (name, _) = COLLECTIONS[random as usize % COLLECTIONS.len()];
     let sort = ["{}", "{n: -1}", "{k: 1, n: 1}", "{tags: 1}"][(random >> 8) as usize % 4];

@@ -1,7 +1,7 @@
-//! A brawl: writers, index builds, drops, renames, idle cursors and checkpoints over all engines at once, kill -9 in the
-//! middle of it, and a model that knows what was acknowledged.
+//! A brawl: writers, index builds, drops, renames, idle cursors and checkpoints over all engines at once, kill -9 in
+//! the middle of it, and a model that knows which writes were acknowledged.
 //!
-//! `BUNKO_BRAWL_SECONDS` says how long it takes, `BUNKO_BRAWL_SEED` which one it is.
+//! `BUNKO_BRAWL_SECONDS` sets its duration, `BUNKO_BRAWL_SEED` the seed.
 
 mod check;
 mod document;
@@ -14,9 +14,9 @@ use check::{Since, check};
 use fighter::{Brawl, Known};
 use std::time::{Duration, Instant};
 
-/// Of all engines together, where nothing else is said.
+/// Default duration over all engines.
 const SECONDS: u64 = 60;
-/// The engines that a server's own data survives in.
+/// Engines in which a server's own data survives a restart.
 const OWN_ENGINES: [&str; 2] = ["lsm", "mmap"];
 
 fn from_environment(name: &str) -> Option<u64> {
@@ -33,7 +33,8 @@ fn a_brawl_leaves_what_was_acknowledged() {
     }
 }
 
-/// Fights until the time is over: killed in each odd round, checked at rest before in each even one.
+/// Fights until the time is over. In odd rounds the server is killed; in even rounds the state is first checked at
+/// rest.
 fn brawl(engine: &str, share: Duration, seed: u64) {
     let end = Instant::now() + share;
     let dbpath = temporary_dbpath();
@@ -47,7 +48,7 @@ fn brawl(engine: &str, share: Duration, seed: u64) {
         }
         indexes += check(server.address(), &known, Since::Restart).unwrap_or_else(|error| context(error));
         let fight = Brawl::start(server.address(), &known, seed << 8 | rounds);
-        // Not a round number: kills should fall into all phases of checkpoints and builds.
+        // Not a round number, so that kills fall into all phases of checkpoints and builds.
         std::thread::sleep(Duration::from_millis(1_200 + 371 * (rounds % 5)));
         if rounds % 2 == 0 {
             fight.join();

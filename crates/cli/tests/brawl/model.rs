@@ -1,15 +1,15 @@
-//! What was acknowledged, and what may have happened besides because nobody heard the answer.
+//! Acknowledged writes, and writes that may have happened although no reply arrived.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The number of a document, if it is there.
+/// The number of a document; `None` if it does not exist.
 pub type State = Option<i64>;
-/// Documents by their `_id`, with their numbers.
+/// Documents' numbers by `_id`.
 pub type Contents = BTreeMap<i32, i64>;
 
-/// A document that one writer owns: the state that was acknowledged, and the one that was asked for since.
+/// A document that one writer owns: its acknowledged state, and the state that was requested since.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     acknowledged: State,
@@ -38,13 +38,13 @@ impl Model {
         self.0.acknowledged.load(Ordering::Relaxed)
     }
 
-    /// The last state that is known.
+    /// The last acknowledged state.
     pub fn state(&self, collection: &str, id: i32) -> State {
         let entries = self.0.entries.lock().expect("not poisoned");
         entries.get(&(collection.to_owned(), id)).and_then(|entry| entry.acknowledged)
     }
 
-    /// A write is about to ask for it: it may be there from now on.
+    /// Records the states that a write is about to request: from now on they may exist.
     pub fn ask(&self, collection: &str, ids: &[i32], state: impl Fn(i32) -> State) {
         let mut entries = self.0.entries.lock().expect("not poisoned");
         for id in ids {
@@ -52,13 +52,13 @@ impl Model {
         }
     }
 
-    /// The write was acknowledged.
+    /// Records that the write was acknowledged.
     pub fn acknowledge(&self, collection: &str, ids: &[i32]) {
         self.0.acknowledged.fetch_add(1, Ordering::Relaxed);
         self.conclude(collection, ids, |entry| entry.acknowledged = entry.asked.expect("it was asked for"));
     }
 
-    /// The server said that the write did not happen.
+    /// Records that the server refused the write.
     pub fn refuse(&self, collection: &str, ids: &[i32]) {
         self.conclude(collection, ids, |_| {});
     }
@@ -72,9 +72,10 @@ impl Model {
         }
     }
 
-    /// What a collection holds must be explained by what was acknowledged and asked for; from now on it is what holds.
+    /// Compares a collection's contents with the acknowledged and requested states, and takes them as acknowledged from
+    /// now on.
     /// # Errors
-    /// The documents that are lost, or there without having been asked for.
+    /// The documents that are lost, or exist without having been requested.
     pub fn settle(&self, collection: &str, found: &Contents) -> Result<(), String> {
         let mut entries = self.0.entries.lock().expect("not poisoned");
         let mut wrong = Vec::new();
@@ -98,23 +99,23 @@ impl Model {
         }
     }
 
-    /// A collection in memory has lost everything with its process.
+    /// Forgets a collection in memory, which loses all data with its process.
     pub fn forget(&self, collection: &str) {
         let mut entries = self.0.entries.lock().expect("not poisoned");
         entries.iter_mut().filter(|((name, _), _)| name == collection).for_each(|(_, entry)| *entry = Entry::default());
     }
 }
 
-/// The collection that moves: it is created, filled, renamed and dropped as a whole, by one thread.
+/// State of the collection that moves: one thread creates, fills, renames and drops it as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// What it is called; `None` while it does not exist.
+    /// Its name; `None` while it does not exist.
     pub name: Option<&'static str>,
-    /// Every document that was acknowledged.
+    /// Every acknowledged document.
     pub contents: Contents,
 }
 
-/// Where the collection that moves was last, and where it may be because nobody heard the answer.
+/// The last known state of the collection that moves, and the state that it may have because no reply arrived.
 #[derive(Clone, Debug, Default)]
 pub struct Moving {
     pub known: Place,
@@ -123,7 +124,7 @@ pub struct Moving {
 
 impl Moving {
     /// # Errors
-    /// It is neither where it was known to be nor where it was asked to be.
+    /// If it has neither its known nor its requested state.
     pub fn settle(&mut self, found: Place) -> Result<(), String> {
         if found != self.known && self.asked.as_ref() != Some(&found) {
             return Err(format!("the collection that moves is {found:?}, known was {self:?}"));

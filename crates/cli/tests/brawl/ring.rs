@@ -1,4 +1,4 @@
-//! The server that is fought in, its collections, and what a reply means.
+//! The server under test, its collections, and the meaning of replies.
 
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_client::{ClientError, CommandError, Connection, Uri, check_reply};
@@ -8,25 +8,25 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 pub const DATABASE: &str = "brawl";
-/// Collections whose documents have one writer each, with the engine that keeps them; the first is in the server's own.
+/// Collections whose documents have one writer each, with their engines; the first is in the server's own engine.
 pub const COLLECTIONS: &[(&str, Option<&str>)] =
     &[("own", None), ("in_lsm", Some("lsm")), ("in_mmap", Some("mmap")), ("in_memory", Some("memory"))];
-/// Collections that many duplicates leave while a unique index is built, each with one writer.
+/// Collections with many duplicates that disappear while a unique index is built; each has one writer.
 pub const CROWDS: &[(&str, Option<&str>)] =
     &[("crowd_lsm", Some("lsm")), ("crowd_mmap", Some("mmap")), ("crowd_memory", Some("memory"))];
-/// What the collection that moves is called, in turns.
+/// Names of the collection that moves, by turns.
 pub const MOVING: [&str; 2] = ["here", "there"];
 /// Collections that are written to, renamed and dropped at once.
 pub const DOOMED: [&str; 2] = ["doomed", "damned"];
-/// How every complaint begins.
+/// Beginning of every failure's message.
 pub const BROKEN: &str = "a promise is broken";
 
-/// Keys of documents that must not occur twice.
+/// Error code of a duplicate key.
 pub const DUPLICATE_KEY: i32 = 11000;
-/// Refusals that a brawl makes: namespaces and indexes come and go, builds meet duplicates and each other.
+/// Refusals that are part of a brawl: namespaces and indexes come and go, builds meet duplicates and each other.
 /// Source: `error_codes.yml` of MongoDB, by name: `BadValue` of a hint, `IndexOptionsConflict` and so on.
 const EXPECTED: &[i32] = &[2, 26, 27, 48, 67, 82, 85, 86, 117, 175, 276, 11601, 12586, 12587, DUPLICATE_KEY];
-/// Codes by which a server that is being stopped says so.
+/// Error codes of a server that is shutting down.
 const STOPPING: [i32; 2] = [91, 11600];
 
 /// The server under test: the one that cargo built, or the one that a suite names.
@@ -34,7 +34,7 @@ fn binary() -> PathBuf {
     std::env::var_os("BUNKO_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_bunko").into(), PathBuf::from)
 }
 
-/// Starts a server that checkpoints as often as it may be told to.
+/// Starts a server with the shortest checkpoint interval that it accepts.
 pub fn start(engine: &str, dbpath: &Path) -> Result<Server, String> {
     let settings = ["--storage-engine", engine, "--sync-delay", "1", "--cache-size-gb", "0.25"];
     Server::start(&binary(), dbpath, &settings).map_err(|error| format!("{BROKEN}: {error}"))
@@ -45,19 +45,19 @@ pub fn connect(address: SocketAddr) -> Connection {
     Connection::connect(&uri).expect("the server accepts connections")
 }
 
-/// What became of a command.
+/// Outcome of a command.
 pub enum Answer {
     Done,
-    /// It was refused, for a reason that a brawl makes.
+    /// It was refused, for a reason that is part of the brawl.
     Refused(CommandError),
-    /// The server is gone, and nobody knows whether it was done.
+    /// The server is gone, and the command may have been executed or not.
     Gone,
 }
 
 /// Runs a command.
 ///
 /// # Panics
-/// Where it is refused for a reason that nobody here has made.
+/// If it is refused for a reason that is not part of the brawl.
 pub fn run(connection: &mut Connection, command: &DocumentBuf) -> Answer {
     let failure = match connection.run_command(DATABASE, command.as_ref()) {
         Ok(reply) => match check_reply(reply.as_ref()) {
@@ -85,7 +85,7 @@ pub fn insert(collection: &str, documents: &[DocumentBuf]) -> DocumentBuf {
     DocumentBuf::new().with("insert", collection).with("documents", &documents)
 }
 
-/// Creates what is fought over, and fills it.
+/// Creates the collections and fills them.
 pub fn prepare(address: SocketAddr) {
     let mut connection = connect(address);
     for (name, engine) in COLLECTIONS.iter().chain(CROWDS) {

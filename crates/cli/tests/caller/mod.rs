@@ -1,6 +1,6 @@
-//! A client that goes on through kills of its server: it connects again, wherever the server is now.
+//! A client that survives kills of its server: it connects again, at the server's new address.
 
-// Each suite that shares this file uses a part of it.
+// Each suite that shares this file uses only a part of it.
 #![allow(dead_code)]
 
 use crate::peer::{command, message};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where the server is now.
+/// The server's current address.
 pub type Address = Arc<Mutex<SocketAddr>>;
 
 pub struct Caller {
@@ -27,18 +27,18 @@ impl Caller {
         Self { address: Arc::clone(address), stream: None, chance: seed }
     }
 
-    /// A number below `end`, the same in every run.
+    /// A number below `end`, equal in every run.
     pub fn below(&mut self, end: u64) -> u64 {
         self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.chance >> 33) % end
     }
 
-    /// Sends a command once; `None` where no reply came.
+    /// Sends a command once; `None` if no reply arrived.
     pub fn send(&mut self, database: &str, text: &str) -> Option<DocumentBuf> {
         self.send_document(&command(database, text))
     }
 
-    /// The same of a body with its `$db`.
+    /// As [`Self::send`], for a body that contains its `$db`.
     pub fn send_document(&mut self, body: &DocumentBuf) -> Option<DocumentBuf> {
         let reply = self.exchange(&message(1, MessageFlags::NONE, body.as_ref()));
         if reply.is_none() {
@@ -47,7 +47,7 @@ impl Caller {
         reply
     }
 
-    /// Goes away, as one that is killed.
+    /// Drops the connection, as a killed client does.
     pub fn hang_up(&mut self) {
         self.stream = None;
     }

@@ -1,23 +1,24 @@
-//! A client that changes whatever can be changed: documents in all ways, in transactions and outside, and collections.
+//! A client that makes every kind of change: to documents in all ways, in transactions and outside, and to collections.
 
 use crate::caller::{Address, Caller, code, is_ok};
 use bunko_bson::{ValueRef, number};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Collections by database. None is renamed to the last: whoever follows it alone would not know what is in it.
+/// Collections with their databases. No collection is renamed to the last one, because a stream on that collection
+/// alone would not report the documents that a rename brings.
 pub const COLLECTIONS: [&str; 6] = ["one.a", "one.b", "one.c", "two.a", "two.b", "one.solo"];
-/// Documents in one collection, by the `_id` that they may have; the fifth and the sixth are the same.
+/// Values of `_id` in one collection; the fifth and the sixth are equal.
 const IDS: [&str; 9] =
     ["1", "2", "'text'", "2.5", "7", "NumberLong(7)", "{a: 1, b: 'x'}", "ObjectId('0123456789abcdef01234567')", "null"];
-/// Documents of a MiB in a transaction that is a chain of records of the log.
+/// Documents of 1 MiB in a large transaction, whose commit is a chain of records in the log.
 const LARGE_DOCUMENTS: u32 = 14;
 
-/// What changers have in common.
+/// State that all changers share.
 #[derive(Default)]
 pub struct Changes {
     pub is_over: AtomicBool,
-    /// Commands that were done.
+    /// Number of completed commands.
     pub done: AtomicU64,
     pub committed: AtomicU64,
     pub aborted: AtomicU64,
@@ -37,7 +38,7 @@ impl Changer {
         Self { number, caller, transaction: 0, counter: 0, changes: Arc::clone(changes) }
     }
 
-    /// Works until it is told to stop, then ends its transaction.
+    /// Works until told to stop, then ends its transaction.
     pub fn work(&mut self) {
         while !self.changes.is_over.load(Ordering::Relaxed) {
             match self.caller.below(100) {
@@ -52,7 +53,7 @@ impl Changer {
         self.end();
     }
 
-    /// Leaves no transaction open.
+    /// Aborts the open transaction.
     pub fn end(&mut self) {
         self.run_in_transaction("admin", "{abortTransaction: 1}", "");
     }
@@ -66,7 +67,7 @@ impl Changer {
         }
     }
 
-    /// The code of the failure, 0 where there is none.
+    /// Runs a command in the transaction; returns the error code, 0 for success, or -1 if no reply arrived.
     fn run_in_transaction(&mut self, database: &str, text: &str, begins: &str) -> i64 {
         let session = format!("lsid: {{id: UUID('00000000-0000-4000-8000-{:012}')}}", self.number);
         let number = format!("txnNumber: NumberLong({}), autocommit: false", self.transaction);
@@ -95,10 +96,10 @@ impl Changer {
                 let document = format!("{{_id: '{}-{id}', own: {}, pad: '{pad}'}}", self.number, self.number);
                 self.run_in_transaction("one", &format!("{{insert: 'c', documents: [{document}]}}"), "");
             }
-            // A commit of all of them, of which the next of the large ones takes away what is left.
+            // The commit contains all of them. The next large transaction deletes them.
         }
         match self.caller.below(10) {
-            // Left open: the next one ends it.
+            // Left open: the next transaction ends this one.
             0 => self.change_in_a_transaction(),
             1..4 => {
                 self.run_in_transaction("admin", "{abortTransaction: 1}", "");
@@ -155,7 +156,7 @@ impl Changer {
         }
     }
 
-    /// A statement that writes.
+    /// A random write statement with its database.
     fn statement(&mut self) -> (&'static str, String) {
         self.counter += 1;
         let n = self.counter;
@@ -223,7 +224,7 @@ impl Changer {
     }
 }
 
-/// The number in a reply's field, or within its document `inside`.
+/// The timestamp in a reply's field.
 pub fn timestamp(reply: &bunko_bson::DocumentBuf, field: &str) -> bunko_bson::Timestamp {
     match reply.as_ref().get(field) {
         Some(ValueRef::Timestamp(time)) => time,

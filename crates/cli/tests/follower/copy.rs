@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 /// Documents by the bytes of `{_id}`.
 pub type Documents = BTreeMap<Vec<u8>, DocumentBuf>;
 
-/// All collections that a stream tells of, by name.
+/// All collections that a stream reports, by name.
 #[derive(Clone, Default, PartialEq)]
 pub struct Copy(pub BTreeMap<String, Documents>);
 
-/// What happened to the copies of all followers together, so that a run that has tried too little is seen.
+/// Counts of the events of all followers together, which show whether a run has tried enough.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
     pub events: u64,
@@ -25,19 +25,19 @@ pub struct Seen {
     pub invalidations: u64,
 }
 
-/// Whether the stream goes on behind an event.
+/// Whether the stream continues after an event.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Goes {
     On,
-    /// It was an invalidation.
+    /// Nothing follows: the event was an invalidation.
     Nowhere,
 }
 
 impl Copy {
-    /// Does what an event tells.
+    /// Applies an event.
     ///
     /// # Panics
-    /// [`BROKEN`] where that cannot have happened to what is there.
+    /// With [`BROKEN`] if the event is impossible in this state.
     pub fn apply(&mut self, event: DocumentRef<'_>, seen: &mut Seen) -> Goes {
         seen.events += 1;
         seen.of_transactions += u64::from(event.get("txnNumber").is_some());
@@ -100,13 +100,13 @@ impl Copy {
         found.unwrap_or_else(|| panic!("{BROKEN}: a change of what was not there: {}", shown(event)))
     }
 
-    /// The value of a field of one document, where both are there.
+    /// The value of a field in one document, if both exist.
     pub fn number(&self, name: &str, id: &str, field: &str) -> Option<i64> {
         let key = DocumentBuf::new().with("_id", id).into_bytes();
         self.0.get(name)?.get(&key)?.as_ref().get(field).and_then(number::as_i64_exact)
     }
 
-    /// The first difference to what a server has, in words.
+    /// The first difference from a server's state, in words.
     pub fn difference(&self, found: &Self) -> Option<String> {
         let names = |copy: &Self| copy.0.keys().cloned().collect::<Vec<_>>();
         if names(self) != names(found) {
@@ -123,12 +123,12 @@ impl Copy {
     }
 }
 
-/// A document in words, cut where it is long.
+/// A document as text, cut if it is long.
 pub fn shown(document: DocumentRef<'_>) -> String {
     print(ValueRef::Document(document)).chars().take(2000).collect()
 }
 
-/// `{_id}` as bytes.
+/// The document's `{_id}` as bytes.
 pub fn key_of(event: DocumentRef<'_>) -> Vec<u8> {
     inside(event, "documentKey").as_bytes().to_vec()
 }
@@ -159,11 +159,11 @@ fn name_at(event: DocumentRef<'_>, field: &str) -> String {
 enum Step {
     Field(String),
     Index(usize),
-    /// Whatever there is: a path in which it is not told apart names elements of arrays by their numbers.
+    /// A field or an index: a path without disambiguation names elements of arrays by their numbers.
     Either(String),
 }
 
-/// What becomes of what a path leads to.
+/// A change of the value at a path.
 #[derive(Clone, Copy)]
 enum Change<'v> {
     Remove,
@@ -171,7 +171,7 @@ enum Change<'v> {
     Put(ValueRef<'v>),
 }
 
-/// The document behind an `updateDescription`. Source: MongoDB manual 8.2, "update Event".
+/// The document after an `updateDescription`. Source: MongoDB manual 8.2, "update Event".
 fn updated(document: &DocumentBuf, told: DocumentRef<'_>) -> DocumentBuf {
     let steps = |path: &str| steps_of(path, inside(told, "disambiguatedPaths"));
     let mut document = document.clone();
@@ -239,7 +239,7 @@ fn element_changed(array: ArrayRef<'_>, steps: &[Step], change: Change<'_>) -> A
                 changed.push(value);
             });
         } else {
-            // What lies between the end and the new element is null.
+            // Elements between the end and the new element are null.
             changed.push(value.unwrap_or(ValueRef::Null));
         }
     }

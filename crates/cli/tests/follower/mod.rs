@@ -1,4 +1,4 @@
-//! A consumer of a change stream that is killed at random, resumes, and rebuilds what it follows from events.
+//! A consumer of a change stream that is killed at random, resumes, and rebuilds collections from the events.
 
 mod copy;
 
@@ -12,27 +12,27 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// One in so many events is the last before the consumer is killed.
+/// One in this many events is the last before the consumer is killed.
 const EVENTS_PER_DEATH: u64 = 60;
-/// One in so many events is behind what the consumer keeps.
+/// After one in this many events the consumer saves its state.
 const EVENTS_PER_KEEPING: u64 = 15;
-/// Codes after which a stream is opened again: the server was killed in between.
+/// Error codes after which a stream is opened again: the server was killed meanwhile.
 const RESUMABLE: [i64; 3] = [43, 91, 11600];
 
-/// What a consumer follows.
+/// The scope that a consumer follows.
 #[derive(Clone, Copy)]
 pub struct Scope {
     pub database: &'static str,
-    /// None where all of the database is followed, or of all databases.
+    /// `None` to follow the whole database, or all databases.
     pub collection: Option<&'static str>,
-    /// The collection in which marks are put for it.
+    /// The collection in which marks are written for this consumer.
     pub marked: &'static str,
 }
 
-/// What a consumer says of itself.
+/// Progress of a consumer, shared with the test.
 pub struct Progress {
     pub is_over: AtomicBool,
-    /// The mark up to which the copy is asked for.
+    /// The mark up to which a copy is requested.
     pub mark: AtomicI64,
     /// That mark, and the copy as of it.
     pub copy: Mutex<(i64, Copy)>,
@@ -40,7 +40,7 @@ pub struct Progress {
     pub deaths: AtomicI64,
 }
 
-/// What a consumer keeps, of one moment.
+/// The state that a consumer saves.
 #[derive(Clone, Default)]
 struct Kept {
     copy: Copy,
@@ -60,7 +60,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Begins to follow what happens from a time on; where it has come to is told by what is returned.
+    /// Starts to follow events from a time on; the returned progress tells how far it is.
     pub fn start(
         scope: Scope,
         address: &Address,
@@ -102,7 +102,7 @@ impl Follower {
                 Some(reply) if !RESUMABLE.contains(&code(&reply)) => {
                     panic!("{BROKEN}: {} to {}", shown(reply.as_ref()), shown(body.as_ref()))
                 }
-                // As a driver does: it goes on behind what it has seen.
+                // As a driver does, it resumes after the last event that it has seen.
                 _ => {
                     self.cursor = None;
                     self.caller.hang_up();
@@ -144,7 +144,7 @@ impl Follower {
                 self.kept = self.now.clone();
             }
             if self.caller.below(EVENTS_PER_DEATH) == 0 {
-                // Whatever it had not kept is gone, and the rest of the batch with it.
+                // A killed consumer loses its unsaved state and the rest of the batch.
                 self.now = self.kept.clone();
                 self.cursor = None;
                 self.caller.hang_up();
@@ -169,7 +169,7 @@ impl Follower {
         let goes = self.now.copy.apply(event, &mut seen);
         *self.progress.seen.lock().expect("not poisoned") = seen;
         if let Some(collection) = self.scope.collection {
-            // What it was renamed to is nothing of it any more.
+            // A collection's stream does not follow it to a new name.
             let own = format!("{}.{collection}", self.scope.database);
             self.now.copy.0.retain(|name, _| *name == own);
         }
@@ -177,7 +177,7 @@ impl Follower {
         self.now.is_invalid = goes == Goes::Nowhere;
     }
 
-    /// Gives the copy away once it is asked for and has come so far.
+    /// Publishes the copy once it has reached the requested mark.
     fn report(&self) {
         let mark = self.progress.mark.load(Ordering::Relaxed);
         if self.now.copy.number(self.scope.marked, "mark", "mark") == Some(mark) {

@@ -1,4 +1,4 @@
-//! Somebody who only pings, on a connection of their own.
+//! A client that only pings, on a connection of its own.
 
 use super::mill::connect;
 use bunko_bson::DocumentBuf;
@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Between two pings.
+/// Pause between two pings.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Of the pings, 95 of 100 are answered sooner.
+/// Most time that 95 of 100 pings may take.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 pub struct Bystander {
@@ -19,7 +19,7 @@ pub struct Bystander {
     thread: JoinHandle<Vec<Duration>>,
 }
 
-/// How long pings took, in ascending order.
+/// Latencies of pings in ascending order.
 pub struct Pings(Vec<Duration>);
 
 impl Bystander {

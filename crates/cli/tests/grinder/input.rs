@@ -1,14 +1,14 @@
-//! Commands whose input grows: templates in shell syntax, in which placeholders stand for so many elements.
+//! Commands whose input grows: templates in shell syntax, in which placeholders stand for a number of elements.
 
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_testkit::shell;
 
-/// A number below `size` that differs from its neighbours'.
+/// A number below `size` that differs from its neighbours.
 fn mixed(place: usize, size: usize) -> i32 {
     (place * 7919 % size) as i32
 }
 
-/// What a placeholder stands for, with that many elements; `None` for any other text.
+/// The value of a placeholder with that many elements; `None` for any other text.
 pub fn placeholder(name: &str, size: usize) -> Option<Value> {
     let array = |element: &dyn Fn(usize) -> Value| {
         let mut array = ArrayBuf::new();
@@ -43,7 +43,7 @@ fn document(text: &str) -> Value {
     Value::Document(shell::parse_document(text).unwrap_or_else(|error| panic!("{text}: {error}")))
 }
 
-/// A template with its placeholders filled.
+/// A template with its placeholders replaced.
 pub fn filled(template: &DocumentBuf, size: usize) -> DocumentBuf {
     fill_document(template.as_ref(), size)
 }

@@ -1,7 +1,8 @@
-//! A grinder: every expression, accumulator, filter, update operator and stage of the tables with growing inputs. Time and
-//! memory grow about as the input does, what runs long ends by `maxTimeMS`, and a bystander's pings are answered meanwhile.
+//! A grinder: every expression, accumulator, filter, update operator and stage of the tables with growing inputs. Time
+//! and memory grow about as fast as the input, long commands end by `maxTimeMS`, and a bystander's pings are answered
+//! meanwhile.
 //!
-//! `BUNKO_GRINDER=full` grinds every shape of input, and not only the first ones of each entry.
+//! `BUNKO_GRINDER=full` grinds every shape of input instead of the first ones of each entry.
 
 mod bystander;
 mod input;
@@ -14,11 +15,11 @@ use names::Table;
 use shapes::{SHAPES, general};
 use std::collections::BTreeSet;
 
-/// Shapes of each entry that are ground, where nothing else is asked for.
+/// Shapes of each entry that are ground by default.
 const SHAPES_MAX: usize = 2;
 
-/// Entries that need more than documents: an index, a stage around or before them, buckets of a time series. And `$where`,
-/// whose text has no size that its time would grow with.
+/// Entries that need more than documents: an index, a stage around or before them, buckets of a time series. And
+/// `$where`, whose text has no size with which its time would grow.
 const NOT_ALONE: &[(Table, &[&str])] = &[
     (Table::Expressions, &["$meta"]),
     (Table::Filters, &["$geoNear", "$near", "$nearSphere", "$text", "$where"]),
@@ -59,7 +60,7 @@ fn time_and_memory_grow_as_the_input_does() {
                     continue;
                 }
                 let complaint = mill.grind(table, &name, shape);
-                // Said at once, for whoever cannot wait for the end.
+                // Printed at once, so that a complaint is visible before the end.
                 if let Some(complaint) = &complaint {
                     eprintln!("{complaint}");
                 }

@@ -12,24 +12,24 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const DATABASE: &str = "grinder";
-/// Elements of one document; each is ten times the one before.
+/// Elements of one document; each size is ten times the one before.
 const ELEMENTS: [usize; 4] = [100, 1_000, 10_000, 100_000];
 /// Documents of one collection.
 const DOCUMENTS: [usize; 3] = [100, 1_000, 10_000];
-/// Inputs that are ten times as large may take so many times as long: n log n takes 13 times, n squared 100.
+/// Most growth of time for ten times the input: n log n takes 13 times as long, n squared 100 times.
 const GROWTH_MAX: f64 = 40.0;
-/// Looks at a growth that seems too large: what a noisy machine did once it does not do each time.
+/// Measurements of a growth that seems too large: a noisy machine does not spoil each of them.
 const LOOKS_MAX: usize = 3;
-/// A command that takes longer has grown too fast, whatever the machine.
+/// A command that takes longer has grown too fast on any machine.
 const MAX_TIME_MS: i32 = 20_000;
-/// What a short `maxTimeMS` says, and how soon it must have ended what runs longer.
+/// A short `maxTimeMS`, and the time within which it must have ended a longer command.
 const SHORT_TIME_MS: i32 = 100;
 const END_WITHIN: Duration = Duration::from_secs(1);
-/// Memory that an allocator takes at a time says nothing about growth.
+/// Memory below which growth is not judged: the allocator takes that much at a time.
 const MEMORY_FLOOR_BYTES: u64 = 8 << 20;
 const MAX_TIME_MS_EXPIRED: i32 = 50;
 
-/// Kinds of documents: the fields that grow.
+/// Kinds of documents, with their growing fields.
 const KINDS: &[(&str, &[(&str, &str)])] = &[
     ("ints", &[("a", "#ints"), ("b", "#more")]),
     ("text", &[("s", "#text")]),
@@ -43,22 +43,22 @@ pub struct Mill {
     server: Server,
     connection: Connection,
     bystander: Bystander,
-    /// Kind, size and seconds.
+    /// Seconds that a read takes, by kind and size.
     readings: Vec<(&'static str, usize, f64)>,
     _dbpath: tempfile::TempDir,
 }
 
-/// How long a command took, and how much memory.
+/// Time and memory of a command.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     seconds: f64,
     bytes: u64,
 }
 
-/// Which sizes could be compared.
+/// Outcome of a comparison of two sizes.
 enum Compared {
     Both,
-    /// One of them is not taken.
+    /// The command is refused for one of them.
     Refused,
 }
 
@@ -101,17 +101,17 @@ impl Mill {
         self.bystander.stop()
     }
 
-    /// Whether the smallest input is one that the entry takes.
+    /// Whether the entry accepts the smallest input of that shape.
     pub fn takes(&mut self, table: Table, name: &str, shape: &str) -> bool {
         self.prepare(table, sizes(table)[0]);
         self.run(&request(table, name, shape, sizes(table)[0], MAX_TIME_MS)).is_ok()
     }
 
-    /// What is wrong with how it grows.
+    /// A complaint about an entry's growth; `None` if it is in order.
     pub fn grind(&mut self, table: Table, name: &str, shape: &str) -> Option<String> {
         let complaint = |error: String| Some(format!("{table:?} {name}, {shape}: {error}"));
         let sizes = sizes(table);
-        // Where the largest input is refused, the growth before is what can be seen.
+        // If the largest input is refused, the growth between smaller sizes is judged.
         for step in sizes.windows(2).rev() {
             match self.compare(table, name, shape, step[0], step[1]) {
                 Ok(Compared::Both) => break,
@@ -123,7 +123,7 @@ impl Mill {
     }
 
     /// # Errors
-    /// What takes too much more of it with ten times the input.
+    /// A sentence, if time or memory grows too much with ten times the input.
     fn compare(
         &mut self,
         table: Table,
@@ -151,7 +151,7 @@ impl Mill {
     }
 
     /// # Errors
-    /// It takes long, and a short `maxTimeMS` does not end it.
+    /// A sentence, if a short `maxTimeMS` does not end a long command.
     fn end_in_time(&mut self, table: Table, name: &str, shape: &str, size: usize) -> Result<(), String> {
         self.prepare(table, size);
         let request = request(table, name, shape, size, SHORT_TIME_MS);
@@ -165,7 +165,7 @@ impl Mill {
         }
     }
 
-    /// Seconds that it takes to read a document of that kind and size, by which all that has to do it is measured.
+    /// Seconds that a read of such a document takes, as a base for every command that reads it.
     fn reading(&mut self, kind: &'static str, size: usize) -> Result<f64, String> {
         if let Some((.., seconds)) = self.readings.iter().find(|(known, of, _)| (*known, *of) == (kind, size)) {
             return Ok(*seconds);
@@ -177,7 +177,7 @@ impl Mill {
         Ok(seconds)
     }
 
-    /// `None` where so much is refused, which is one way not to grow.
+    /// Time and memory of a command; `None` if input of that size is refused, which is one way not to grow.
     fn cost(&mut self, table: Table, size: usize, request: &DocumentBuf) -> Result<Option<Cost>, String> {
         self.prepare(table, size);
         self.forget_peak();
@@ -193,7 +193,7 @@ impl Mill {
         }
     }
 
-    /// Updates begin with the same document each time.
+    /// Restores the document that updates begin with.
     fn prepare(&mut self, table: Table, size: usize) {
         if table != Table::Updates {
             return;
@@ -208,7 +208,7 @@ impl Mill {
         check_reply(reply.as_ref()).map(drop).map_err(|failure: CommandError| ClientError::Command(failure))
     }
 
-    /// Has the kernel forget how much memory the server has had at most.
+    /// Resets the kernel's record of the server's peak memory.
     /// Source: `proc_pid_clear_refs(5)`, 5.
     fn forget_peak(&self) {
         let _ = std::fs::write(format!("/proc/{}/clear_refs", self.server.pid()), "5");
@@ -246,7 +246,7 @@ fn kind(shape: &str) -> &'static str {
     kind.map_or("ints", |(kind, _)| kind)
 }
 
-/// The command that has an entry work on an input of that size.
+/// The command that applies an entry to an input of that size.
 fn request(table: Table, name: &str, shape: &str, size: usize, max_time_ms: i32) -> DocumentBuf {
     let shape = shape.replacen('X', name, 1);
     let input = format!("{} {size}", kind(&shape));

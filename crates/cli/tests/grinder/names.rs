@@ -1,10 +1,10 @@
-//! The names that the tables of operators, accumulators and stages hold, read from the folders that are those tables.
+//! Names of operators, accumulators and stages, read from the source folders that are their tables.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// A table: its folder, below `crates`.
+/// A table: a folder below `crates`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
     Expressions,
@@ -27,11 +27,11 @@ impl Table {
         }
     }
 
-    /// Every name that an entry of the table has.
+    /// The names of all entries of the table.
     pub fn names(self) -> BTreeSet<String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(self.folder());
         let files = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-        // An entry of several files has its definition in `mod.rs`.
+        // The definition of an entry with several files is in `mod.rs`.
         let sources = files.map(|file| file.expect("an entry").path());
         let sources = sources.map(|path| if path.is_dir() { path.join("mod.rs") } else { path });
         let texts = sources.map(|path| fs::read_to_string(path).expect("a source file"));
@@ -41,7 +41,7 @@ impl Table {
     }
 }
 
-/// What stands behind `name: `, or in a line that defines an entry, and begins with a dollar sign.
+/// Names with a dollar sign: after `name: `, or in a line that defines an entry.
 fn names_in(text: &str) -> Vec<String> {
     let lines =
         text.lines().filter(|line| line.contains("name: \"$") || line.trim_start().starts_with("pub(super) const "));

@@ -1,8 +1,8 @@
-//! What each entry of the tables is given: `X` is its name, fields and placeholders are those of `input.rs`.
+//! Inputs of the tables' entries: `X` stands for the name; fields and placeholders are those of `input.rs`.
 
 use super::names::Table;
 
-/// What is tried with every expression; those that it takes are ground.
+/// Shapes that are tried with every expression; the accepted ones are ground.
 pub const EXPRESSION_SHAPES: &[&str] = &[
     "{X: '$a'}",
     "{X: ['$a']}",
@@ -36,7 +36,7 @@ pub const EXPRESSION_SHAPES: &[&str] = &[
     "{X: [0.5, 0.5]}",
 ];
 
-/// What single entries are given besides.
+/// Additional shapes of single entries.
 pub const SHAPES: &[(Table, &str, &[&str])] = &[
     (Table::Expressions, "$map", &["{X: {input: '$a', in: {$add: ['$$this', 1]}}}"]),
     (Table::Expressions, "$filter", &["{X: {input: '$a', cond: {$gt: ['$$this', 5]}}}"]),
@@ -210,7 +210,7 @@ pub const SHAPES: &[(Table, &str, &[&str])] = &[
     (Table::Stages, "$set", &["{X: {w: '$v'}}"]),
 ];
 
-/// What an entry of a table is given where nothing is said about it.
+/// The shapes of a table's entries that have none of their own.
 pub fn general(table: Table) -> &'static [&'static str] {
     match table {
         Table::Expressions => EXPRESSION_SHAPES,

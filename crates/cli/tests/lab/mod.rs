@@ -1,6 +1,6 @@
-//! The lab as its users run it: the binary, on scenario files and reports in a directory of the test's own.
+//! The lab as users run it: the binary, with scenario files and reports in a directory of the test's own.
 
-// Each suite that shares this file uses a part of it.
+// Each suite that shares this file uses only a part of it.
 #![allow(dead_code)]
 
 pub mod proxy;
@@ -16,10 +16,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest wait for anything that must come, on a machine that does other things, too.
+/// Longest wait for an event that must happen, on a machine with other load.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 const COLLECTION: &str = "documents";
-/// What [`Lab::run`] writes.
+/// Folder of the report of [`Lab::run`].
 pub const REPORT: &str = "report";
 const REPORT_FILES: [&str; 5] = ["report.json", "report.html", "runs.csv", "intervals.csv", "intervals.hlog"];
 
@@ -64,7 +64,7 @@ impl Measured {
         kill_process(pid, signal).expect("a child may be signalled");
     }
 
-    /// A document that is none of the lab's business.
+    /// Inserts a document that the lab must not touch.
     pub fn insert_one(&self, database: &str) {
         let document = DocumentBuf::new().with("_id", "precious");
         let documents: ArrayBuf = [&document].into_iter().collect();
@@ -72,12 +72,12 @@ impl Measured {
         self.connect().run_command(database, insert.as_ref()).expect("inserted");
     }
 
-    /// Whether what [`Self::insert_one`] put there is there, alone.
+    /// Whether the document of [`Self::insert_one`] exists, and no other in its collection.
     pub fn has_one(&self, database: &str) -> bool {
         count(&mut self.connect(), database, "kept") == 1
     }
 
-    /// Names of all databases but the server's own.
+    /// Names of all databases except the server's own.
     pub fn databases(&self) -> Vec<String> {
         let reply = self.connect().run_command("admin", DocumentBuf::new().with("listDatabases", 1_i32).as_ref());
         let reply = reply.expect("listed");
@@ -87,7 +87,7 @@ impl Measured {
         names.filter(|name| !["admin", "config", "local"].contains(&name.as_str())).collect()
     }
 
-    /// Waits until a run has brought the collection to so many documents.
+    /// Waits until a run has inserted that many documents.
     pub fn wait_for_documents(&self, wanted: i64) {
         let mut connection = self.connect();
         let deadline = Instant::now() + PATIENCE;
@@ -97,7 +97,7 @@ impl Measured {
         }
     }
 
-    /// The bytes of all of a run's documents in the order of `_id`.
+    /// All documents of a run as bytes, in the order of `_id`.
     pub fn read_documents(&self) -> Vec<Vec<u8>> {
         let mut connection = self.connect();
         let sort = DocumentBuf::new().with("_id", 1_i32);
@@ -124,7 +124,7 @@ fn number(document: DocumentRef<'_>, name: &str) -> Option<i64> {
 /// A directory with scenario files, in which the lab is run.
 pub struct Lab(tempfile::TempDir);
 
-/// What a run of the lab left.
+/// Exit status and output of a run of the lab.
 pub struct Done {
     pub code: Option<i32>,
     pub stdout: String,
@@ -136,7 +136,7 @@ impl Lab {
         Self(tempfile::Builder::new().prefix("bunko-lab-").tempdir().expect("a temporary directory"))
     }
 
-    /// With `mine.toml`: [`HEAD`] and these phases.
+    /// A lab whose `mine.toml` consists of [`HEAD`] and these phases.
     pub fn with_phases(phases: &str) -> Self {
         let lab = Self::new();
         lab.write("mine.toml", &format!("{HEAD}{phases}"));
@@ -157,7 +157,7 @@ impl Lab {
         command
     }
 
-    /// `bunko bench ARGUMENTS`.
+    /// Runs `bunko bench ARGUMENTS`.
     pub fn bench(&self, arguments: &[&str]) -> Done {
         Done::of(start(self.command(arguments)))
     }
@@ -167,7 +167,7 @@ impl Lab {
         self.bench(&Self::arguments(uri, more))
     }
 
-    /// [`Self::run`], not waited for.
+    /// As [`Self::run`], without waiting for the end.
     pub fn start(&self, uri: &str, more: &[&str]) -> Child {
         start(self.command(&Self::arguments(uri, more)))
     }
@@ -177,7 +177,7 @@ impl Lab {
         arguments.iter().chain(more).copied().collect()
     }
 
-    /// A report's folder, with all its files.
+    /// Reads a report from its folder, and checks that all its files exist.
     pub fn report(&self, folder: &str) -> Report {
         for name in REPORT_FILES {
             let length = std::fs::metadata(self.path(folder).join(name)).map(|file| file.len());
@@ -187,7 +187,7 @@ impl Lab {
     }
 }
 
-/// Starts a command whose output will be read.
+/// Starts a command and captures its output.
 pub fn start(mut command: Command) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the lab starts")
 }
@@ -204,13 +204,13 @@ impl Done {
         Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
-    /// A refusal is one line and nothing else.
+    /// The message of a refusal, which must be one line and the only output.
     pub fn refusal(&self) -> &str {
         assert_eq!((self.code, self.stdout.as_str(), self.stderr.lines().count()), (Some(1), "", 1), "{}", self.stderr);
         self.stderr.trim_end()
     }
 
-    /// A run whose figures may mean nothing, but that came to its end.
+    /// The run must have ended, whatever its verdict.
     pub fn assert_ended(&self) {
         assert!(matches!(self.code, Some(0 | 2)), "{:?}: {}{}", self.code, self.stderr, self.stdout);
     }

@@ -1,4 +1,4 @@
-//! Stands before a server and answers some commands itself: servers that lack a command, or that ask for a password.
+//! A proxy that answers some commands itself, like a server that lacks a command or asks for a password.
 
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_wire::{HEADER_BYTES, Message, MessageFlags, needed_bytes, write_message};
@@ -10,15 +10,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-/// The proxy's own answer to a command; the server's where there is none.
+/// The proxy's reply to a command; `None` forwards it to the server.
 pub type Answer = fn(DocumentRef<'_>) -> Option<DocumentBuf>;
 
-/// Starts it; returns its port.
+/// Starts a proxy; returns its port.
 pub fn start(backend: SocketAddr, answer: Answer) -> u16 {
     accept(move |client| relay(client, TcpStream::connect(backend)?, answer))
 }
 
-/// Starts one that speaks TLS, with a certificate for `localhost` whose PEM goes to `ca_file`.
+/// Starts a proxy that uses TLS, with a certificate for `localhost` whose PEM is written to `ca_file`.
 pub fn start_tls(backend: SocketAddr, ca_file: &Path, answer: Answer) -> u16 {
     let rcgen::CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
@@ -41,14 +41,14 @@ fn accept(serve: impl Fn(TcpStream) -> io::Result<()> + Send + Sync + 'static) -
     thread::spawn(move || {
         for client in listener.incoming().map_while(Result::ok) {
             let serve = Arc::clone(&serve);
-            // A client that goes away ends its thread by an error.
+            // A client that disconnects ends its thread with an error.
             thread::spawn(move || serve(client));
         }
     });
     port
 }
 
-/// One request there, one reply back.
+/// Forwards each request and its reply.
 fn relay(mut client: impl Read + Write, mut server: TcpStream, answer: Answer) -> io::Result<()> {
     server.set_nodelay(true)?;
     loop {

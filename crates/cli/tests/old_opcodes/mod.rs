@@ -6,7 +6,7 @@ use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_testkit::shell;
 use bunko_wire::{MAX_FRAME_BYTES, OpCode, Query, QueryFlags, Reply, ReplyFlags};
 
-/// Sends an OP_QUERY and takes its OP_REPLY apart: flags, cursor and documents.
+/// Sends an OP_QUERY and splits its OP_REPLY into flags, cursor and documents.
 fn legacy(peer: &mut Peer, name: &str, query: &str, number_to_return: i32) -> (ReplyFlags, i64, Vec<DocumentBuf>) {
     let document = shell::parse_document(query).unwrap_or_else(|error| panic!("{query}: {error}"));
     let query = Query {
@@ -86,7 +86,7 @@ fn op_query_on_a_collection_opens_a_cursor() {
     let (_, cursor_id, limited) = legacy(&mut peer, "test.old", "{}", -2);
     assert_eq!((limited.len(), cursor_id), (2, 0));
 
-    // OP_KILL_CURSORS has no reply; the cursor is gone for OP_GET_MORE.
+    // OP_KILL_CURSORS has no reply; OP_GET_MORE no longer finds the cursor.
     let (_, cursor_id, _) = legacy(&mut peer, "test.old", "{}", 2);
     let mut kill =
         frame(OpCode::KillCursors.code(), &[&[0; 4], &1_i32.to_le_bytes(), &cursor_id.to_le_bytes()[..]].concat());
@@ -100,7 +100,7 @@ fn op_query_on_a_collection_opens_a_cursor() {
     assert!(flags.contains(ReplyFlags::QUERY_FAILURE), "{flags:?}");
     assert!(matches!(failed[0].as_ref().first(), Some(field) if field.name == "$err"), "{failed:?}");
 
-    // Lies about the number of cursors, and writes without an answer, end the connection.
+    // A wrong number of cursors, and writes without a reply, close the connection.
     kill[20..24].copy_from_slice(&2_i32.to_le_bytes());
     peer.send(&kill);
     peer.assert_closed("two cursors announced, one sent");

@@ -9,21 +9,21 @@ use bunko_client::{ClientError, Connection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-/// Numbers of the documents that are there.
+/// Numbers of the existing documents.
 pub type Found = BTreeMap<Key, i64>;
 
 const NAMESPACE_NOT_FOUND: i32 = 26;
 
-/// Every document is in a state that was `asked` for, not before the one that had been `promised`; none is half there;
-/// indexes and counts agree with records.
+/// Every document is in a state that was `asked` for, no older than its `promised` one, and complete; indexes and
+/// counts agree with the documents.
 /// # Errors
-/// [`BROKEN`], and what is lost, damaged, or there without having been asked for.
+/// [`BROKEN`], and which documents are lost, damaged, or not requested.
 pub fn check(address: SocketAddr, promised: &Documents, asked: &Documents) -> Result<Found, String> {
     let found = read_all(address).and_then(|found| compare(&found, promised, asked).map(|()| found));
     found.map_err(|error| format!("{BROKEN}: {error}"))
 }
 
-/// All documents, by every way to read them.
+/// All documents, read in every way.
 fn read_all(address: SocketAddr) -> Result<Found, String> {
     let mut connection = connect(address);
     let mut found = Found::new();
@@ -100,7 +100,7 @@ fn validate(connection: &mut Connection, collection: &Collection) -> Result<(), 
     let validate = DocumentBuf::new().with("validate", &*collection.name).with("full", true);
     match connection.run_command(DATABASE, validate.as_ref()) {
         Ok(reply) if matches!(reply.as_ref().get("valid"), Some(ValueRef::Boolean(true))) => Ok(()),
-        // Dropped, and not created again when the crash came.
+        // The crash came after the drop and before the collection was created again.
         Err(ClientError::Command(error)) if error.code == NAMESPACE_NOT_FOUND => Ok(()),
         other => Err(format!("{}: validate: {other:?}", collection.name)),
     }

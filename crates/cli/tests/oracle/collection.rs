@@ -1,4 +1,4 @@
-//! The collections that are written to: one for each way in which documents are kept.
+//! The collections that are written to: one for each way in which documents are stored.
 
 use super::{connect, durable_engines, is_tested};
 use bunko_bson::{ArrayBuf, DocumentBuf};
@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 pub const DATABASE: &str = "crash";
 
-/// A collection and the options that it is created with.
+/// A collection and its creation options.
 #[derive(Clone, Debug)]
 pub struct Collection {
     pub name: String,
@@ -21,9 +21,9 @@ impl Collection {
         Self { name: name.to_owned(), options }
     }
 
-    /// Creates it with a secondary index, which must agree with the records too. What is there already stays.
+    /// Creates the collection with a secondary index, which must agree with the documents too. An existing one is kept.
     /// # Errors
-    /// What was refused, and what happened to the connection.
+    /// The server's refusal, or the connection's error.
     pub fn create(&self, connection: &mut Connection, write_concern: &DocumentBuf) -> Result<(), ClientError> {
         let mut create = DocumentBuf::new().with("create", &*self.name).with("writeConcern", write_concern);
         for option in self.options.as_ref() {
@@ -44,10 +44,10 @@ impl Collection {
     }
 }
 
-/// All of them; the last is dropped and created again while the others are written to.
+/// All collections. The last is dropped and created again while the others are written to.
 pub fn collections() -> Vec<Collection> {
     let mut collections = vec![Collection::new("plain", "{}")];
-    // Whatever engine the server's own is, all are in use: one log and one manifest serve them together.
+    // All engines are used, whichever is the server's own: one log and one manifest serve them together.
     for engine in durable_engines() {
         collections.push(Collection::new(&format!("in_{engine}"), &format!("{{storageEngine: {{{engine}: {{}}}}}}")));
     }
@@ -61,7 +61,7 @@ pub fn collections() -> Vec<Collection> {
     collections
 }
 
-/// Creates what the writers write into.
+/// Creates the collections for the writers.
 pub fn prepare(address: SocketAddr) {
     let mut connection = connect(address);
     let write_concern = DocumentBuf::new().with("w", 1).with("j", true);
@@ -72,14 +72,14 @@ pub fn prepare(address: SocketAddr) {
     }
 }
 
-/// The command `compact`, which is about all collections whichever it names; also for a primary.
+/// The command `compact`, which compacts all collections whichever it names; `force` allows it on a primary.
 pub fn compact_command() -> DocumentBuf {
     DocumentBuf::new().with("compact", &*collections()[0].name).with("force", true)
 }
 
-/// Runs it.
+/// Runs `compact`.
 /// # Errors
-/// What the server said.
+/// The server's error.
 pub fn compact(address: SocketAddr) -> Result<(), String> {
     let reply = connect(address).run_command(DATABASE, compact_command().as_ref());
     reply.map(drop).map_err(|error| format!("compact: {error}"))

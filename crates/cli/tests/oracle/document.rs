@@ -1,4 +1,4 @@
-//! Documents that tell what they are: all of one follows from its number.
+//! Documents that can be checked: a document's contents follow from its number.
 
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use std::sync::LazyLock;
@@ -7,16 +7,16 @@ use std::sync::LazyLock;
 const NOISE_BYTES: usize = 1 << 20;
 /// Paddings of large documents, in bytes.
 const LARGE_BYTES: std::ops::Range<u64> = 20_000..200_000;
-/// Paddings of small ones: they let many writers share a system call.
+/// Paddings of small documents, in bytes: many writers can share a system call for them.
 const SMALL_BYTES: std::ops::Range<u64> = 100..1_000;
 
-/// Of digits, so that it can be compressed to half.
+/// Text of digits, which can be compressed to half.
 static NOISE: LazyLock<String> = LazyLock::new(|| {
     let numbers = (0..NOISE_BYTES as u64 / 16).map(|number| format!("{:016x}", scramble(number)));
     numbers.collect()
 });
 
-/// A number that looks random, of another.
+/// A number that looks random, derived from another.
 pub fn scramble(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -37,7 +37,7 @@ pub fn document(id: i32, number: i64) -> DocumentBuf {
     DocumentBuf::new().with("_id", id).with("n", number).with("pad", padding(number))
 }
 
-/// `_id` and number of a document, if it is whole.
+/// `_id` and number of a document, if it is complete.
 pub fn parse(document: DocumentRef<'_>) -> Option<(i32, i64)> {
     let (Some(ValueRef::Int32(id)), Some(ValueRef::Int64(number))) = (document.get("_id"), document.get("n")) else {
         return None;

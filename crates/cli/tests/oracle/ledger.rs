@@ -1,21 +1,21 @@
-//! What was asked for and what was acknowledged, document by document.
+//! Requested and acknowledged states of every document.
 
 use super::check::Found;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A document's place in the list of collections, and its `_id`. Each has one writer, which waits for its replies.
+/// The index of a document's collection, and its `_id`. Each document has one writer, which waits for its replies.
 pub type Key = (usize, i32);
 
-/// The number of a document, if it is to be there.
+/// The number of a document; `None` if it does not exist.
 pub type State = Option<i64>;
 
-/// The states of one document, in the order in which they were asked for.
+/// The states of one document, in the order in which they were requested.
 #[derive(Clone, Debug)]
 pub struct History {
     states: Vec<State>,
-    /// The last that was acknowledged.
+    /// Index of the last acknowledged state.
     acknowledged: usize,
 }
 
@@ -25,10 +25,10 @@ impl History {
     }
 }
 
-/// What is known of all documents at one time.
+/// Histories of all documents at one time.
 pub type Documents = BTreeMap<Key, History>;
 
-/// What is known, shared by the writers.
+/// Histories of all documents, shared by the writers.
 #[derive(Clone, Default)]
 pub struct Ledger(Arc<Shared>);
 
@@ -45,7 +45,7 @@ impl Ledger {
         self.0.last_number.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Notes what a write is about to ask for; from now on it may be there.
+    /// Records the states that a write is about to request: from now on they may exist.
     pub fn ask(&self, changes: &[(Key, State)]) {
         let mut documents = self.0.documents.lock().expect("not poisoned");
         for (key, state) in changes {
@@ -53,7 +53,7 @@ impl Ledger {
         }
     }
 
-    /// What was asked for last is promised: from now on it must be there.
+    /// Records that the last requested states were acknowledged: from now on they must exist.
     pub fn acknowledge(&self, changes: &[(Key, State)]) {
         let mut documents = self.0.documents.lock().expect("not poisoned");
         for (key, _) in changes {
@@ -63,13 +63,13 @@ impl Ledger {
         self.0.writes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What was asked for last.
+    /// The last requested state.
     pub fn last(&self, key: Key) -> State {
         let documents = self.0.documents.lock().expect("not poisoned");
         documents.get(&key).and_then(|history| history.states.last().copied().flatten())
     }
 
-    /// Writes that were acknowledged.
+    /// Number of acknowledged writes.
     pub fn writes(&self) -> u64 {
         self.0.writes.load(Ordering::Relaxed)
     }
@@ -78,7 +78,7 @@ impl Ledger {
         self.0.documents.lock().expect("not poisoned").clone()
     }
 
-    /// What a crash has left is what must stay: a write that was lost may not come back.
+    /// Takes the contents after a crash as acknowledged: a write that was lost may not reappear.
     pub fn settle(&self, found: &Found) {
         for (key, history) in &mut *self.0.documents.lock().expect("not poisoned") {
             *history = History::of(found.get(key).copied());
@@ -86,12 +86,12 @@ impl Ledger {
     }
 }
 
-/// What was found, as all that may be there.
+/// Histories in which the found documents are the only possible state.
 pub fn exactly(found: &Found) -> Documents {
     found.iter().map(|(key, number)| (*key, History::of(Some(*number)))).collect()
 }
 
-/// Whether a document may be in that state, by what had been acknowledged and what has been asked for since.
+/// Whether a document may be in that state, by what was acknowledged before and what has been requested since.
 pub fn is_explained(found: State, promised: Option<&History>, asked: Option<&History>) -> bool {
     let first = promised.map_or(0, |history| history.acknowledged);
     asked.map_or(found.is_none(), |history| history.states[first..].contains(&found))

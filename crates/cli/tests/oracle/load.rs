@@ -15,22 +15,22 @@ use std::time::Duration;
 
 /// Documents of one writer.
 const DOCUMENTS: i32 = 40;
-/// Between two looks at the counters.
+/// Pause between two readings of the counters.
 const OBSERVATION_PAUSE: Duration = Duration::from_millis(10);
-/// Between two checkpoints that are asked for.
+/// Pause between two requested checkpoints.
 const UPKEEP_PAUSE: Duration = Duration::from_millis(100);
-/// Each so many turns of upkeep, the first among them, are a `compact` instead.
+/// One in this many turns of upkeep, beginning with the first, is a `compact` instead.
 const COMPACT_EVERY: usize = 5;
 
-/// Codes of replies by which a server that is being stopped says so.
+/// Error codes of a server that is shutting down.
 const STOPPING: [i32; 2] = [91, 11600];
 
-/// What a write waits for.
+/// Durability that a write waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// The kernel: survives the process.
+    /// The kernel has the write: it survives the end of the process.
     Written,
-    /// The disk: survives the power.
+    /// The disk has the write: it survives a power cut.
     Journaled,
 }
 
@@ -44,7 +44,7 @@ impl Level {
 #[derive(Clone, Debug, Default)]
 pub struct Evidence(BTreeMap<&'static str, i64>);
 
-/// Engine, or `bunko` for the whole server, section and counter.
+/// Engine (or `bunko` for the whole server), section and counter.
 const COUNTERS: &[&str] = &[
     "bunko.checkpoints.count",
     "lsm.extents.segmentsMoved",
@@ -67,7 +67,7 @@ impl Evidence {
         Some(())
     }
 
-    /// Adds what another server did.
+    /// Adds the counts of another server.
     pub fn add(&mut self, other: &Self) {
         for (counter, count) in &other.0 {
             *self.0.entry(counter).or_default() += count;
@@ -75,7 +75,7 @@ impl Evidence {
     }
 
     /// # Panics
-    /// Where the load has not made the server do everything that it is meant to.
+    /// If the server has not done everything that the load is meant to make it do.
     pub fn assert_complete(&self) {
         let is_tested = |counter: &&&str| {
             let (engine, _) = counter.split_once('.').unwrap_or_default();
@@ -102,7 +102,7 @@ impl Load {
         let collections = collections();
         let last = collections.len() - 1;
         let writers = (0..writers).map(|number| {
-            // The last one alone may drop its collection.
+            // Only the last writer may drop its collection.
             let position = if number == writers - 1 { last } else { number % last };
             let writer = Writer {
                 connection: connect(address),
@@ -132,7 +132,7 @@ impl Load {
         Self { stop, writers, upkeep, observer }
     }
 
-    /// Stops them; what the server did meanwhile.
+    /// Stops the writers; returns the server's counts.
     pub fn join(self) -> Evidence {
         self.stop.store(true, Ordering::Relaxed);
         for writer in self.writers {
@@ -143,7 +143,7 @@ impl Load {
     }
 }
 
-/// Takes turns until told to stop or until one finds the server gone.
+/// Takes turns until told to stop or until a turn finds the server gone.
 fn repeat(stop: &AtomicBool, pause: Duration, mut turn: impl FnMut(usize) -> Option<()>) {
     for number in 0.. {
         if stop.load(Ordering::Relaxed) || turn(number).is_none() {
@@ -163,7 +163,7 @@ fn keep_up(connection: &mut Connection, turn: usize) -> Option<()> {
     reply.map(drop)
 }
 
-/// Runs a command that must succeed; `None` where the server is gone or going.
+/// Runs a command that must succeed; `None` if the server is gone or shutting down.
 fn run(connection: &mut Connection, database: &str, command: &DocumentBuf) -> Option<DocumentBuf> {
     let failure = match connection.run_command(database, command.as_ref()) {
         Ok(reply) => match check_reply(reply.as_ref()) {
@@ -177,10 +177,10 @@ fn run(connection: &mut Connection, database: &str, command: &DocumentBuf) -> Op
     None
 }
 
-/// One connection that waits for each reply.
+/// A connection that waits for each reply.
 struct Writer {
     connection: Connection,
-    /// The collection's place in the list.
+    /// The collection's index in the list.
     position: usize,
     collection: Collection,
     first_id: i32,
@@ -220,7 +220,7 @@ impl Writer {
             Err(ClientError::Command(failure)) if !STOPPING.contains(&failure.code) => panic!("{BROKEN}: {failure:?}"),
             created => created.ok()?,
         }
-        // After a crash some may be there already.
+        // After a crash some documents may exist already.
         let missing: Vec<_> = ids.iter().copied().filter(|id| self.state((self.position, *id)).is_none()).collect();
         if !missing.is_empty() {
             self.insert(&missing)?;
@@ -234,7 +234,7 @@ impl Writer {
         self.write(&gone, drop_it).map(drop)
     }
 
-    /// What this writer has made of a document.
+    /// The state of a document that this writer requested last.
     fn state(&self, key: Key) -> State {
         self.ledger.last(key)
     }
@@ -266,7 +266,7 @@ impl Writer {
         self.write_to(1, &[(key, None)], delete)
     }
 
-    /// Writes what must find that many documents.
+    /// Sends a write that must match that many documents.
     fn write_to(&mut self, count: usize, changes: &[(Key, State)], command: DocumentBuf) -> Option<()> {
         let reply = self.write(changes, command)?;
         let n = check_reply(reply.as_ref()).map_or(0, |reply| reply.n);

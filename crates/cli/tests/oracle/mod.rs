@@ -1,9 +1,9 @@
-//! Writers that remember what was acknowledged, and the check that all of it, and nothing else, is there after a crash.
+//! Writers that record acknowledged writes, and the check that exactly these exist after a crash.
 //!
-//! The load is made for what a storage engine does behind its clients' backs: documents are replaced and deleted soon
-//! enough for segments to be emptied, extents to be rewritten and pages to be freed, under checkpoints and `compact`.
+//! The load exercises a storage engine's background work: documents are replaced and deleted soon enough for segments
+//! to be emptied, extents to be rewritten and pages to be freed, under checkpoints and `compact`.
 
-// Each suite that shares this folder uses a part of it.
+// Each suite that shares this folder uses only a part of it.
 #![allow(dead_code, unused_imports)]
 
 mod check;
@@ -26,7 +26,7 @@ use bunko_testkit::process::Server;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// How every complaint about a server begins: `tests/planted/run` looks for it.
+/// Beginning of every failure's message; `tests/planted/run` looks for it.
 const BROKEN: &str = "a promise is broken";
 
 /// The server under test: the one that cargo built, or the one that a suite names.
@@ -34,7 +34,7 @@ pub fn binary() -> PathBuf {
     std::env::var_os("BUNKO_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_bunko").into(), PathBuf::from)
 }
 
-/// Names of the engines that promise something about crashes, or the one that `BUNKO_ENGINE` picks.
+/// Names of the engines that survive crashes, or the one in `BUNKO_ENGINE`.
 pub fn durable_engines() -> Vec<&'static str> {
     let options = EngineOptions::default();
     let durable = ENGINES.iter().filter(|entry| (entry.kind)(&options).survival == Survival::Durable);
@@ -50,9 +50,9 @@ pub fn is_tested(engine: &str) -> bool {
     durable_engines().contains(&engine)
 }
 
-/// Starts a server that checkpoints as often as it may be told to.
+/// Starts a server with the shortest checkpoint interval that it accepts.
 /// # Errors
-/// [`BROKEN`], and what [`Server::start`] says.
+/// [`BROKEN`], and the error of [`Server::start`].
 pub fn start(engine: &str, dbpath: &Path) -> Result<Server, String> {
     let settings = ["--storage-engine", engine, "--sync-delay", "1", "--cache-size-gb", "0.25"];
     Server::start(&binary(), dbpath, &settings).map_err(|error| format!("{BROKEN}: {error}"))

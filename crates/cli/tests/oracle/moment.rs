@@ -1,4 +1,4 @@
-//! Instants worth a crash, seen from outside: by what changes in a data directory.
+//! Moments worth a crash, recognised by changes in a data directory.
 
 use super::is_tested;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,19 +7,19 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Between two looks.
+/// Pause between two looks.
 const LOOK_PAUSE: Duration = Duration::from_micros(200);
 
-/// An instant of what an engine does behind its clients' backs.
+/// A moment in an engine's background work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Moment {
     /// An extent is being written.
     ExtentBegun,
     /// An extent has been given its name.
     ExtentNamed,
-    /// An extent that was rewritten has gone.
+    /// An extent that was rewritten has been deleted.
     ExtentGone,
-    /// A segment has left the log.
+    /// A segment of the log has been deleted.
     SegmentGone,
     /// A table of keys has been written.
     TableWritten,
@@ -30,7 +30,7 @@ pub enum Moment {
 }
 
 impl Moment {
-    /// The one that is hardest to hit, as it lasts only as long as a manifest is being written, comes twice.
+    /// `SegmentGone` comes twice: it is the hardest to hit, because it lasts only while a manifest is being written.
     const ALL: [Self; 8] = [
         Self::SegmentGone,
         Self::ExtentBegun,
@@ -42,12 +42,12 @@ impl Moment {
         Self::ManifestReplaced,
     ];
 
-    /// Those of the engines that are tested.
+    /// The moments of the engines that are tested.
     pub fn all() -> Vec<Self> {
         Self::ALL.into_iter().filter(|moment| moment.engine().is_none_or(is_tested)).collect()
     }
 
-    /// The engine that knows such moments; `None` where every server does.
+    /// The engine that has such moments; `None` if every server has them.
     fn engine(self) -> Option<&'static str> {
         match self {
             Self::ExtentBegun | Self::ExtentNamed | Self::ExtentGone | Self::TableWritten => Some("lsm"),
@@ -56,7 +56,7 @@ impl Moment {
         }
     }
 
-    /// Whether it lies between two looks.
+    /// Whether the moment lies between two looks.
     fn is_between(self, before: &Look, after: &Look) -> bool {
         let has_come = |directory, end| after.has_other_than(before, directory, end);
         let has_gone = |directory, end| before.has_other_than(after, directory, end);
@@ -76,11 +76,11 @@ const LOG: &str = "log";
 const EXTENTS: &str = "extents";
 const TABLES: &str = "trees/tables";
 
-/// A data directory at one time.
+/// State of a data directory at one time.
 struct Look {
-    /// By directory.
+    /// Files by directory.
     files: BTreeMap<&'static str, BTreeSet<PathBuf>>,
-    /// Each manifest is a file of its own.
+    /// Inode of the manifest: each manifest is a new file.
     manifest: Option<u64>,
     data_file_time: Option<SystemTime>,
 }
@@ -104,7 +104,7 @@ impl Watch {
         Self { dbpath: dbpath.to_owned() }
     }
 
-    /// Waits for a moment, not longer than that; whether it came.
+    /// Waits for a moment, at most that long; returns whether it came.
     pub fn wait(&self, moment: Moment, timeout: Duration) -> bool {
         let deadline = Instant::now() + timeout;
         let mut before = self.look();
@@ -120,7 +120,7 @@ impl Watch {
     }
 
     fn look(&self) -> Look {
-        // Some directories come only with the first that is put there.
+        // Some directories are made only with their first file.
         let list = |directory| fs::read_dir(self.dbpath.join(directory)).into_iter().flatten().flatten();
         let files =
             [LOG, EXTENTS, TABLES].map(|directory| (directory, list(directory).map(|file| file.path()).collect()));

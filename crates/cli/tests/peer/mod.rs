@@ -1,6 +1,6 @@
-//! A server under test and peers that send it bytes of their own making: what no library would send.
+//! A server under test, and peers that send it arbitrary bytes, as no library would.
 
-// Each suite that shares this file uses a part of it.
+// Each suite that shares this file uses only a part of it.
 #![allow(dead_code)]
 
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
@@ -12,7 +12,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Longest wait for anything that must come.
+/// Longest wait for an event that must happen.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The server under test: the one that cargo built, or the one that a suite names.
@@ -45,7 +45,7 @@ impl Running {
         Peer::connect(self.address())
     }
 
-    /// The server still takes connections, and still has what it was given.
+    /// The server still accepts connections, and still has its documents.
     pub fn assert_serves(&self) {
         let mut peer = self.peer();
         assert_eq!(peer.text("admin", "{ping: 1}"), "{ok: 1.0}");
@@ -53,7 +53,7 @@ impl Running {
         assert_eq!(first_batch(&found), [r#"{_id: 1, text: "kept"}"#]);
     }
 
-    /// Waits until the server has logged something.
+    /// Waits until the server has logged those words.
     pub fn assert_logged(&self, words: &str) {
         let deadline = Instant::now() + PATIENCE;
         while !self.server.output_tail().contains(words) {
@@ -78,7 +78,7 @@ pub fn first_batch(reply: &DocumentBuf) -> Vec<String> {
     batch.unwrap_or_else(|| panic!("no cursor: {reply:?}")).iter().map(shell::print).collect()
 }
 
-/// A command as its body stands in an OP_MSG.
+/// A command as the body of an OP_MSG.
 pub fn command(database: &str, text: &str) -> DocumentBuf {
     shell::parse_document(text).unwrap_or_else(|error| panic!("{text}: {error}")).with("$db", database)
 }
@@ -91,14 +91,14 @@ pub fn message(request_id: i32, flags: MessageFlags, body: DocumentRef<'_>) -> V
     frame
 }
 
-/// Any frame: a header whose length is true, and what follows it.
+/// Any frame: a header with the correct length, and the content after it.
 pub fn frame(op_code: i32, content: &[u8]) -> Vec<u8> {
     let mut frame = header((HEADER_BYTES + content.len()) as i32, op_code);
     frame.extend_from_slice(content);
     frame
 }
 
-/// A header whose length may lie.
+/// A header whose length may be wrong.
 pub fn header(length: i32, op_code: i32) -> Vec<u8> {
     [length, 77, 0, op_code].iter().flat_map(|field| field.to_le_bytes()).collect()
 }
@@ -122,13 +122,13 @@ impl Peer {
         Self { stream, last_request_id: 0 }
     }
 
-    /// Waits that long for each frame from now on.
+    /// Sets the longest wait for each frame from now on.
     #[allow(dead_code, reason = "not every suite asks for what takes long")]
     pub fn be_patient(&self, patience: Duration) {
         self.stream.set_read_timeout(Some(patience)).expect("a socket option");
     }
 
-    /// Sends bytes; a server that has closed the connection before it read them all is no failure here.
+    /// Sends bytes; a server that closes the connection before it has read them all is not an error here.
     pub fn send(&mut self, bytes: &[u8]) {
         if let Err(error) = self.stream.write_all(bytes) {
             let is_gone = matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset);
@@ -136,12 +136,12 @@ impl Peer {
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending side of the connection.
     pub fn finish_sending(&self) {
         self.stream.shutdown(Shutdown::Write).expect("connected");
     }
 
-    /// The next frame from the server, whole.
+    /// The next complete frame from the server.
     pub fn frame(&mut self) -> Vec<u8> {
         let mut frame = vec![0; HEADER_BYTES];
         self.stream.read_exact(&mut frame).expect("a header");
@@ -150,7 +150,7 @@ impl Peer {
         frame
     }
 
-    /// At most `count` bytes of what the server sent.
+    /// At most `count` bytes from the server.
     pub fn some_bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         let length = self.stream.read(&mut bytes).expect("bytes");
@@ -168,7 +168,7 @@ impl Peer {
         shell::print(ValueRef::Document(self.run(database, text).as_ref()))
     }
 
-    /// Runs a command with a body of any making.
+    /// Runs a command with an arbitrary body.
     pub fn run_body(&mut self, body: DocumentRef<'_>) -> DocumentBuf {
         self.last_request_id += 1;
         let request = message(self.last_request_id, MessageFlags::NONE, body);
@@ -176,7 +176,7 @@ impl Peer {
         self.reply_to(self.last_request_id)
     }
 
-    /// The next frame, which must be an OP_MSG that answers that request and nothing else.
+    /// The next frame, which must be an OP_MSG that answers that request and no other.
     pub fn reply_to(&mut self, request_id: i32) -> DocumentBuf {
         let frame = self.frame();
         let reply = Message::parse(&frame).expect("a valid OP_MSG");
@@ -185,7 +185,7 @@ impl Peer {
         reply.body.to_owned()
     }
 
-    /// [`Self::reply_to`] that request; `None` where the server closes the connection instead.
+    /// As [`Self::reply_to`]; `None` if the server closes the connection instead.
     pub fn reply_or_end(&mut self, request_id: i32) -> Option<DocumentBuf> {
         match self.stream.peek(&mut [0]) {
             Ok(0) => None,
@@ -194,12 +194,12 @@ impl Peer {
         }
     }
 
-    /// The server closes the connection without another byte.
+    /// The server closes the connection without sending another byte.
     pub fn assert_closed(&mut self, why: &str) {
         let mut byte = [0];
         match self.stream.read(&mut byte) {
             Ok(0) => {}
-            // Bytes that nobody read make the kernel send a reset instead of an end.
+            // Unread bytes make the kernel send a reset instead of an end.
             Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
             other => panic!("{why}: the connection should be closed, not {other:?}"),
         }
@@ -215,7 +215,7 @@ impl Peer {
     }
 }
 
-/// `code` of a reply or of a write error; 0 where there is none.
+/// `code` of a reply or of a write error; 0 if it has none.
 pub fn code(document: DocumentRef<'_>) -> i32 {
     if let Some(ValueRef::Int32(code)) = document.get("code") { code } else { 0 }
 }

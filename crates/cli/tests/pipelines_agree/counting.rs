@@ -1,7 +1,7 @@
-//! A filter finds the same documents in whatever way they are asked for: shown, counted, grouped, updated or deleted, by each
-//! index and by none, alone and beside others.
+//! A filter finds the same documents in every command: shown, counted, grouped, updated or deleted, by each index and
+//! by none, alone and with other filters.
 //!
-//! `BUNKO_FILTERS` says how many filters are asked.
+//! `BUNKO_FILTERS` sets the number of filters.
 
 use super::generator::Random;
 use super::{DATABASE, World, parsed, setting};
@@ -11,7 +11,8 @@ use bunko_testkit::shell;
 const FILTERS: u64 = 40;
 const DOCUMENTS: u64 = 90;
 
-/// Indexes by name. A hint of those in the second list finds no more than what they hold.
+/// Indexes by name: first those that contain all documents, then those that contain some, so that a hint finds only
+/// these.
 const WHOLE: [&str; 6] = ["n", "op", "oqh", "s", "h", "hs"];
 const SOME: [&str; 6] = ["sci", "w", "g", "place", "partial", "sparse"];
 
@@ -85,7 +86,7 @@ fn document(id: u64, random: &mut Random) -> String {
     format!("{{{}}}", fields.join(", "))
 }
 
-/// A search of texts.
+/// A text search.
 fn search(random: &mut Random) -> String {
     let mut parts = Vec::new();
     for word in words(random, 3) {
@@ -120,7 +121,7 @@ fn condition(random: &mut Random) -> String {
     }
 }
 
-/// A filter, alone most often.
+/// A filter, usually with one condition.
 fn filter(random: &mut Random) -> String {
     match random.below(10) {
         0..=2 => search(random),
@@ -132,7 +133,7 @@ fn filter(random: &mut Random) -> String {
     }
 }
 
-/// The answer of one way of asking: the documents, in no order, or their number.
+/// The result of one way: the documents, in no order, or their number.
 #[derive(Clone, Debug, PartialEq)]
 enum Said {
     Ids(Vec<String>),
@@ -148,7 +149,7 @@ impl Said {
     }
 }
 
-/// Where a reply has its answer.
+/// Reads the result from a reply.
 type Reading = fn(DocumentRef<'_>) -> Said;
 
 fn batch(reply: DocumentRef<'_>) -> Vec<DocumentRef<'_>> {
@@ -171,7 +172,7 @@ fn shown(reply: DocumentRef<'_>) -> Said {
     Said::Count(batch(reply).len() as i64)
 }
 
-/// The number in the one document that is shown; none is 0.
+/// The number in the reply's only document; 0 if there is no document.
 fn told(reply: DocumentRef<'_>) -> Said {
     let batch = batch(reply);
     Said::Count(batch.first().and_then(|document| number::as_i64_exact(document.get("n")?)).unwrap_or(0))
@@ -197,7 +198,7 @@ fn explained(reply: DocumentRef<'_>) -> Said {
     Said::Count(statistics.get("nReturned").and_then(number::as_i64_exact).expect("nReturned"))
 }
 
-/// A command with `FILTER` and, where a hint and a collation may stand, `OPTIONS`.
+/// A command with placeholders: `FILTER`, and `OPTIONS` where a hint and a collation may stand.
 struct Way {
     command: &'static str,
     reads: Reading,
@@ -244,7 +245,7 @@ const WAYS: [Way; 16] = [
     way("{update: 'q', updates: [{q: FILTER, u: {$unset: {nothing: 1}}, multi: true OPTIONS}]}", n),
 ];
 
-/// Ways of asking for three documents at most, behind the first two.
+/// Ways that skip two documents and return at most three.
 const WINDOWS: [Way; 3] = [
     way("{find: 'q', filter: FILTER, skip: 2, limit: 3 OPTIONS}", shown),
     way("{count: 'q', query: FILTER, skip: 2, limit: 3 OPTIONS}", n),
@@ -266,7 +267,7 @@ impl World {
         Ok((way.reads)(reply.as_ref()))
     }
 
-    /// How many a transaction that is given up deletes.
+    /// How many documents a delete in an aborted transaction deletes.
     fn deleted(&mut self, number: i64, filter: &str, options: &str) -> Result<Said, i32> {
         let options = if options.is_empty() { String::new() } else { format!(", {options}") };
         let id = DocumentBuf::new().with("id", ValueRef::Binary { subtype: 4, bytes: &[7; 16] });
@@ -274,7 +275,7 @@ impl World {
             |command: &str| parsed(command).with("lsid", &id).with("txnNumber", number).with("autocommit", false);
         let delete = format!("{{delete: 'q', deletes: [{{q: {filter}, limit: 0{options}}}], startTransaction: true}}");
         let deleted = self.run(DATABASE, &in_transaction(&delete));
-        // After a failure there is none to be given up.
+        // After an error there is no transaction to abort.
         let _ = self.run("admin", &in_transaction("{abortTransaction: 1}"));
         let reply = deleted?;
         let errors = reply.as_ref().get("writeErrors").and_then(ValueRef::as_array);
@@ -285,7 +286,7 @@ impl World {
     }
 }
 
-/// All ways of asking with the same options say the same, or none says anything.
+/// All ways with these options must give one result, or all must fail.
 fn check(world: &mut World, transaction: &mut i64, filter: &str, options: &str) -> Option<Said> {
     let first = world.ask(&WAYS[0], filter, options);
     for way in &WAYS[1..] {
@@ -322,7 +323,7 @@ fn every_way_of_asking_finds_the_same() {
     for _ in 0..count {
         let filter = filter(&mut random);
         if filter.contains("$text") {
-            // No hint may stand beside it.
+            // `$text` allows no hint.
             match check(&mut world, &mut transaction, &filter, "") {
                 Some(said) => found += u64::from(said.count() > 0),
                 None => refused += 1,

@@ -1,7 +1,7 @@
-//! Pipelines that a seed decides. Each is followed by what can be said of its documents, so that no stage depends on an
-//! order that there is none of.
+//! Pipelines that follow from a seed. The generator tracks the properties of each pipeline's documents, so that no
+//! stage depends on an order that is not defined.
 
-/// A sequence that a seed decides.
+/// A sequence of numbers that follows from a seed.
 pub struct Random(pub u64);
 
 impl Random {
@@ -21,16 +21,16 @@ impl Random {
     }
 }
 
-/// What is known of a stream of documents.
+/// Properties of a stream of documents.
 #[derive(Clone, Copy)]
 struct Stream {
-    /// Their order is the same whatever the plan.
+    /// Their order does not depend on the plan.
     is_ordered: bool,
-    /// No two have the same `_id`, and none has an array there, of which a sort sees one element.
+    /// Their `_id`s are all different, and none is an array, of which a sort would see only one element.
     has_unique_ids: bool,
 }
 
-/// A pipeline, and whether its results have an order.
+/// A pipeline, and whether its results have a defined order.
 pub struct Made {
     pub stages: Vec<String>,
     pub is_ordered: bool,
@@ -38,7 +38,7 @@ pub struct Made {
     pub options: &'static str,
 }
 
-/// A document of the collection. Numbers are sums of powers of two, so that no order of adding them rounds.
+/// A document of the collection. Numbers are sums of powers of two, so that no order of additions rounds.
 pub fn document(id: u64, count: u64, random: &mut Random) -> String {
     let number = random.below(4_000) as i64 - 2_000;
     let summed = match random.below(8) {
@@ -49,7 +49,7 @@ pub fn document(id: u64, count: u64, random: &mut Random) -> String {
     };
     let elements: Vec<_> = (0..random.below(5)).map(|_| random.below(30).to_string()).collect();
     let text = "xyz".repeat(random.below(20) as usize);
-    // No two of these are equal: the value that stands for a group would depend on the order of documents.
+    // No two of these are equal: otherwise the value that stands for a group would depend on the order of documents.
     let mixed = random.pick(&[
         "",
         "m: null, ",
@@ -128,7 +128,7 @@ fn expression(random: &mut Random) -> &'static str {
     ])
 }
 
-/// One or more stages that fit behind a stream.
+/// One or more stages that may follow this stream.
 fn next(stream: &mut Stream, random: &mut Random) -> Vec<String> {
     let sort = |stream: &mut Stream, random: &mut Random| {
         let field = random.pick(&["n", "k", "t", "o.p", "a", "other", "m", "d.e"]);
@@ -247,14 +247,14 @@ fn group(stream: &mut Stream, random: &mut Random) -> String {
         fields.extend(["f: {$first: '$t'}", "l: {$last: '$a'}", "a: {$push: '$k'}", "r: {$push: '$$ROOT'}"]);
     }
     let chosen: Vec<_> = fields.into_iter().filter(|_| random.one_in(2)).collect();
-    // By what a stage before has put there, too.
+    // An earlier stage may have put an array into any field. Only null and computed keys are certain not to be arrays.
     let has_unique_ids = id == "null" || id.starts_with('{');
     *stream = Stream { is_ordered: false, has_unique_ids };
     let separator = if chosen.is_empty() { "" } else { ", " };
     format!("{{$group: {{_id: {id}{separator}{}}}}}", chosen.join(", "))
 }
 
-/// Joins whose arrays have an order of their own: by a unique field, or sorted inside.
+/// A join whose array has a defined order: by a unique field, or sorted inside.
 fn lookup(stream: &mut Stream, random: &mut Random) -> Vec<String> {
     let from = random.pick(&["c", "plain"]);
     let sorted = "pipeline: [{$sort: {_id: 1}}, {$limit: 3}, {$project: {t: 1, k: 1}}]";
@@ -268,7 +268,7 @@ fn lookup(stream: &mut Stream, random: &mut Random) -> Vec<String> {
     };
     match random.below(7) {
         4..=6 => {
-            // Under a path that leads through documents, arrays and numbers.
+            // The join writes to a path that leads through documents, arrays and numbers, and `$unwind` reads it there.
             stream.has_unique_ids = false;
             let index = random.pick(&["", ", includeArrayIndex: 'd.at'", ", includeArrayIndex: 'd'"]);
             let keeps = random.pick(&["true", "true", "false"]);

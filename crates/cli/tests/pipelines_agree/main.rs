@@ -1,7 +1,7 @@
-//! Pipelines that a seed makes give the same however they are run: as they were sent and rewritten, with indexes and by
+//! Generated pipelines give equal results in every way of running them: as sent and rewritten, with indexes and by
 //! scans, with much memory and little, by one worker and by two, on documents in tables and in memtables.
 //!
-//! `BUNKO_PIPELINES` says how many are run, `BUNKO_SEED` from which seed on.
+//! `BUNKO_PIPELINES` sets the number of pipelines, `BUNKO_SEED` the first seed.
 
 mod counting;
 mod generator;
@@ -37,7 +37,7 @@ struct Way {
     memory_bytes: i64,
 }
 
-/// The first is what the others are compared with.
+/// The ways to run a pipeline. The others are compared with the first.
 const WAYS: [Way; 4] = [
     Way { name: "as it was sent", is_rewritten: false, uses_indexes: false, memory_bytes: MUCH_BYTES },
     Way { name: "rewritten, by a scan", is_rewritten: true, uses_indexes: false, memory_bytes: MUCH_BYTES },
@@ -70,7 +70,7 @@ impl World {
         Self { connection, _server: server, _dbpath: dbpath }
     }
 
-    /// The reply, or the code that the command fails with.
+    /// The reply, or the error code.
     fn run(&mut self, database: &str, command: &DocumentBuf) -> Result<DocumentBuf, i32> {
         match self.connection.run_command(database, command.as_ref()) {
             Ok(reply) => Ok(reply),
@@ -100,7 +100,7 @@ impl World {
         self.succeed(DATABASE, &parsed(indexes));
     }
 
-    /// What stood in the memtable goes into a table; then other documents come, and some change or go.
+    /// Moves the memtable into a table, then inserts, updates and deletes documents.
     fn change(&mut self, next: &mut u64, random: &mut Random) {
         self.succeed("admin", &parsed("{fsync: 1}"));
         let (from, number) = (random.below(*next), random.below(90));
@@ -130,7 +130,7 @@ impl World {
         self.succeed("admin", &limits);
     }
 
-    /// All documents that come out, in an order that they have or are put into; or what it fails with.
+    /// All results of a pipeline, sorted unless they have a defined order; or the error code.
     fn results(&mut self, way: &Way, made: &Made) -> Result<Vec<String>, i32> {
         let hint = if way.uses_indexes { "" } else { ", hint: {$natural: 1}" };
         let (stages, options) = (made.stages.join(", "), made.options);
@@ -147,7 +147,7 @@ impl World {
     }
 }
 
-/// The value with the fields of its documents by name: those of an index come in its order.
+/// The value with the fields of its documents sorted by name, because an index returns them in its own order.
 fn in_order(value: ValueRef<'_>) -> Value {
     let fields = |document: DocumentRef<'_>| {
         let mut fields: Vec<_> = document.iter().collect();
@@ -210,12 +210,12 @@ fn pipelines_give_the_same_however_they_are_run() {
     assert!(empty * 3 < count && failed * 5 < count, "most of them have results");
 }
 
-/// Documents that two threads look at.
+/// Number of documents that two threads read.
 const MANY: u64 = 90_000;
-/// Pipelines over them.
+/// Number of pipelines over them.
 const PIPELINES_OVER_MANY: u64 = 40;
 
-/// A filter of values, and what is done with what it finds.
+/// A filter on values, and stages that use what it finds.
 fn pipeline_over_many(random: &mut Random) -> String {
     let (least, most) = (random.below(900), 100 + random.below(900));
     let filter = match random.below(8) {
@@ -229,7 +229,7 @@ fn pipeline_over_many(random: &mut Random) -> String {
         _ => format!("{{e: {{$exists: {}}}}}", random.one_in(2)),
     };
     let behind = match random.below(11) {
-        // A sort by what nothing behind it reads.
+        // A sort by a field that no later stage reads.
         8 => "{$sort: {v: -1, _id: 1}}, {$project: {t: 1}}".to_owned(),
         9 => "{$sort: {'g.1': 1, v: -1, _id: 1}}, {$group: {_id: '$w', first: {$first: '$t'}, last: {$last: '$t'}}}, {$sort: {_id: 1}}".to_owned(),
         10 => "{$sort: {t: -1}}, {$limit: 900}, {$project: {_id: 0, v: 1}}".to_owned(),

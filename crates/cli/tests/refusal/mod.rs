@@ -1,6 +1,6 @@
 //! Starts of a server that must be refused.
 
-// Each suite that shares this file uses a part of it.
+// Each suite that shares this file uses only a part of it.
 #![allow(dead_code)]
 
 use std::path::Path;
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 /// Longest wait for a start to be refused.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Exit status of a start that failed, and of one whose configuration is wrong.
+/// Exit statuses of a failed start and of a wrong configuration.
 pub const FAILED: i32 = 1;
 pub const WRONG: i32 = 2;
 
-/// Runs `bunko serve` with arguments that it must refuse with that status; all that it printed.
+/// Runs `bunko serve` with arguments that it must refuse with that status; returns its output.
 pub fn output(binary: &Path, arguments: &[&str], status: i32) -> String {
     let mut child = Command::new(binary)
         .arg("serve")

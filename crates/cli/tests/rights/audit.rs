@@ -1,4 +1,4 @@
-//! The audit log, redaction, and a password that is found nowhere after all that can be done with it.
+//! The audit log, redaction, and a password that must not appear anywhere after any command.
 
 use super::{assert_refused, open};
 use crate::peer::{Peer, code, command};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A password that must be found nowhere, and a value that must not be found in the log.
+/// A password that must not appear anywhere, and a value that must not appear in the log.
 const PASSWORD: &str = "canary-p4ssw0rd";
 const VALUE: &str = "canary-v4lue";
 
@@ -78,7 +78,7 @@ fn events_are_kept_and_no_password_is_shown_anywhere() {
         "createIndex",
         r#""param":{"ns":"test.c","indexName":"a_1","indexSpec":{"key":{"a":1},"name":"a_1"}},"result":0}"#,
     );
-    // Nobody asked for the collections of users and of documents by themselves.
+    // These collections were created implicitly.
     for made in ["admin.system.users", "test.c"] {
         one("createCollection", &format!(r#""param":{{"ns":"{made}"}},"result":0}}"#));
     }
@@ -153,7 +153,7 @@ fn both_ends_of_a_unix_domain_socket_are_told() {
     assert!(made.contains(&format!(r#""local":{{"unix":"{socket}"}},"remote":{{"unix":"anonymous"}}"#)), "{made}");
 }
 
-/// How many clients write events while the file is rotated.
+/// Clients that write events while the file is rotated.
 const WRITERS: usize = 8;
 
 #[test]
@@ -178,7 +178,7 @@ fn no_event_is_lost_or_torn_while_the_file_is_rotated() {
     let expected: Vec<_> = std::thread::scope(|scope| {
         let refuse = &refuse;
         let writers: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(move || refuse(writer))).collect();
-        // Names of files are told apart by seconds.
+        // Names of rotated files differ only by their seconds.
         let wait = || std::thread::sleep(Duration::from_millis(1_050));
         wait();
         run(&mut root, "admin", "{logRotate: 'audit'}");
@@ -207,7 +207,7 @@ fn no_event_is_lost_or_torn_while_the_file_is_rotated() {
     assert!(missing.is_empty() && expected.len() > WRITERS, "{} of {}: {missing:?}", missing.len(), expected.len());
 }
 
-/// What a filter of patterns lets through, as bytes of documents.
+/// A filter with patterns, and events as BSON documents.
 #[test]
 fn an_audit_log_may_be_bson_and_its_filter_have_patterns() {
     let dbpath = temporary_dbpath();
@@ -285,7 +285,7 @@ fn what_makes_a_collection_is_noted_with_who_did() {
     assert_eq!(read(dbpath.path()).len(), before + 2);
 }
 
-/// Drivers send indexes in the command, and who wants to leave no trace beside it.
+/// Drivers send indexes in the command; a client that wants to leave no trace may send them in a document sequence.
 #[test]
 fn an_index_is_noted_whichever_way_it_was_sent() {
     let dbpath = temporary_dbpath();
@@ -324,7 +324,7 @@ fn clients_say_which_events_are_written_where_they_may() {
     let shown = shell::print((&run(&mut root, "admin", get)).into());
     assert!(shown.contains("{_id: \"auditConfig\", filter: {}, auditAuthorizationSuccess: false}"), "{shown}");
     run(&mut root, "admin", set);
-    // The new filter would leave it out, but nobody silences the log unnoticed.
+    // The new filter excludes this event, but an attempt to silence the log is still recorded.
     assert_eq!(events(&read(dbpath.path()), "auditConfigure").len(), 1);
     let silent = "{setClusterParameter: {auditConfig: {filter: {atype: 'nothing'}}}}";
     run(&mut root, "admin", silent);
@@ -334,7 +334,7 @@ fn clients_say_which_events_are_written_where_they_may() {
         1,
         "neither the filter before nor the new one has it"
     );
-    // Who may not set it, and what cannot be set.
+    // Users without the privilege may not set it, and some values are refused.
     let mut user = open(&server, "u:p@", "");
     for command in
         [set, get, "{getAuditConfig: 1}", "{setAuditConfig: 1, filter: {}, auditAuthorizationSuccess: false}"]
@@ -359,7 +359,7 @@ fn clients_say_which_events_are_written_where_they_may() {
     let made = events(&lines, "createCollection");
     assert_eq!((made.len(), events(&lines, "dropCollection").len()), (1, 0), "{lines:?}");
     assert!(events(&lines, "authCheck").iter().any(|event| event.contains("\"command\":\"find\"")), "{lines:?}");
-    // It holds after a restart.
+    // The setting survives a restart.
     server.terminate();
     let server = start(dbpath.path(), &["--auditRuntimeConfiguration"]);
     let mut root = open(&server, "root:secret@", "");
@@ -374,7 +374,7 @@ fn clients_say_which_events_are_written_where_they_may() {
     assert!(event.starts_with(r#""param":{"previous":{"filter":{"atype""#), "{event}");
     let config = r#""config":{"filter":{},"auditAuthorizationSuccess":false}},"result":0}"#;
     assert!(event.ends_with(config), "{event}");
-    // Where the options say it, it is shown and cannot be set; where there is no audit log, it is not there.
+    // A setting from the command line is shown but cannot be set; without an audit log the parameter does not exist.
     let directory = temporary_dbpath();
     let server = start(directory.path(), &["--auditFilter", "{atype: 'logout'}"]);
     run(&mut open(&server, "", ""), "admin", super::ROOT);

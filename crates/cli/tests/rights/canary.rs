@@ -1,5 +1,5 @@
-//! A password is found nowhere, whatever was done with it: on disk, in the logs, in what commands answer, in what the tools
-//! write and say.
+//! A password does not appear anywhere, whatever was done with it: on disk, in the logs, in replies, in files and
+//! messages of the tools.
 
 use super::{MEASURE, attempt, bunko, open, shown};
 use crate::{assert_nowhere, binary, run};
@@ -9,10 +9,10 @@ use bunko_testkit::process::{Server, temporary_dbpath};
 use std::path::Path;
 use std::process::Command;
 
-/// The password of the first user, which comes from the environment, and of those that commands make.
+/// The password of the first user, which comes from the environment, and of users that commands create.
 const PASSWORD: &str = "canary-in-a-mine";
 
-/// A member of a set, which keeps an oplog, with every log that there is.
+/// A member of a replica set, which keeps an oplog, with every log enabled.
 fn start(dbpath: &Path, log: &Path) -> Server {
     let mut command = Command::new(binary());
     command.args(["serve", "--port", "0", "--no-unix-socket", "--slowms", "0", "--auth", "--log-format", "text"]);
@@ -23,7 +23,7 @@ fn start(dbpath: &Path, log: &Path) -> Server {
     Server::spawn_with_log(command, log).expect("started")
 }
 
-/// Sends it wherever a command takes one, and where none is taken.
+/// Sends the password wherever a command takes one, and in places where none is taken.
 fn send_it_everywhere(root: &mut Connection) {
     let plain = base64::encode(format!("\0u\0{PASSWORD}").as_bytes());
     for command in [
@@ -91,7 +91,7 @@ fn a_password_is_found_nowhere() {
     assert_nowhere(out.path(), PASSWORD);
 }
 
-/// Dumps, restored and measured: what is written to `out`, and what they say, also where the password is wrong.
+/// Dumps, restores and measures into `out`; the tools' messages do not contain the password, even if it is wrong.
 fn tools_do_not_keep_it(server: &Server, out: &Path) {
     let uri = |password: &str| format!("mongodb://root:{password}@{}/?directConnection=true", server.address());
     let (right, wrong) = (uri(PASSWORD), uri(&format!("{PASSWORD}-2")));

@@ -1,5 +1,5 @@
-//! A secret under any name that looks like one's, in any command, is shown nowhere: in no refusal, line of the log, event of the
-//! audit, entry of a profile or list of operations and cursors.
+//! A field with a name like a secret's, in any command, is never shown: in no error, log line, audit event, profile
+//! entry or list of operations and cursors.
 
 use super::{attempt, open, shown};
 use crate::{binary, run};
@@ -11,7 +11,7 @@ use std::process::Command;
 
 const CANARY: &str = "canary-in-a-field";
 
-/// Names of secrets, and mistyped ones.
+/// Names of secrets, and misspelt ones.
 const FIELDS: [&str; 12] = [
     "pwd",
     "password",
@@ -27,7 +27,7 @@ const FIELDS: [&str; 12] = [
     "speculativeAuthenticate",
 ];
 
-/// A server with every log that there is, which notes every operation.
+/// A server with every log enabled, which records every operation.
 fn start(dbpath: &Path, log: &Path) -> Server {
     let mut command = Command::new(binary());
     command.args(["serve", "--port", "0", "--no-unix-socket", "--slowms", "0", "--auth", "--auditDestination", "file"]);
@@ -36,7 +36,7 @@ fn start(dbpath: &Path, log: &Path) -> Server {
     Server::spawn_with_log(command, log).expect("started")
 }
 
-/// All commands but those that would end the server or the walk, were they not refused.
+/// All commands, except those that would end the server or the test.
 fn commands(root: &mut Connection) -> Vec<String> {
     let reply = run(root, "admin", "{listCommands: 1}");
     let all = reply.as_ref().get("commands").and_then(ValueRef::as_document).expect("commands");
@@ -49,7 +49,7 @@ fn send(client: &mut Connection, database: &str, command: &str) {
     assert!(!message.contains(CANARY), "{command}: {message}");
 }
 
-/// Commands in which secrets stand deeper.
+/// Commands with secrets at deeper levels.
 fn send_deeper(root: &mut Connection) {
     for command in [
         format!("{{createUser: 'a', pwd: 'p', roles: [], customData: {{apiToken: '{CANARY}'}}}}"),
@@ -93,7 +93,7 @@ fn no_field_shows_a_secret() {
     let mut nobody = open(&server, "nobody:p@", "");
     for name in commands(&mut root) {
         for (number, field) in FIELDS.iter().enumerate() {
-            // The name of a field that is asked for is no secret.
+            // The name of a requested field is not a secret.
             if name == "distinct" && *field == "key" {
                 continue;
             }
@@ -121,7 +121,7 @@ fn no_field_shows_a_secret() {
     }
 }
 
-/// The text before and behind the canary.
+/// The text before and after the canary.
 fn around(text: &str) -> &str {
     let at = text.find(CANARY).unwrap_or_default();
     let begin = (0..=at.saturating_sub(300)).rev().find(|begin| text.is_char_boundary(*begin)).unwrap_or_default();

@@ -1,10 +1,10 @@
-//! Ways around a check: an option that hides another one, a field that is there twice, a name that is not what is meant.
+//! Ways around a check: an option that hides another one, a field that occurs twice, a misleading name.
 
 use super::{Guarded, assert_refused, attempt, shown};
 use crate::run;
 use bunko_bson::ValueRef;
 
-/// Whoever may make capped collections must not make a view of what they cannot read.
+/// A user who may create capped collections must not create a view of a collection that they cannot read.
 #[test]
 fn no_option_of_create_hides_that_it_makes_a_view() {
     let mut guarded = Guarded::start();
@@ -16,14 +16,14 @@ fn no_option_of_create_hides_that_it_makes_a_view() {
         assert_refused(&mut user, "own", &format!("{{create: 'shown', viewOn: 'system.profile'{options}}}"));
         let through =
             format!("{{create: 'shown', viewOn: 'c', pipeline: [{{$unionWith: 'system.profile'}}]{options}}}");
-        // A field that is there twice is refused for that.
+        // Commands with a duplicate field are refused for that reason.
         assert_ne!(attempt(&mut user, "own", &through).0, 0, "{through}");
     }
     assert_eq!(attempt(&mut user, "own", "{create: 'small', capped: true, size: 4096}").0, 0);
     assert_eq!(attempt(&mut user, "own", "{create: 'shown', viewOn: 'c'}").0, 0);
 }
 
-/// What is checked is what is done, also where a field is there twice.
+/// The checked fields are the fields that are executed, also where a field occurs twice.
 #[test]
 fn a_field_that_is_there_twice_is_no_way_out() {
     let mut guarded = Guarded::start();
@@ -53,8 +53,8 @@ fn a_field_that_is_there_twice_is_no_way_out() {
     assert_eq!(crate::peer::first_batch(&names), ["{name: \"c\", type: \"collection\"}"]);
 }
 
-/// A check that asks whether an option is there, and a command that reads its first value, must not disagree. `currentOp` takes
-/// any field, so that one that is there twice is not refused.
+/// A check for an option and the command that reads its first value must agree. `currentOp` accepts any field, so a
+/// duplicate is not refused there.
 #[test]
 fn an_option_that_is_there_twice_shows_no_more() {
     let mut guarded = Guarded::start();
@@ -71,7 +71,7 @@ fn an_option_that_is_there_twice_shows_no_more() {
     }
 }
 
-/// Who may close the cursors of one collection cannot close another one's by naming it.
+/// A user who may close the cursors of one collection cannot close another collection's by naming the first.
 #[test]
 fn cursors_are_closed_by_what_they_read() {
     let mut guarded = Guarded::start();
@@ -96,7 +96,8 @@ fn cursors_are_closed_by_what_they_read() {
     assert_eq!(attempt(&mut guarded.root, "own", &more(of_b, "b")).0, 0);
 }
 
-/// Whoever changes one half of a view would show by the other half what they cannot read: its maker could.
+/// Changing only the collection or only the pipeline of a view could show a user data that they cannot read but the
+/// view's creator could.
 #[test]
 fn no_half_of_a_view_is_changed_alone() {
     let mut guarded = Guarded::start();

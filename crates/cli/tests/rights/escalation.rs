@@ -1,12 +1,13 @@
-//! Nobody gets more than was granted: not by granting it, and not by writing where users and roles are kept.
+//! Users cannot gain more than they were granted: neither by granting it, nor by writing to the collections of users
+//! and roles.
 
 use super::{Guarded, attempt};
 use crate::run;
 
-/// The beginning of the command that makes a user.
+/// The beginning of the command that creates a user.
 const CREATE: &str = "{createUser: 'x', pwd: 'p', mechanisms: ['SCRAM-SHA-256'], roles: ";
 
-/// Each is refused with 13, whoever has the role.
+/// Each command is refused with code 13 for a user with these roles.
 fn assert_all_refused(guarded: &mut Guarded, name: &str, roles: &str, commands: &[(&str, &str)]) {
     let mut user = guarded.user(name, roles);
     for (database, command) in commands {
@@ -53,7 +54,7 @@ fn nobody_grants_more_than_they_hold() {
     let commands: Vec<_> = commands.iter().map(|(database, command)| (*database, command.as_str())).collect();
     assert_all_refused(&mut guarded, "keeper", "[{role: 'userAdmin', db: 'own'}]", &commands);
     assert_all_refused(&mut guarded, "owner", "[{role: 'dbOwner', db: 'own'}]", &commands);
-    // Within the database they may.
+    // Within the database it is allowed.
     let mut keeper = guarded.log_in("keeper");
     run(&mut keeper, "own", &format!("{CREATE}['readWrite']}}"));
     // A role that inherits itself is refused, over any number of steps.
@@ -109,7 +110,7 @@ fn nobody_writes_where_users_and_roles_are_kept() {
     let commands: Vec<_> = commands.iter().map(|(database, command)| (*database, command.as_str())).collect();
     let roles = "['readWriteAnyDatabase', 'dbAdminAnyDatabase']";
     assert_all_refused(&mut guarded, "writer", roles, &commands);
-    // Not even a look at who there is.
+    // Even listing users is refused.
     let mut writer = guarded.log_in("writer");
     for command in ["{usersInfo: 1}", "{usersInfo: {forAllDBs: true}}", "{usersInfo: 'root', showCredentials: true}"] {
         assert_eq!(attempt(&mut writer, "admin", command).0, 13, "{command}");

@@ -1,4 +1,4 @@
-//! A collection that is named by its UUID is read by who may read it and may name collections so.
+//! A collection that is named by its UUID can be read by users who may read it and may use UUIDs.
 
 use super::{Guarded, assert_refused, attempt};
 use crate::run;

@@ -1,9 +1,9 @@
-//! Every command, sent by a user of every role that each server has, for the role's database and for another, and once
-//! before a login.
+//! Every command, sent by users of every built-in role, for the role's database and for another, and once before a
+//! login.
 //!
-//! No command runs: each is sent with an API version that there is none of, which is looked at behind the door. The
-//! answers are those of `docs/privileges.md`, and what follows from its column `needs`, which is written by hand. After
-//! a change `REWRITE=1` writes the columns of roles anew: read the difference.
+//! No command is executed: each is sent with an unknown API version, which is checked after the privileges. The
+//! expected results are those of `docs/privileges.md`, and what follows from its column `needs`, which is written by
+//! hand. After a change `REWRITE=1` rewrites the columns of roles: read the difference.
 
 mod needs;
 
@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-/// What is sent of commands whose needs depend on more than a collection's name: a label, and the body. `'DB` stands for
-/// the database, and `'OTHER` for one that no role of a database is for.
+/// Labels and bodies of commands whose needs depend on more than a collection's name. `'DB` stands for the database,
+/// and `'OTHER` for a database that no database role covers.
 const BODIES: &[(&str, &str)] = &[
     ("aggregate", "{aggregate: 'c', pipeline: [], cursor: {}}"),
     ("aggregate $changeStream", "{aggregate: 'c', pipeline: [{$changeStream: {}}], cursor: {}}"),
@@ -120,7 +120,7 @@ fn rows(root: &mut Connection) -> Vec<Row> {
     rows
 }
 
-/// Somebody who is logged in.
+/// A logged-in user.
 struct User {
     connection: Connection,
     held: Held,
@@ -133,7 +133,7 @@ impl User {
     }
 }
 
-/// A user of each role, by its name: of the roles of a database as that of `own`.
+/// One user for each role, by the role's name. Roles of a database are those of `own`.
 fn users(guarded: &mut Guarded) -> BTreeMap<String, User> {
     let names = |root: &mut Connection, database: &str| -> Vec<String> {
         let reply = run(root, database, "{rolesInfo: 1, showBuiltinRoles: true}");
@@ -175,7 +175,7 @@ fn read(text: &str) -> BTreeMap<String, Documented> {
 
 #[test]
 fn every_command_is_allowed_to_its_roles_and_to_no_other() {
-    // With the commands that only tests have.
+    // With the commands for tests, too.
     let mut guarded = Guarded::start_with(&["--setParameter", "enableTestCommands=1"]);
     let rows = rows(&mut guarded.root);
     let mut users = users(&mut guarded);

@@ -1,4 +1,4 @@
-//! What users may do on a server with `--auth`, and nobody else.
+//! Rights of users on a server with `--auth`.
 
 mod audit;
 mod canary;
@@ -38,19 +38,19 @@ impl Guarded {
         Self::start_with(&[])
     }
 
-    /// The same, with more options.
+    /// Starts a server with more options.
     pub fn start_with(options: &[&str]) -> Self {
         let dbpath = temporary_dbpath();
         let server = Server::start(&binary(), dbpath.path(), &[&["--auth"], options].concat()).expect("started");
         let mut anyone = open(&server, "", "");
         run(&mut anyone, "admin", ROOT);
         let mut root = open(&server, "root:secret@", "");
-        // Fewer than a server takes by default, as there are many users to make.
+        // Fewer iterations than the default, because the tests create many users.
         run(&mut root, "admin", "{setParameter: 1, scramSHA256IterationCount: 5000}");
         Self { server, root, _dbpath: dbpath }
     }
 
-    /// Makes a user of `admin` with the password `p` and logs in.
+    /// Creates a user in `admin` with the password `p` and logs in.
     pub fn user(&mut self, name: &str, roles: &str) -> Connection {
         let create = format!("{{createUser: '{name}', pwd: 'p', roles: {roles}, mechanisms: ['SCRAM-SHA-256']}}");
         run(&mut self.root, "admin", &create);
@@ -101,7 +101,7 @@ fn before_a_login_there_is_only_what_a_login_takes() {
     {
         assert_eq!(crate::code(peer.run("admin", command).as_ref()), 13, "{command}");
     }
-    // The first user, of admin, and no other.
+    // Only the first user can be created, and only in `admin`.
     let first = "{createUser: 'root', pwd: 'secret', roles: ['root']}";
     assert_eq!(crate::code(peer.run("test", first).as_ref()), 13);
     let elsewhere = "{createUser: 'root', pwd: 'secret', roles: [{role: 'readWrite', db: 'test'}]}";
@@ -111,7 +111,7 @@ fn before_a_login_there_is_only_what_a_login_takes() {
     assert_eq!(crate::code(peer.run("admin", first).as_ref()), 0);
     let second = "{createUser: 'other', pwd: 'secret', roles: ['root']}";
     assert_eq!(errmsg(peer.run("admin", second).as_ref()), "Command createUser requires authentication");
-    // It stays closed when that user goes.
+    // The exception stays closed after that user is dropped.
     let mut root = open(&server, "root:secret@", "");
     run(&mut root, "admin", "{dropUser: 'root'}");
     assert_eq!(crate::code(peer.run("admin", second).as_ref()), 13);
@@ -160,7 +160,7 @@ fn pipelines_reach_only_what_their_user_may_reach() {
     ] {
         assert_eq!(attempt(&mut user, "own", &aggregate(allowed)), (0, String::new()), "{allowed}");
     }
-    // A view is read by who may read it, whatever is below.
+    // A user who may read a view can read it without rights on the collection below.
     assert_eq!(attempt(&mut user, "own", "{find: 'view'}").0, 0);
     for refused in [
         "[{$lookup: {from: 'hidden', pipeline: [], as: 'l'}}]",
@@ -188,7 +188,7 @@ fn pipelines_reach_only_what_their_user_may_reach() {
     assert_eq!(attempt(&mut user, "own", "{create: 'v', viewOn: 'c'}").0, 0);
     assert_refused(&mut user, "admin", "{aggregate: 1, pipeline: [{$currentOp: {allUsers: true}}], cursor: {}}");
     assert_eq!(attempt(&mut user, "admin", "{aggregate: 1, pipeline: [{$currentOp: {}}], cursor: {}}").0, 0);
-    // Updates that may insert, and several collections at once.
+    // Upserts, and writes to several collections at once.
     assert_eq!(attempt(&mut user, "own", "{update: 'c', updates: [{q: {_id: 1}, u: {$set: {a: 1}}}]}").0, 0);
     assert_refused(&mut user, "own", "{update: 'c', updates: [{q: {_id: 2}, u: {$set: {a: 1}}, upsert: true}]}");
     let bulk = |ops: &str| format!("{{bulkWrite: 1, ops: {ops}, nsInfo: [{{ns: 'own.c'}}, {{ns: 'other.c'}}]}}");
@@ -219,7 +219,7 @@ fn lists_show_what_their_reader_knows_of() {
     assert_refused(&mut user, "other", "{listCollections: 1, nameOnly: true, authorizedCollections: true}");
     let listed = run(&mut user, "own", "{listCollections: 1, nameOnly: true, authorizedCollections: true}");
     assert_eq!(crate::peer::first_batch(&listed), ["{name: \"c\", type: \"collection\"}"]);
-    // Oneself, and nobody else.
+    // Users may see themselves, but no other user.
     assert!(shown(&run(&mut user, "admin", "{usersInfo: 'narrow'}")).contains("user: \"narrow\""));
     assert_refused(&mut user, "admin", "{usersInfo: 'root'}");
     assert_refused(&mut user, "admin", "{updateUser: 'narrow', pwd: 'q'}");
@@ -247,7 +247,8 @@ fn cursors_sessions_and_operations_are_their_users() {
     let cursor = opened.as_ref().get("cursor").and_then(ValueRef::as_document).expect("a cursor");
     let id = cursor.get("id").and_then(bunko_bson::number::as_i64_exact).expect("an id");
     let more = format!("{{getMore: NumberLong('{id}'), collection: 'c', batchSize: 1, {session}}}");
-    // A cursor belongs to who opened it, whatever session is named; by the same UUID another user has another session.
+    // A cursor belongs to the user who opened it, in whichever session. Another user with that session UUID has another
+    // session.
     assert_refused(&mut other, "own", &more);
     run(&mut other, "own", &format!("{{find: 'c', {session}}}"));
     assert_refused(&mut other, "own", &more.replace(&format!(", {session}"), ""));
@@ -257,12 +258,12 @@ fn cursors_sessions_and_operations_are_their_users() {
     run(&mut other, "admin", "{killSessions: [{id: UUID('00112233-4455-4677-8899-aabbccddeeff')}]}");
     assert_refused(&mut other, "admin", "{killAllSessions: []}");
     run(&mut one, "own", &more);
-    // Operations.
+    // The operations of other users are hidden.
     let own = shown(&run(&mut other, "admin", "{currentOp: 1, $ownOps: true, $all: true}"));
     assert!(own.contains("{user: \"other\", db: \"admin\"}") && !own.contains("{user: \"one\""), "{own}");
     assert_refused(&mut other, "admin", "{currentOp: 1}");
     assert_refused(&mut other, "admin", "{killOp: 1, op: 1}");
-    // What is revoked is revoked for cursors that are open, too.
+    // A revoked privilege also ends for open cursors.
     run(&mut guarded.root, "admin", "{grantRolesToUser: 'one', roles: ['readAnyDatabase']}");
     run(&mut one, "own", &more);
     run(&mut guarded.root, "admin", "{revokeRolesFromUser: 'one', roles: [{role: 'read', db: 'own'}]}");
@@ -272,7 +273,7 @@ fn cursors_sessions_and_operations_are_their_users() {
     assert_refused(&mut one, "own", "{find: 'c'}");
 }
 
-/// A run of the lab that is over in a second.
+/// Arguments of a run of the lab that takes a second.
 const MEASURE: [&str; 13] = [
     "bench",
     "point-operations",
@@ -310,14 +311,14 @@ fn the_first_user_is_made_once(arguments: &[&str]) {
     drop(server);
     std::fs::write(file.path(), "another").expect("written");
     let server = start();
-    // Who is there already stays as they are.
+    // The existing user stays unchanged.
     open(&server, "root:from%20a%20file@", "");
     assert!(!server.output_tail().contains("from a file"));
 }
 
 #[test]
 fn the_environment_makes_the_first_user() {
-    // A set has written of itself when the first user is to be made.
+    // A replica set has already written its own collections when the first user is created.
     for arguments in [&[][..], &["--replSet", "rs", "--replSetHost", "localhost:27017"]] {
         the_first_user_is_made_once(arguments);
     }
@@ -365,7 +366,7 @@ fn what_is_revoked_ends_what_runs() {
         "{dropUser: 'u1'}",
         "{updateUser: 'u2', roles: []}",
         "{delete: 'system.users', deletes: [{q: {user: 'u3'}, limit: 1}]}",
-        // From where they are, nobody may come any more.
+        // From the client's address no login is allowed any more.
         "{updateUser: 'u4', authenticationRestrictions: [{clientSource: ['10.0.0.1']}]}",
     ]
     .into_iter()
@@ -373,7 +374,7 @@ fn what_is_revoked_ends_what_runs() {
     {
         cases.push((revocation, guarded.user(&format!("u{number}"), "[{role: 'read', db: 'own'}]")));
     }
-    // A fifth of a second for each document, and a stream that waits for what comes.
+    // A find that takes a fifth of a second per document, and a tailable cursor that waits.
     let busy = "{find: 'c', filter: {$where: 'function() { const t = Date.now(); while (Date.now() - t < 200) {} }'}}";
     for waits in [true, false] {
         let mut running = Vec::new();
@@ -403,7 +404,7 @@ fn what_is_revoked_ends_what_runs() {
             assert!(Instant::now() < deadline, "{} run", is_running(&mut guarded.root));
             std::thread::sleep(Duration::from_millis(10));
         }
-        // One that waits is admitted anew when it is woken, and refused then.
+        // An operation that waits is checked again when it wakes, and refused then.
         let is_end = |code| code == 11601 || waits && code == 13;
         let mut goes_on = None;
         for (revocation, thread) in running {
@@ -425,7 +426,7 @@ fn what_is_revoked_ends_what_runs() {
         if !waits {
             return;
         }
-        // All once more, for what computes.
+        // Second pass, for operations that compute.
         cases = Vec::new();
         for (name, revocation) in [
             ("bystander", "{invalidateUserCache: 1}"),

@@ -1,4 +1,4 @@
-//! `$$USER_ROLES`: pipelines that answer by who asks.
+//! `$$USER_ROLES`: pipelines whose result depends on the user's roles.
 
 use super::Guarded;
 use crate::peer::first_batch;
@@ -16,7 +16,7 @@ fn a_view_shows_to_each_what_their_roles_allow() {
     run(&mut guarded.root, "own", &format!("{{create: 'v', viewOn: 'c', pipeline: [{{$match: {asked}}}]}}"));
     let reads = "[{resource: {db: 'own', collection: 'v'}, actions: ['find']}]";
     run(&mut guarded.root, "own", &format!("{{createRole: 'clerk', privileges: {reads}, roles: []}}"));
-    // Who has it has the clerk's, too.
+    // A doctor has the role of a clerk, too.
     run(&mut guarded.root, "own", "{createRole: 'doctor', privileges: [], roles: ['clerk']}");
     let mut clerk = guarded.user("clerks", "[{role: 'clerk', db: 'own'}]");
     let mut doctor = guarded.user("doctors", "[{role: 'doctor', db: 'own'}]");
@@ -28,7 +28,7 @@ fn a_view_shows_to_each_what_their_roles_allow() {
     let doctors = format!(r#"[{clerks}, {{_id: "own.doctor", role: "doctor", db: "own"}}]"#);
     let found = first_batch(&run(&mut doctor, "own", find));
     assert_eq!(found, [format!("{{_id: 1, roles: {doctors}}}"), format!("{{_id: 2, roles: {doctors}}}")]);
-    // A role that comes is seen by the next command of a connection that is open.
+    // The next command on an open connection sees a newly granted role.
     run(&mut guarded.root, "admin", "{grantRolesToUser: 'clerks', roles: [{role: 'doctor', db: 'own'}]}");
     assert_eq!(first_batch(&run(&mut clerk, "own", find)).len(), 2);
 }

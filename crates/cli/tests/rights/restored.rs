@@ -1,11 +1,12 @@
-//! Users of a dump of MongoDB log in with the passwords that they had there.
+//! Users from a MongoDB dump log in with their old passwords.
 
 use super::{Guarded, assert_refused, bunko, open};
 use crate::run;
 use bunko_testkit::shell;
 use std::fs;
 
-/// As MongoDB 8 keeps a user of `shop` with the password "old secret"; the keys were derived apart from this program.
+/// A user of `shop` with the password "old secret", as MongoDB 8 stores it; the keys were derived independently of this
+/// program.
 const USER: &str = "{_id: 'shop.ann', userId: UUID('00112233-4455-4677-8899-aabbccddeeff'), user: 'ann', db: 'shop', \
     credentials: {'SCRAM-SHA-1': {iterationCount: 10000, salt: 'AAECAwQFBgcICQoLDA0ODw==', \
     storedKey: 'x8+sYJ2WCjQtVZpZZqoiIfGixWg=', serverKey: 'yZl7WWPSJvHn2DdgoqgVEkFigt4='}, \
@@ -39,9 +40,9 @@ fn users_of_a_dump_log_in_with_their_passwords() {
         run(&mut ann, "shop", "{find: 'orders'}");
         assert_refused(&mut ann, "shop", "{insert: 'orders', documents: [{}]}");
     }
-    // Who was there before is there still.
+    // Users that existed before are kept.
     open(&guarded.server, "root:secret@", "");
-    // Whoever may make users finds out by that nothing of what they cannot read.
+    // A user who may create users cannot use this command to read other collections.
     let mut admin = guarded.user("admin", "['userAdminAnyDatabase']");
     assert_refused(&mut admin, "admin", "{_mergeAuthzCollections: 1, tempUsersCollection: 'shop.orders'}");
     let mut owner = guarded.user("owner", "[{role: 'dbOwner', db: 'shop'}]");

@@ -1,10 +1,10 @@
-//! From where users may be logged in.
+//! Client addresses from which users may log in.
 
 use super::{Guarded, assert_refused, attempt};
 use crate::{run, who};
 use bunko_client::{Connection, Uri};
 
-/// What is set while somebody is logged in holds for them too, with their next command.
+/// A restriction that is set while its user is logged in takes effect with the next command.
 #[test]
 fn who_may_not_come_from_there_any_more_is_logged_out() {
     let mut guarded = Guarded::start();
@@ -23,7 +23,7 @@ fn who_may_not_come_from_there_any_more_is_logged_out() {
     let login = format!("mongodb://user:p@{}/", guarded.server.address());
     let login = Connection::connect(&login.parse::<Uri>().expect("valid"));
     assert!(login.is_err_and(|error| error.to_string().contains("Authentication failed")));
-    // A role that somebody has may restrict them, too.
+    // A role may restrict its users, too.
     let role = format!("{{createRole: 'office', privileges: [], roles: [], {elsewhere}}}");
     run(&mut guarded.root, "admin", &role);
     assert_eq!(attempt(&mut other, "own", "{find: 'c'}").0, 0);

@@ -1,4 +1,4 @@
-//! Sessions belong to their users, who may choose the same UUIDs.
+//! Sessions belong to their users, who may choose equal UUIDs.
 
 use super::{Guarded, ROOT, assert_refused, attempt, open, shown};
 use crate::{binary, run};
@@ -6,7 +6,7 @@ use bunko_bson::ValueRef;
 use bunko_client::Connection;
 use bunko_testkit::process::{Server, temporary_dbpath};
 
-/// A retryable write in a session whose UUID is always the same.
+/// A retryable write in a session with a fixed UUID.
 fn insert_in_session(id: &str, number: i64) -> String {
     format!(
         "{{insert: 'c', documents: [{{_id: '{id}'}}], lsid: {{id: UUID('00112233-4455-4677-8899-aabbccddeeff')}}, \
@@ -19,7 +19,7 @@ fn two_users_may_choose_the_same_session() {
     let mut guarded = Guarded::start();
     let roles = "[{role: 'readWrite', db: 'own'}]";
     let (mut one, mut other) = (guarded.user("one", roles), guarded.user("other", roles));
-    // The numbers of one are no numbers of the other.
+    // Transaction numbers of the two users are independent.
     for (connection, id, number) in [(&mut one, "one", 7), (&mut other, "other", 3)] {
         for _ in 0..2 {
             run(connection, "own", &insert_in_session(id, number));
@@ -41,7 +41,7 @@ fn two_users_may_choose_the_same_session() {
     }
     let of_user = listed(&mut guarded.root, "{users: [{user: 'other', db: 'admin'}]}");
     assert!(of_user.len() == 1 && of_user[0].contains(of_other), "{of_user:?}");
-    // Each kills and ends its own; an administrator says whose is meant.
+    // Each user kills and ends only their own session; an administrator names the session's owner.
     let session =
         |digest: &str| format!("{{id: UUID('00112233-4455-4677-8899-aabbccddeeff'), uid: BinData(0, '{digest}')}}");
     for command in ["killSessions", "endSessions", "refreshSessions"] {
@@ -79,17 +79,17 @@ fn what_was_written_in_a_session_is_its_users_after_a_start_too() {
     drop(root);
     server.terminate();
     let server = Server::start(&binary(), dbpath.path(), &["--auth"]).expect("started");
-    // It was done; done again it would be a duplicate key.
+    // The first user's write was done, so the retry is not executed: it would be a duplicate key.
     let again = run(&mut open(&server, "one:p@", ""), "own", &insert_in_session("one", 7));
     assert!(again.as_ref().get("writeErrors").is_none(), "{again:?}");
-    // To another user it was not, and its number is none of theirs.
+    // For the other user this number is new.
     for (id, number) in [("other", 7), ("later", 8)] {
         let written = run(&mut open(&server, "other:p@", ""), "own", &insert_in_session(id, number));
         assert!(written.as_ref().get("writeErrors").is_none(), "{written:?}");
     }
     let found = run(&mut open(&server, "root:secret@", ""), "own", "{find: 'c', sort: {_id: 1}}");
     assert_eq!(crate::peer::first_batch(&found), ["{_id: \"later\"}", "{_id: \"one\"}", "{_id: \"other\"}"]);
-    // The list of them knows both, and of which write each was.
+    // The stored transactions list both, each with its number.
     let list = "{find: 'transactions', projection: {_id: 0}, sort: {txnNum: 1}}";
     let listed = run(&mut open(&server, "root:secret@", ""), "config", list);
     assert_eq!(crate::peer::first_batch(&listed), ["{txnNum: NumberLong(7)}", "{txnNum: NumberLong(8)}"]);
@@ -123,7 +123,7 @@ fn collections_of_sessions_are_read_by_who_may_read_them() {
         assert_refused(&mut writer, "config", &read);
         assert_refused(&mut named, "config", &read);
     }
-    // What is a system collection takes a privilege that names it, as in MongoDB.
+    // System collections need a privilege that names them, as in MongoDB.
     for read in reads("system.sessions") {
         for connection in [&mut guarded.root, &mut monitor, &mut reader, &mut writer] {
             assert_refused(connection, "config", &read);
@@ -132,13 +132,13 @@ fn collections_of_sessions_are_read_by_who_may_read_them() {
             run(&mut named, "config", &read);
         }
     }
-    // Nor by a detour.
+    // A detour is refused, too.
     let from = "{$lookup: {from: {db: 'config', coll: 'transactions'}, pipeline: [], as: 'all'}}";
     let (code, _) = attempt(&mut writer, "own", &format!("{{aggregate: 'c', pipeline: [{from}], cursor: {{}}}}"));
     assert_ne!(code, 0);
     let count = run(&mut named, "config", "{count: 'system.sessions'}");
     assert!(shown(&count).starts_with("{n: "), "{count:?}");
-    // What nobody may do is refused to whoever might.
+    // A write that no user may do is refused also to root.
     let (code, message) = attempt(&mut guarded.root, "config", "{insert: 'transactions', documents: [{_id: 1}]}");
     assert_eq!(code, 115, "{message}");
     let listed = run(&mut reader, "config", "{listCollections: 1, nameOnly: true, authorizedCollections: true}");

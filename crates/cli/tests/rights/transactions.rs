@@ -1,4 +1,4 @@
-//! Transactions belong to who began them, and do not outlive the rights by which they wrote.
+//! Transactions belong to the users who began them, and end with the privileges that they used.
 
 use super::{ROOT, attempt, open};
 use crate::{binary, run};
@@ -8,7 +8,7 @@ const DIRECT: &str = "?directConnection=true";
 
 const SESSION: &str = "lsid: {id: UUID('00112233-4455-4677-8899-aabbccddeeff')}, autocommit: false";
 
-/// A command of the transaction with that number.
+/// A command in the transaction with that number.
 fn inside(command: &str, number: i64, more: &str) -> String {
     format!("{{{command}, {SESSION}, txnNumber: NumberLong('{number}'){more}}}")
 }
@@ -31,7 +31,7 @@ fn what_a_transaction_wrote_by_a_right_that_is_gone_is_not_committed() {
     let commit = |number| inside("commitTransaction: 1", number, "");
     let lent = "[{resource: {db: 'own', collection: 'd'}, actions: ['find']}]";
     let cases = [
-        // Nothing is taken away, so that it goes on.
+        // No privilege is revoked, so the transaction continues.
         ("{invalidateUserCache: 1}".to_owned(), 0),
         (format!("{{grantPrivilegesToRole: 'lent', privileges: {lent}}}"), 0),
         (format!("{{revokePrivilegesFromRole: 'lent', privileges: {lent}}}"), 251),
@@ -40,7 +40,8 @@ fn what_a_transaction_wrote_by_a_right_that_is_gone_is_not_committed() {
     for (number, (change, expected)) in (1..).zip(cases) {
         let insert = format!("insert: 'c', documents: [{{_id: {number}}}]");
         assert_eq!(attempt(&mut user, "own", &inside(&insert, number, ", startTransaction: true")).0, 0);
-        // Nobody else has anything to do with it: by the same UUID another user has another session, and no transaction there.
+        // To other users it does not exist: with that session UUID another user has another session, without a
+        // transaction.
         let foreign = inside("insert: 'c', documents: [{_id: 'other'}]", number, "");
         assert_eq!(attempt(&mut other, "own", &foreign).0, 251);
         for end in ["commitTransaction: 1", "abortTransaction: 1"] {
@@ -50,7 +51,7 @@ fn what_a_transaction_wrote_by_a_right_that_is_gone_is_not_committed() {
         let (code, message) = attempt(&mut user, "admin", &commit(number));
         assert_eq!(code, expected, "{change}: {message}");
     }
-    // A right that came after the beginning, and went before the end.
+    // A privilege that was granted after the beginning and revoked before the end.
     run(&mut root, "admin", "{grantRolesToUser: 'other', roles: ['lent']}");
     assert_eq!(attempt(&mut other, "own", "{find: 'c'}").0, 0);
     let mut begun = |database: &str, command: &str, more: &str| {

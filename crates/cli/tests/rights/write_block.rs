@@ -1,4 +1,4 @@
-//! Who goes on writing while the writes of users are blocked, also behind a restart.
+//! Users who may still write while users' writes are blocked, also after a restart.
 
 use super::{ROOT, attempt, open};
 use crate::{binary, run};

@@ -1,6 +1,6 @@
-//! `bunko dump` and `bunko restore` as processes, and what they are tried on.
+//! `bunko dump` and `bunko restore` as processes, and the files that they are tested with.
 
-// Each suite that shares this folder uses a part of it.
+// Each suite that shares this folder uses only a part of it.
 #![allow(dead_code)]
 
 use crate::peer::binary;
@@ -17,7 +17,7 @@ pub fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../archive/tests/fixtures").join(name)
 }
 
-/// A tool against a server, quiet but for its result.
+/// A tool for a server; only its result is printed.
 pub fn command(tool: &str, address: SocketAddr, arguments: &[&str]) -> Command {
     let mut command = Command::new(binary());
     command.args([tool, "--host", &address.ip().to_string(), "--port", &address.port().to_string()]).args(arguments);
@@ -29,7 +29,7 @@ pub fn run(tool: &str, address: SocketAddr, arguments: &[&str]) -> Output {
     command(tool, address, arguments).output().expect("the tool runs")
 }
 
-/// Runs a tool that must succeed; what it wrote to standard error.
+/// Runs a tool that must succeed; returns its standard error.
 pub fn succeed(tool: &str, address: SocketAddr, arguments: &[&str]) -> String {
     let output = run(tool, address, arguments);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -37,7 +37,7 @@ pub fn succeed(tool: &str, address: SocketAddr, arguments: &[&str]) -> String {
     said
 }
 
-/// Runs a tool that must fail; what it wrote to standard error.
+/// Runs a tool that must fail; returns its standard error.
 pub fn fail(tool: &str, address: SocketAddr, arguments: &[&str]) -> String {
     let output = run(tool, address, arguments);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -98,19 +98,19 @@ pub fn drop_database(connection: &mut Connection, database: &str) {
     connection.run_command(database, drop.as_ref()).expect("dropped");
 }
 
-/// A namespace of an archive that is made by hand.
+/// A namespace of a handmade archive.
 #[derive(Default)]
 pub struct Dumped {
     pub database: &'static str,
     pub name: &'static str,
     pub kind: &'static str,
-    /// What its blocks call it.
+    /// The namespace's name in its blocks.
     pub block: &'static str,
     pub metadata: String,
     pub documents: Vec<u8>,
 }
 
-/// Writes an archive as mongodump does, one namespace behind the other.
+/// Writes an archive as mongodump does, one namespace after the other.
 pub fn write_archive(path: &Path, namespaces: &[Dumped]) {
     let entry = |dumped: &Dumped| NamespaceEntry {
         database: dumped.database.to_owned(),

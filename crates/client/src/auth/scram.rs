@@ -1,16 +1,16 @@
-//! SCRAM: proving to know a password without sending it, and checking that the server knows it too.
+//! SCRAM: the client proves that it knows the password without sending it, and checks that the server knows it too.
 //!
 //! Pure: texts in, texts out. Source: RFC 5802; RFC 7677 for SHA-256; MongoDB authentication specification.
 
 use bunko_bson::base64;
 
-/// Fewest iterations that are accepted: a server that asks for fewer may be after the password.
+/// Fewest iterations that are accepted: a server that asks for fewer may be trying to find out the password.
 /// Source: MongoDB authentication specification, "SCRAM-SHA-1".
 const ITERATIONS_MIN: u32 = 4096;
-/// Most iterations that are done, some seconds' work: a server must not keep a client busy for ever.
+/// Most iterations that are accepted, some seconds of work: a server must not keep a client busy forever.
 const ITERATIONS_MAX: u32 = 10_000_000;
 
-/// What the variants of SCRAM differ in.
+/// The functions in which the variants of SCRAM differ.
 pub(crate) struct Variant {
     /// The password as this variant hashes it, from user and password.
     pub prepare_password: fn(&str, &str) -> Result<String, String>,
@@ -22,7 +22,7 @@ pub(crate) struct Variant {
     pub derive: fn(&[u8], &[u8], u32) -> Vec<u8>,
 }
 
-/// A salted password, the expensive part, and what it was made from.
+/// The salted password, which is expensive to derive, with the salt and iterations that it was derived with.
 #[derive(Clone)]
 pub(crate) struct SaltedPassword {
     salt: Vec<u8>,
@@ -30,24 +30,24 @@ pub(crate) struct SaltedPassword {
     key: Vec<u8>,
 }
 
-/// The client's side after its first message.
+/// The client's state after its first message.
 pub(crate) struct ScramClient {
     variant: &'static Variant,
     nonce: String,
     first_message_bare: String,
 }
 
-/// The client's side after its last message.
+/// The client's state after its last message.
 pub(crate) struct ScramProof {
-    /// What goes to the server.
+    /// The message to send to the server.
     pub message: String,
-    /// To be kept for the next connection.
+    /// The salted password, kept for the next connection.
     pub salted_password: SaltedPassword,
     server_signature: Vec<u8>,
 }
 
 impl ScramClient {
-    /// `nonce` is random printable text without a comma.
+    /// Begins a conversation. `nonce` is random printable text without a comma.
     pub fn new(variant: &'static Variant, user: &str, nonce: String) -> Self {
         let user = user.replace('=', "=3D").replace(',', "=2C");
         Self { variant, first_message_bare: format!("n={user},r={nonce}"), nonce }
@@ -58,9 +58,9 @@ impl ScramClient {
         format!("n,,{}", self.first_message_bare)
     }
 
-    /// Answers the server's first message. `known` spares the key derivation where salt and iterations are the same.
+    /// Answers the server's first message. `known` saves the key derivation if its salt and iterations match.
     /// # Errors
-    /// What is wrong with the message, or with the password itself.
+    /// A sentence that says what is wrong with the message or with the password.
     pub fn prove(
         self,
         server_first: &str,
@@ -95,9 +95,9 @@ impl ScramClient {
 }
 
 impl ScramProof {
-    /// Checks the server's last message: whoever does not know the password cannot sign it.
+    /// Checks the server's last message: only a server that knows the password can sign it.
     /// # Errors
-    /// What is wrong with the message.
+    /// A sentence that says what is wrong with the message.
     pub fn verify(&self, server_final: &str) -> Result<(), String> {
         let (name, value) = server_final.split(',').next().and_then(|field| field.split_once('=')).unwrap_or_default();
         match name {
@@ -140,7 +140,7 @@ mod tests {
     use super::super::{scram_sha_1, scram_sha_256};
     use super::*;
 
-    /// A conversation that a document gives: all four messages.
+    /// A conversation from a specification: all four messages.
     struct Vector {
         variant: &'static Variant,
         user: &'static str,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     const VECTORS: &[Vector] = &[
-        // RFC 5802, section 5: its password is hashed as it is.
+        // RFC 5802, section 5: the password is hashed unchanged.
         Vector {
             variant: &Variant { prepare_password: |_, password| Ok(password.into()), ..scram_sha_1::VARIANT },
             user: "user",
@@ -192,7 +192,7 @@ mod tests {
             let proof = client().prove(vector.server_first, vector.user, vector.password, None).expect("sound");
             assert_eq!(proof.message, vector.client_final);
             assert_eq!(proof.verify(vector.server_final), Ok(()));
-            // The kept key replaces the password.
+            // The kept key is used in place of the password.
             let known = Some(&proof.salted_password);
             let again = client().prove(vector.server_first, vector.user, "not the password", known).expect("sound");
             assert_eq!(again.message, vector.client_final);

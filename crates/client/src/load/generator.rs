@@ -17,15 +17,15 @@ use rustix::time::{
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Bytes read at once; one buffer per thread.
+/// Bytes read at once; each thread has one buffer.
 const SCRATCH_BYTES: usize = 256 * 1024;
 const EVENTS_MAX: usize = 256;
-/// Shortest sleep of an open loop: waking up for every single request would cost the cores that the server needs.
+/// Shortest sleep of an open loop: waking for every single request would take processors from the server.
 const SLICE: Duration = Duration::from_micros(100);
-/// The timer's place among the sockets' indexes.
+/// Index that stands for the timer among the sockets.
 const TIMER: u64 = u64::MAX;
 
-/// When a thread worked, and what it cost.
+/// Time that a thread worked, and its cost.
 pub(super) struct Span {
     pub started: Instant,
     pub ended: Instant,
@@ -42,7 +42,7 @@ pub(super) struct Generator<'l, W> {
     options: &'l LoadOptions,
     thread: (usize, usize),
     epoll: OwnedFd,
-    /// epoll's own timeout counts milliseconds; arrivals of an open loop are microseconds apart.
+    /// Timer of an open loop: epoll's own timeout counts milliseconds, but arrivals are microseconds apart.
     timer: OwnedFd,
     /// The arrival that the timer was last set for.
     armed_for: Option<Instant>,
@@ -52,7 +52,7 @@ pub(super) struct Generator<'l, W> {
     free_slots: Slots,
     /// Steps whose next request goes to the socket that was just read.
     follows: Vec<Request>,
-    /// Sockets with bytes that were not offered to the kernel yet.
+    /// Sockets with bytes that have not been offered to the kernel yet.
     dirty: Vec<usize>,
     last_request_id: i32,
     outstanding: usize,
@@ -66,7 +66,7 @@ pub(super) struct Generator<'l, W> {
 }
 
 impl<'l, W: Workload> Generator<'l, W> {
-    /// Registers the sockets; everything that can fail before the starting signal fails here.
+    /// Registers the sockets. Everything that can fail before the starting signal fails here.
     pub fn new(
         workload: &'l mut W,
         sockets: &'l mut [Socket],
@@ -140,10 +140,11 @@ impl<'l, W: Workload> Generator<'l, W> {
     }
 
     fn wait(&mut self, events: &mut Vec<Event>) -> Result<(), LoadError> {
-        // A slot that is free but not used waits for its time, not for the server.
+        // A free slot that is not used waits for its arrival, not for the server.
         let arrival = self.pacer.next_arrival().filter(|_| !self.finished && !self.free_slots.is_empty());
         if let Some(arrival) = arrival.filter(|&arrival| self.armed_for != Some(arrival)) {
-            // Arrivals closer together than a slice are sent together; their latency still counts from their own time.
+            // Arrivals that are closer together than a slice are sent together; their latency still counts from their
+            // own time.
             let delay = arrival.saturating_duration_since(Instant::now()).max(SLICE);
             timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once_after(delay))?;
             self.armed_for = Some(arrival);
@@ -174,7 +175,7 @@ impl<'l, W: Workload> Generator<'l, W> {
         Ok(())
     }
 
-    /// Takes the replies that have arrived on one socket; the clock is read once for all of them.
+    /// Takes the replies that have arrived on one socket, with one clock reading for all of them.
     fn receive(&mut self, index: usize) -> Result<Instant, LoadError> {
         let (workload, checker, follows) = (&mut *self.workload, &mut self.checker, &mut self.follows);
         let mut now = None;
@@ -187,7 +188,7 @@ impl<'l, W: Workload> Generator<'l, W> {
         })?;
         self.outstanding -= replies;
         if self.options.stop.load(Ordering::Relaxed) {
-            // Operations end where they are: a scan could take minutes.
+            // Operations end where they are: a scan could take minutes more.
             self.follows.clear();
         }
         self.free_slots.give(index, replies - self.follows.len());
@@ -225,7 +226,7 @@ impl<'l, W: Workload> Generator<'l, W> {
         Ok(())
     }
 
-    /// Whether a request that is due at `due` comes too late to be made.
+    /// Whether a request that is due at `due` is too late to be made.
     fn is_over(&self, due: Instant) -> bool {
         self.deadline.is_some_and(|deadline| due >= deadline) || self.options.stop.load(Ordering::Relaxed)
     }
@@ -242,7 +243,7 @@ impl<'l, W: Workload> Generator<'l, W> {
         self.track(index, start, request);
     }
 
-    /// Makes the next request of an operation that has begun; no arrival is used up by it.
+    /// Makes the next request of an operation in progress; it uses no arrival.
     fn follow(&mut self, index: usize, step: Request) {
         let outgoing = self.sockets[index].outgoing();
         let start = outgoing.len();
@@ -251,7 +252,7 @@ impl<'l, W: Workload> Generator<'l, W> {
         self.track(index, start, request);
     }
 
-    /// Notes a request that was appended at `start`.
+    /// Records the request that was appended at `start`.
     fn track(&mut self, index: usize, start: usize, request: Request) {
         let socket = &mut self.sockets[index];
         if socket.track(start, self.last_request_id, request) {
@@ -295,8 +296,8 @@ fn once_after(delay: Duration) -> Itimerspec {
     Itimerspec { it_interval: timespec(Duration::ZERO), it_value: timespec(delay) }
 }
 
-/// Keeps the calling thread on one of the processors that it may use, the last for thread 0: the first is where
-/// interrupts and everything else tend to be.
+/// Keeps the calling thread on one of the processors that it may use. Thread 0 gets the last one, because interrupts
+/// and other work tend to use the first.
 fn pin_to_processor(index: usize) -> Result<(), LoadError> {
     let allowed = sched_getaffinity(None)?;
     let processors: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&processor| allowed.is_set(processor)).collect();
@@ -311,7 +312,7 @@ fn thread_cpu() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// How long the calling thread has been ready to run without a processor; zero where the kernel does not tell.
+/// Time that the calling thread was runnable but not running; zero if the kernel does not tell.
 fn thread_queued() -> Duration {
     bunko_host::thread_run_delay().unwrap_or_default()
 }

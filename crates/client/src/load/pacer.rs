@@ -23,8 +23,8 @@ pub(super) enum Pacer {
 }
 
 impl Pacer {
-    /// Thread `index` of `count`: each takes an equal rate; of a constant one shifted so that together they arrive
-    /// evenly.
+    /// The share of thread `index` of `count`: each has an equal rate. Constant arrivals are shifted so that the
+    /// threads together arrive evenly.
     pub fn new(arrival: Arrival, index: usize, count: usize, start: Instant) -> Self {
         match arrival {
             Arrival::Closed => Self::Closed,
@@ -41,7 +41,7 @@ impl Pacer {
         }
     }
 
-    /// When the next request was due, if it is due by `now`.
+    /// Time of the next request, if it is due by `now`.
     pub fn due(&self, now: Instant) -> Option<Instant> {
         match self.next_arrival() {
             None => Some(now),

@@ -4,18 +4,18 @@ const WORD_BITS: usize = u64::BITS as usize;
 
 /// The requests that may be made now on each of a thread's connections.
 ///
-/// The connections take turns. In the order in which they became free, those that a stall has held up together would
-/// stay together ever after, and their requests with them.
+/// The connections take turns. If they were used in the order in which they became free, connections that a stall held
+/// up together would stay together, and so would their requests.
 pub(super) struct Slots {
     free: Vec<u32>,
-    /// A bit for each connection that has any.
+    /// A bit for each connection that has a free slot.
     any: Vec<u64>,
     /// The connection whose turn is next.
     next: usize,
 }
 
 impl Slots {
-    /// So many on each connection.
+    /// Gives each connection `in_flight` slots.
     pub fn new(connections: usize, in_flight: usize) -> Self {
         let words = connections.div_ceil(WORD_BITS);
         let mut slots = Self { free: vec![0; connections], any: vec![0; words], next: 0 };
@@ -36,14 +36,14 @@ impl Slots {
         }
     }
 
-    /// One of the first connection from the one whose turn it is that has any.
+    /// Takes a slot of the first connection that has one, starting at the one whose turn it is.
     pub fn take(&mut self) -> Option<usize> {
         let first = self.next / WORD_BITS;
         let behind = self.any[first] >> (self.next % WORD_BITS);
         let index = if behind != 0 {
             self.next + behind.trailing_zeros() as usize
         } else {
-            // Round the others, and the first word again for what lies before its turn.
+            // Searches the other words in a circle, and last the first word again for connections before the turn.
             let words = self.any.len();
             let word = (1..=words).map(|step| (first + step) % words).find(|&word| self.any[word] != 0)?;
             word * WORD_BITS + self.any[word].trailing_zeros() as usize

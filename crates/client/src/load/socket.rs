@@ -9,22 +9,22 @@ use bunko_bson::DocumentBuf;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 
-/// Unsent bytes from which on no further request is made.
+/// With this many unsent bytes or more, no further request is made.
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
 
 pub(super) struct Socket {
     connection: Connection,
     outgoing: Vec<u8>,
-    /// Bytes at the front of `outgoing` that the kernel has.
+    /// Bytes at the front of `outgoing` that the kernel has taken.
     sent_bytes: usize,
-    /// The beginning of a reply whose end has not arrived.
+    /// The beginning of a reply that has not arrived completely.
     partial: Vec<u8>,
     in_flight: VecDeque<InFlight>,
     /// Requests that could be made if `outgoing` had room.
     pub deferred_slots: usize,
     /// Whether `outgoing` grew since the last flush.
     pub dirty: bool,
-    /// Whether epoll reports when the socket takes bytes again.
+    /// Whether epoll reports when the socket accepts bytes again.
     pub awaits_room: bool,
     /// Whether a request without a reply was made since the last [`Self::drain_silent`].
     silent_requests: bool,
@@ -35,7 +35,7 @@ struct InFlight {
     request: Request,
 }
 
-/// What [`Socket::flush`] left behind.
+/// Outcome of [`Socket::flush`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flushed {
     All,
@@ -67,12 +67,12 @@ impl Socket {
         self.outgoing.len() - self.sent_bytes < UNSENT_BYTES_MAX
     }
 
-    /// Where the next request goes.
+    /// The buffer to which the next request is appended.
     pub fn outgoing(&mut self) -> &mut Vec<u8> {
         &mut self.outgoing
     }
 
-    /// Notes the request that was just appended at `start`; true where a reply will come.
+    /// Records the request that was just appended at `start`; true if it will be answered.
     pub fn track(&mut self, start: usize, request_id: i32, request: Request) -> bool {
         let answered = frame::expects_reply(&self.outgoing[start..]);
         if answered {
@@ -83,7 +83,7 @@ impl Socket {
         answered
     }
 
-    /// Writes what the kernel takes.
+    /// Writes as much as the kernel takes.
     pub fn flush(&mut self) -> Result<Flushed, ClientError> {
         self.dirty = false;
         while self.sent_bytes < self.outgoing.len() {
@@ -91,7 +91,7 @@ impl Socket {
                 Ok(0) => return Err(self.connection.lost(io::ErrorKind::WriteZero.into())),
                 Ok(written) => self.sent_bytes += written,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    // Without this the sent half would be kept until the socket is drained once.
+                    // Without this, bytes that were sent would be kept until the buffer is empty.
                     self.outgoing.drain(..self.sent_bytes);
                     self.sent_bytes = 0;
                     return Ok(Flushed::Partly);
@@ -102,7 +102,7 @@ impl Socket {
         }
         self.outgoing.clear();
         self.sent_bytes = 0;
-        // Only TLS holds bytes back.
+        // Only a TLS stream buffers bytes.
         match self.connection.stream_mut().flush() {
             Ok(()) => Ok(Flushed::All),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Flushed::Partly),
@@ -110,9 +110,9 @@ impl Socket {
         }
     }
 
-    /// Reads once and hands every whole reply to `on_reply` with its request; returns how many there were.
+    /// Reads once and passes every complete reply to `on_reply` with its request; returns their number.
     ///
-    /// `scratch` is shared by all sockets of a thread; only an incomplete reply is copied out of it.
+    /// All sockets of a thread share `scratch`; only an incomplete reply is copied out of it.
     pub fn receive(
         &mut self,
         scratch: &mut [u8],
@@ -149,7 +149,8 @@ impl Socket {
         Ok(replies)
     }
 
-    /// Waits until the server has executed every request that it does not answer: it works a connection in order.
+    /// Waits until the server has executed every request that it does not answer: a server handles a connection's
+    /// requests in order.
     pub fn drain_silent(&mut self) -> Result<(), ClientError> {
         if std::mem::take(&mut self.silent_requests) {
             self.connection.stream().set_nonblocking(false).map_err(|error| self.connection.lost(error))?;
@@ -159,7 +160,8 @@ impl Socket {
         Ok(())
     }
 
-    /// Servers answer in order, so the first entry is the one; any other order is served by a search.
+    /// Removes the request that a reply answers. Servers answer in order, so it is normally the first entry; any other
+    /// is found by a search.
     fn take_in_flight(&mut self, request_id: i32) -> Result<Request, ClientError> {
         let position = self.in_flight.iter().position(|request| request.request_id == request_id);
         let request = position.and_then(|position| self.in_flight.remove(position));

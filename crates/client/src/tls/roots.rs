@@ -4,9 +4,9 @@ use bunko_certificates::certificates;
 use rustls_pki_types::CertificateDer;
 use std::path::PathBuf;
 
-/// Names a file instead of the system's. Source: OpenSSL, "SSL_CTX_set_default_verify_paths".
+/// Variable that names a file to use instead of the system's. Source: OpenSSL, "SSL_CTX_set_default_verify_paths".
 const VARIABLE: &str = "SSL_CERT_FILE";
-/// Where Linux distributions and BSDs keep all certificates in one file.
+/// Files in which Linux distributions and BSDs keep all certificates.
 const BUNDLES: [&str; 5] = [
     // Debian, Ubuntu, Arch, Gentoo, Alpine.
     "/etc/ssl/certs/ca-certificates.crt",
@@ -19,7 +19,7 @@ const BUNDLES: [&str; 5] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// The file and what it holds.
+/// The file and its certificates.
 pub(super) fn system() -> Result<(PathBuf, Vec<CertificateDer<'static>>), String> {
     let named = std::env::var_os(VARIABLE).map(PathBuf::from);
     let path = named.or_else(|| BUNDLES.iter().map(PathBuf::from).find(|path| path.exists()));

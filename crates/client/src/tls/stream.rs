@@ -1,4 +1,4 @@
-//! TLS over TCP, for sockets that block and for those that do not.
+//! TLS over TCP, for blocking and non-blocking sockets.
 
 use rustls::{ClientConfig, ClientConnection};
 use rustls_pki_types::ServerName;
@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 /// One encrypted connection.
 ///
-/// rustls's own `Stream` is not used: on a socket that does not block it does not tell bytes that it holds from bytes
-/// that the kernel has.
+/// rustls's own `Stream` is not used: on a non-blocking socket it does not distinguish bytes in the session from bytes
+/// that the kernel has taken.
 pub(crate) struct TlsStream {
     session: ClientConnection,
     socket: TcpStream,
 }
 
 impl TlsStream {
-    /// Shakes hands on a socket that blocks; its timeouts hold.
+    /// Does the handshake on a blocking socket, within the socket's timeouts.
     pub fn connect(configuration: Arc<ClientConfig>, name: &str, mut socket: TcpStream) -> io::Result<Self> {
         let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
         let mut session = ClientConnection::new(configuration, name).map_err(io::Error::other)?;
@@ -32,26 +32,27 @@ impl TlsStream {
 
     /// Reads at least one byte of plain text; 0 is the end of the connection.
     ///
-    /// With a buffer of 32 KiB or more nothing readable stays behind in the session, where no poll would see it: it
-    /// holds at most one record that has not arrived whole (18 KiB), and reads 4 KiB at once.
+    /// With a buffer of 32 KiB or more no readable bytes stay in the session, where no poll would see them: it holds at
+    /// most one incomplete record (18 KiB), and reads 4 KiB at once.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.session.reader().read(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Many servers close without TLS's own farewell; replies have lengths, so nothing is cut unnoticed.
+                // Many servers close without TLS's closing alert. Replies have lengths, so truncation is noticed
+                // anyway.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }
             self.session.read_tls(&mut self.socket)?;
             let processed = self.session.process_new_packets();
-            // Alerts and key updates; where the kernel has no room now, the next write takes them along.
+            // Alerts and key updates. If the kernel has no room now, the next write sends them.
             let flushed = self.flush();
             processed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             ignore_full(flushed)?;
         }
     }
 
-    /// Takes some bytes; they have left only after a [`Self::flush`].
+    /// Takes some bytes; they are sent only after a [`Self::flush`].
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // At most one buffer of the session is unsent at any time.
         self.flush()?;
@@ -60,7 +61,7 @@ impl TlsStream {
         Ok(taken)
     }
 
-    /// Hands to the kernel what the session holds; `WouldBlock` where it does not take all of it.
+    /// Passes the session's bytes to the kernel; `WouldBlock` if it does not take all of them.
     pub fn flush(&mut self) -> io::Result<()> {
         while self.session.wants_write() {
             if self.session.write_tls(&mut self.socket)? == 0 {
@@ -71,7 +72,7 @@ impl TlsStream {
     }
 }
 
-/// Passes over a kernel without room.
+/// Ignores a full kernel buffer.
 fn ignore_full(flushed: io::Result<()>) -> io::Result<()> {
     match flushed {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),

@@ -1,4 +1,4 @@
-//! Checks of the server's certificate that are weaker than rustls's own.
+//! Checks of the server's certificate that are weaker than rustls's default.
 
 use super::Verification;
 use rustls::client::WebPkiServerVerifier;
@@ -8,7 +8,7 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, Sign
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use std::sync::Arc;
 
-/// Trusts what `roots` have issued, as far as `verification` asks.
+/// Trusts certificates that `roots` issued, as strictly as `verification` asks.
 pub(super) fn for_roots(
     roots: RootCertStore,
     provider: &Arc<CryptoProvider>,
@@ -27,11 +27,11 @@ pub(super) fn for_anybody(provider: &CryptoProvider) -> Arc<dyn ServerCertVerifi
     Arc::new(Weaker::new(provider, None))
 }
 
-/// Checks that the server holds its certificate's key, and less than all of the rest.
+/// Checks that the server holds its certificate's key, but less of the rest than rustls does.
 #[derive(Debug)]
 struct Weaker {
     algorithms: WebPkiSupportedAlgorithms,
-    /// What decides about everything but the name; without it any certificate will do.
+    /// Verifier for everything except the name; without it any certificate is accepted.
     but_for_the_name: Option<Arc<WebPkiServerVerifier>>,
 }
 
@@ -51,7 +51,7 @@ impl ServerCertVerifier for Weaker {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let Some(strict) = &self.but_for_the_name else { return Ok(ServerCertVerified::assertion()) };
-        // The name is checked last, after chain, dates and purpose.
+        // rustls checks the name last, after chain, dates and purpose.
         match strict.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },

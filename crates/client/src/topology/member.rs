@@ -1,41 +1,41 @@
-//! What a server says about itself.
+//! A server's own description of itself.
 
 use crate::uri::{Host, ReadPreference, Uri};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use std::fmt;
 
-/// What a server is to its clients.
+/// A server's role towards clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It belongs to no set.
+    /// It belongs to no replica set.
     Standalone,
     /// It routes to shards.
     Router,
-    /// It takes a set's writes.
+    /// It takes the set's writes.
     Primary,
-    /// It has a set's data.
+    /// It holds the set's data.
     Secondary,
-    /// It has only a vote.
+    /// It only votes.
     Arbiter,
     /// A member that is starting, rolling back, or hidden from clients.
     Other,
-    /// Meant for a replica set that has not been initiated.
+    /// It is meant for a replica set that has not been initiated.
     Uninitiated,
 }
 
-/// How well a server suits.
+/// How well a server suits a read preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// No other could be better.
+    /// No other role would suit better.
     Best,
-    /// Only where there is no better one.
+    /// It suits only if no better role is found.
     SecondBest,
-    /// Not at all.
+    /// It does not suit.
     None,
 }
 
 impl Role {
-    /// Reads the answer to a handshake.
+    /// Reads the reply to a handshake.
     pub fn of(hello: DocumentRef<'_>) -> Self {
         let is = |name| matches!(hello.get(name), Some(ValueRef::Boolean(true)));
         if hello.get("msg").and_then(ValueRef::as_str) == Some("isdbgrid") {
@@ -56,7 +56,7 @@ impl Role {
         }
     }
 
-    /// Arbiters know no users.
+    /// Whether clients authenticate to a server of this role. Arbiters know no users.
     pub fn authenticates(self) -> bool {
         self != Self::Arbiter
     }
@@ -65,7 +65,7 @@ impl Role {
     pub(super) fn fit(self, preference: ReadPreference) -> Fit {
         use ReadPreference::{Nearest, Primary, PrimaryPreferred, Secondary, SecondaryPreferred};
         match (self, preference) {
-            // There is nothing to choose from: routers choose by themselves.
+            // There is no choice: a standalone has no set, and a router chooses by itself.
             (Self::Standalone | Self::Router, _) => Fit::Best,
             (Self::Primary, Primary | PrimaryPreferred | Nearest) => Fit::Best,
             (Self::Secondary, Secondary | SecondaryPreferred | Nearest) => Fit::Best,
@@ -74,14 +74,14 @@ impl Role {
         }
     }
 
-    /// What reads on a connection to such a server have to say in `$readPreference`, if anything.
+    /// The `$readPreference` that reads on a connection to such a server have to carry, if any.
     ///
     /// Source: MongoDB server selection specification, "Passing read preference to mongos and load balancers" and
     /// "Topology type: Single".
     pub fn read_preference(self, uri: &Uri) -> Option<DocumentBuf> {
         match (self, uri.read_preference) {
             (Self::Standalone, _) => None,
-            // A secondary that is talked to directly serves reads only if they allow it.
+            // A secondary with a direct connection serves reads only if they allow it.
             (Self::Secondary | Self::Other | Self::Arbiter, ReadPreference::Primary) if uri.direct_connection => {
                 Some(ReadPreference::PrimaryPreferred.to_document())
             }
@@ -105,12 +105,12 @@ impl fmt::Display for Role {
     }
 }
 
-/// The replica set that a server belongs to.
+/// The replica set that the server belongs to.
 pub(super) fn set_name(hello: DocumentRef<'_>) -> Option<&str> {
     hello.get("setName").and_then(ValueRef::as_str)
 }
 
-/// All members that a server knows of, itself among them. Entries that are no addresses are passed over.
+/// All members that a server knows of, including itself. Entries that are not addresses are skipped.
 pub(super) fn listed_hosts(hello: DocumentRef<'_>) -> Vec<Host> {
     let lists = ["hosts", "passives"].into_iter().filter_map(|name| hello.get(name)?.as_array());
     let listed = lists.flat_map(|list| list.iter().filter_map(ValueRef::as_str));

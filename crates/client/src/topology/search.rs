@@ -1,4 +1,4 @@
-//! The search itself: one thread per host asks, one loop decides.
+//! The search for a server: one thread per host asks, one loop decides.
 
 use super::member::{Fit, Role, listed_hosts, set_name};
 use crate::connection::{Connection, Introduction};
@@ -12,27 +12,27 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Pause before a host is asked again that refused: a server may just be starting.
+/// Pause before a host that refused is asked again: a server may just be starting.
 const REFUSED_PAUSE: Duration = Duration::from_millis(50);
-/// Pause before a host is asked again that answered and did not suit: an election takes seconds.
+/// Pause before a host that answered but did not suit is asked again: an election takes seconds.
 /// Source: MongoDB server discovery specification, `minHeartbeatFrequencyMS`.
 const UNSUITABLE_PAUSE: Duration = Duration::from_millis(500);
-/// How long a better role is waited for once one is there that would do.
+/// Longest wait for a better role once an acceptable one is found.
 const BETTER_ROLE_WAIT: Duration = Duration::from_secs(1);
 /// Most hosts that are asked: MongoDB's largest replica set has 50 members.
 const HOSTS_MAX: usize = 64;
 
-/// What is known of a host.
+/// The state of one host in the search.
 enum State {
-    /// A thread is asking it; what it said the time before, if there was one.
+    /// A thread is asking it; holds its previous answer, if there was one.
     Asked(Option<Finding>),
-    /// To be asked again.
+    /// It will be asked again at this time.
     Due(Instant, Finding),
-    /// Asking again would change nothing.
+    /// It is not asked again, because its answer would not change.
     GivenUp(ClientError),
 }
 
-/// What a host said, where that may change.
+/// An answer that may change.
 enum Finding {
     Refused(io::Error),
     Unsuitable(Role),
@@ -44,7 +44,7 @@ pub(super) struct Search<'s> {
     settings: &'s Arc<Settings>,
     started_at: Instant,
     hosts: BTreeMap<Host, State>,
-    /// The first set found; members of others are refused.
+    /// The first replica set found; members of other sets are refused.
     set_name: Option<String>,
     /// Whether any server has answered.
     answered: bool,
@@ -68,7 +68,7 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Asks until a host suits or time is up.
+    /// Asks hosts until one suits or time is up.
     pub fn run(mut self) -> Result<Introduction, ClientError> {
         for host in &self.settings.uri.hosts {
             self.add(host.clone());
@@ -96,14 +96,14 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// How long the search may take altogether.
+    /// Time limit of the whole search.
     fn timeout(&self) -> Duration {
         let uri = &self.settings.uri;
         let unreachable = uri.connect_timeout.min(uri.server_selection_timeout);
         if self.answered { uri.server_selection_timeout } else { unreachable }
     }
 
-    /// Whether nothing better can be expected.
+    /// Whether no better server can be expected.
     fn is_settled(&self, now: Instant) -> bool {
         let asking = self.hosts.values().any(|state| matches!(state, State::Asked(_)));
         match &self.second_best {
@@ -112,7 +112,7 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// When something is to be done although nobody answers.
+    /// Time of the next step if no answer arrives.
     fn next_event(&self) -> Instant {
         let due = self.hosts.values().filter_map(|state| match state {
             State::Due(at, _) => Some(*at),
@@ -143,15 +143,15 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Asks in a thread of its own, which nobody waits for: looking up a name cannot be interrupted.
+    /// Asks a host in a thread that is never joined: a name lookup cannot be interrupted.
     fn ask(&self, host: &Host) {
         let (settings, host, sender) = (Arc::clone(self.settings), host.clone(), self.sender.clone());
-        // A little earlier than the search ends: what exactly was late is to be part of its error.
+        // A little before the search ends, so that the error of a late step becomes part of the search's error.
         let end = self.started_at + self.timeout().mul_f64(0.95);
         let deadline = end.min(Instant::now() + settings.uri.connect_timeout);
         thread::spawn(move || {
             let outcome = Connection::introduce(&settings, &host, deadline);
-            // Where the search has ended meanwhile, nobody wants to know.
+            // The receiver is gone if the search has ended.
             let _ = sender.send((host, outcome));
         });
     }
@@ -166,7 +166,7 @@ impl<'s> Search<'s> {
         self.hosts.insert(host, state);
     }
 
-    /// Returns the introduction where it is what is looked for.
+    /// Returns the introduction if its server suits.
     fn judge(&mut self, host: Host, introduction: Introduction) -> Option<Introduction> {
         self.answered = true;
         let uri = &self.settings.uri;
@@ -185,7 +185,7 @@ impl<'s> Search<'s> {
         for listed in listed_hosts(introduction.connection.hello()) {
             self.add(listed);
         }
-        // Several servers without a set are several databases: which one is meant cannot be known.
+        // Several servers without a set are several databases: there is no way to know which one is meant.
         let alone = role == Role::Standalone && uri.hosts.len() > 1;
         match role.fit(uri.read_preference) {
             Fit::Best if !alone => return Some(introduction),
@@ -196,7 +196,7 @@ impl<'s> Search<'s> {
         None
     }
 
-    /// Whether a server is of another set than the one looked for, or than the one found first.
+    /// Whether a server belongs to another set than the one looked for, or the one found first.
     fn is_foreign(&self, found: Option<&str>) -> bool {
         let required = self.settings.uri.replica_set.is_some();
         match (&self.set_name, found) {
@@ -206,7 +206,7 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// The one error for all hosts.
+    /// One error that covers all hosts.
     fn failure(self) -> ClientError {
         let uri = &self.settings.uri;
         let (address, timeout) = (uri.address(), self.timeout());
@@ -222,7 +222,7 @@ impl<'s> Search<'s> {
                     (format!("is {role}"), None)
                 }
                 State::GivenUp(ClientError::Unreachable { cause, .. }) => (cause.to_string(), Some(cause)),
-                // A certificate, a set's name: says more than that others did not answer.
+                // Such an error, about a certificate or a set's name, says more than that other hosts did not answer.
                 State::GivenUp(error) => return error,
             };
             findings.push(format!("{host}: {finding}"));
@@ -249,7 +249,7 @@ fn wanted(preference: ReadPreference) -> &'static str {
     }
 }
 
-/// A port that nobody listens on, or a socket that is not there yet.
+/// Whether the port has no listener, or the socket does not exist yet.
 fn may_be_starting(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound)
 }

@@ -1,17 +1,17 @@
-//! Who authenticates, and how.
+//! User, password and mechanism of authentication.
 
 use super::UriError;
 use super::percent;
 use std::fmt;
 
-/// How a client proves who it is.
+/// How a client proves its identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     /// SCRAM with SHA-1, over MongoDB's MD5 digest of user name and password.
     ScramSha1,
     /// SCRAM with SHA-256.
     ScramSha256,
-    /// The password itself (LDAP); only over TLS.
+    /// The password in clear text (LDAP); only over TLS.
     Plain,
     /// The certificate that the client shows in its TLS handshake.
     X509,
@@ -28,14 +28,14 @@ impl Mechanism {
         }
     }
 
-    /// The mechanism of that name, which is case-sensitive; `None` for one that is not done here.
+    /// The mechanism of that name, which is case-sensitive; `None` for names that are not supported.
     pub(super) fn from_name(name: &str) -> Option<Self> {
         [Self::ScramSha1, Self::ScramSha256, Self::Plain, Self::X509]
             .into_iter()
             .find(|mechanism| mechanism.name() == name)
     }
 
-    /// The database that knows the user, where the connection string names none at all.
+    /// The database that knows the user, if the connection string names none.
     pub(super) fn default_source(self) -> &'static str {
         match self {
             Self::ScramSha1 | Self::ScramSha256 => "admin",
@@ -50,15 +50,15 @@ impl fmt::Display for Mechanism {
     }
 }
 
-/// A user, the password, and where and how they are checked. `Debug` does not show the password.
+/// A user, the password, and how and against which database they are checked. `Debug` does not show the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// The user's name; empty where it is left to the certificate.
+    /// The user's name; empty if the certificate names the user.
     pub user: String,
     pub(crate) password: String,
     /// `authSource`: the database that knows the user.
     pub source: String,
-    /// `authMechanism`; `None` is the best one of SCRAM that the server has for this user.
+    /// `authMechanism`; `None` is the strongest variant of SCRAM that the server supports for this user.
     pub mechanism: Option<Mechanism>,
 }
 
@@ -73,14 +73,14 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// What stands before the `@`.
+/// The part before the `@`.
 pub(super) struct UserInfo {
     pub user: String,
     pub password: Option<String>,
 }
 
 impl UserInfo {
-    /// Splits and decodes; no error shows any of it.
+    /// Splits and decodes the text. Errors show none of it.
     pub fn parse(text: &str) -> Result<Self, UriError> {
         let (user, password) = match text.split_once(':') {
             Some((user, password)) => (user, Some(password)),

@@ -5,7 +5,7 @@ use std::fmt;
 /// Why a connection string was refused. Holds no part of a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UriError {
-    /// It does not start with `mongodb://`; the text before `://`, if there is any.
+    /// It does not start with `mongodb://`. Holds the text before `://`, if any.
     Scheme(Option<String>),
     /// `mongodb+srv://`.
     Srv,
@@ -15,36 +15,38 @@ pub enum UriError {
     BadPort(String),
     /// A host that is neither a name, an address, nor the percent-encoded path of a socket.
     BadHost(String),
-    /// A character in user name or password that has to be percent-encoded.
+    /// A character in the user name or password that must be percent-encoded.
     ReservedCharacter,
-    /// An `@` or an `authMechanism` without a user name before it.
+    /// An `@` or an `authMechanism` without a user name.
     MissingUser,
-    /// A mechanism that needs a password, and none is given.
+    /// A mechanism that needs a password, but none is given.
     MissingPassword,
-    /// A percent sign that is not followed by two hexadecimal digits, or bytes that are not UTF-8, in what is named here. The
-    /// value of an option is not shown: it may be a secret.
+    /// A percent sign that is not followed by two hexadecimal digits, or bytes that are not UTF-8. Holds the name of
+    /// the part, but not an option's value, which may be secret.
     BadEscape(String),
-    /// The same in user name or password, which is not shown.
+    /// As `BadEscape`, in the user name or password, which is not shown.
     BadUserInfoEscape,
-    /// A database name with a character that no name holds.
+    /// A database name with a character that cannot occur in one.
     BadDatabase(String),
     /// An option without a value.
     MissingValue(String),
-    /// An option's value that it does not take.
+    /// A value that the option does not accept.
     BadValue {
         /// The option as written.
         option: String,
         /// Its value as written.
         value: String,
     },
-    /// An option that is given twice with different values, or two that say opposite things.
+    /// An option that is given twice with different values, or two options that contradict each other.
     Contradiction(String),
-    /// Valid in MongoDB, not honoured here: refused, because ignoring it would change what the caller asked for.
+    /// Valid in MongoDB, but not supported here. It is refused, because ignoring it would change what the caller asked
+    /// for.
     Unsupported(String),
 }
 
 impl UriError {
-    /// A text that is no connection string; of one that might hold a password only the beginning is kept.
+    /// The error for text that is not a connection string. Text that might contain a password is kept only up to its
+    /// `://`.
     pub(super) fn scheme(text: &str) -> Self {
         let shown = text.split_once("://").map(|(scheme, _)| scheme.to_owned());
         Self::Scheme(shown.or_else(|| (!text.contains('@')).then(|| text.to_owned())))

@@ -5,10 +5,10 @@ use super::percent;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The port of a connection string that names none.
+/// The port of a host without one in the connection string.
 pub const DEFAULT_PORT: u16 = 27017;
 
-/// Where a server listens.
+/// Address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Host {
     /// A TCP port.
@@ -18,7 +18,7 @@ pub enum Host {
         /// 1..=65535.
         port: u16,
     },
-    /// A Unix domain socket, `/tmp/mongodb-27017.sock` for one.
+    /// A Unix domain socket, for example `/tmp/mongodb-27017.sock`.
     Unix(PathBuf),
 }
 
@@ -59,12 +59,12 @@ impl Host {
         let port = match port {
             None => DEFAULT_PORT,
             Some(port) => match port.parse() {
-                // "+1" would parse.
+                // `parse` would accept "+1".
                 Ok(number @ 1..) if port.starts_with(|first: char| first.is_ascii_digit()) => number,
                 _ => return Err(UriError::BadPort(port.into())),
             },
         };
-        // Servers list their members in whatever case their configuration has.
+        // Servers list their members with the letter case of their configuration.
         Ok(Self::Tcp { name: name.to_ascii_lowercase(), port })
     }
 

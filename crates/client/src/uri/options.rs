@@ -1,4 +1,4 @@
-//! The options behind the question mark.
+//! The options after the question mark.
 
 use super::credential::UserInfo;
 use super::{Credential, Mechanism, ReadPreference, UriError, percent};
@@ -7,11 +7,11 @@ use crate::write_concern::{Acknowledgement, WriteConcern};
 use bunko_certificates::Password;
 use std::time::Duration;
 
-/// Longest `appName` that servers take, in bytes.
+/// Longest `appName` that servers accept, in bytes.
 /// Source: MongoDB handshake specification, "client.application.name".
 const APP_NAME_BYTES_MAX: usize = 128;
 
-/// All options as given, before they are put together.
+/// All options as given, before they are combined.
 #[derive(Default)]
 pub(super) struct Options {
     pub app_name: Option<String>,
@@ -35,7 +35,7 @@ pub(super) struct Options {
     w_timeout: Option<Duration>,
 }
 
-/// Why an option does not take a value.
+/// Why a value is refused.
 enum Refusal {
     BadValue,
     Unsupported(String),
@@ -57,7 +57,7 @@ const fn option(name: &'static str, apply: fn(&mut Options, &str) -> Result<(), 
     UriOption { name, apply }
 }
 
-/// Every option that is honoured.
+/// Every supported option.
 static OPTIONS: &[UriOption] = &[
     option("appname", |options, value| {
         let short = value.len() <= APP_NAME_BYTES_MAX;
@@ -71,11 +71,11 @@ static OPTIONS: &[UriOption] = &[
     option("connecttimeoutms", |options, value| set(&mut options.connect_timeout, positive_ms(value))),
     option("directconnection", |options, value| set(&mut options.direct_connection, flag(value))),
     option("journal", |options, value| set(&mut options.journal, flag(value))),
-    // False is what happens anyway; an address of a load balancer would need another handshake.
+    // False is the default anyway; a connection through a load balancer would need another handshake.
     option("loadbalanced", |_, value| accept_only("false", "loadBalanced=true", value)),
     option("readpreference", |options, value| set(&mut options.read_preference, value.parse().ok())),
     option("replicaset", |options, value| set(&mut options.replica_set, Some(value.into()))),
-    // A retried request would be counted once and timed twice.
+    // A retried request would be counted once but timed twice.
     option("retryreads", |_, value| {
         accept_only("false", "retryReads=true (nothing is retried here: say retryReads=false)", value)
     }),
@@ -111,7 +111,7 @@ fn set<T>(slot: &mut Option<T>, value: Option<T>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// For options that change nothing in one of their positions.
+/// Applies an option that has no effect at one of its values: only that value is accepted.
 fn accept_only(accepted: &str, refused: &str, value: &str) -> Result<(), Refusal> {
     match flag(value) {
         Some(_) if value == accepted => Ok(()),
@@ -132,7 +132,7 @@ fn positive_ms(text: &str) -> Option<Duration> {
     milliseconds(text).filter(|duration| !duration.is_zero())
 }
 
-/// Older names of options.
+/// The current name of an option, in lower case.
 fn canonical(name: &str) -> String {
     match name.to_ascii_lowercase().as_str() {
         "ssl" => "tls".into(),
@@ -149,7 +149,7 @@ impl Options {
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let missing = || UriError::MissingValue(pair.trim_end_matches('=').into());
             let (name, value) = pair.split_once('=').filter(|(_, value)| !value.is_empty()).ok_or_else(missing)?;
-            // The value may be a secret.
+            // The error does not show the value, which may be secret.
             let value = percent::decode(value).ok_or_else(|| UriError::BadEscape(format!("the value of '{name}'")))?;
             let key = canonical(name);
             let Some(option) = OPTIONS.iter().find(|option| option.name == key) else {
@@ -167,7 +167,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Who authenticates.
+    /// The credential that the options, the user info and the database give together.
     pub fn credential(
         &self,
         user_info: Option<UserInfo>,
@@ -189,7 +189,8 @@ impl Options {
         Ok(Some(Credential { user, password: password.ok_or(UriError::MissingPassword)?, source, mechanism }))
     }
 
-    /// Who authenticates by a certificate: it names the user, so that the connection string need not.
+    /// The credential for a client certificate. The certificate names the user, so the connection string may omit the
+    /// name.
     fn certificate_credential(
         &self,
         user_info: Option<UserInfo>,
@@ -210,7 +211,7 @@ impl Options {
         Ok(Credential { user, password: String::new(), source: source.to_owned(), mechanism: self.auth_mechanism })
     }
 
-    /// What TLS asks for.
+    /// TLS options, if TLS is used.
     pub fn tls_options(&self) -> Result<Option<TlsOptions>, UriError> {
         let given = [
             ("tlsAllowInvalidCertificates", self.tls_allow_invalid_certificates.is_some()),
@@ -246,7 +247,7 @@ impl Options {
         }))
     }
 
-    /// What writes wait for, if any option says so.
+    /// The write concern, if any option gives one.
     pub fn write_concern(&self) -> Result<Option<WriteConcern>, UriError> {
         if self.w.is_none() && self.journal.is_none() && self.w_timeout.is_none() {
             return Ok(None);

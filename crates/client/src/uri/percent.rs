@@ -1,16 +1,16 @@
 //! Percent-encoding.
 //! Source: RFC 3986, sections 2.1 and 2.3.
 
-/// A part of a connection string (user, password, socket, option) as it stands in one: all bytes encoded but letters,
-/// digits and `-._~`, which mean themselves everywhere.
+/// Encodes a part of a connection string (user, password, socket, option): all bytes except letters, digits and `-._~`,
+/// which never need encoding.
 pub fn percent_encoded(part: impl AsRef<[u8]>) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let bytes = part.as_ref().iter();
     bytes.map(|&byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-/// The text behind an encoded one; `None` where a percent sign is not followed by two hexadecimal digits or the bytes
-/// are not UTF-8. A plus sign stays one: this is not a form.
+/// Decodes a text; `None` if a percent sign is not followed by two hexadecimal digits or the bytes are not UTF-8. A
+/// plus sign is kept: this is not a form.
 pub(super) fn decode(text: &str) -> Option<String> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

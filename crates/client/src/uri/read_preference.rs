@@ -4,7 +4,7 @@ use bunko_bson::DocumentBuf;
 use std::fmt;
 use std::str::FromStr;
 
-/// The role of the server that a connection is made to, and what its reads say in `$readPreference`.
+/// The role of the server to connect to, and the `$readPreference` of reads.
 ///
 /// Source: MongoDB manual, "Read Preference".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,13 +12,13 @@ pub enum ReadPreference {
     /// The primary only.
     #[default]
     Primary,
-    /// The primary; a secondary where there is none.
+    /// The primary, or a secondary if there is none.
     PrimaryPreferred,
     /// A secondary only.
     Secondary,
-    /// A secondary; the primary where there is none.
+    /// A secondary, or the primary if there is none.
     SecondaryPreferred,
-    /// Whichever of both answers first.
+    /// A primary or a secondary, whichever answers first.
     Nearest,
 }
 

@@ -11,7 +11,7 @@ fn refusal(text: &str) -> String {
     text.parse::<Uri>().expect_err(text).to_string()
 }
 
-/// Everything but letters, digits and `-._~`, as a careful caller encodes.
+/// Percent-encodes every character except letters, digits and `-._~`.
 fn encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
@@ -44,7 +44,7 @@ fn what_is_left_out_has_its_default() {
     assert_eq!((uri.address().as_str(), uri.connect_timeout.as_secs()), ("localhost:27017", 10));
     assert_eq!((&uri.database, &uri.write_concern, &uri.credential), (&None, &None, &None));
     assert_eq!((uri.read_preference, uri.direct_connection), (ReadPreference::Primary, false));
-    // The slash before the options may be left out.
+    // The slash before the options may be omitted.
     assert_eq!(parse("mongodb://localhost?appName=x").app_name.as_deref(), Some("x"));
 }
 
@@ -79,7 +79,7 @@ fn credentials_are_read() {
     let x509 = "mongodb://h/db?authMechanism=MONGODB-X509&tls=true&tlsCertificateKeyFile=me.pem";
     assert_eq!(credential(x509), (String::new(), String::new(), "$external".into(), Some(Mechanism::X509)));
     assert_eq!(credential(&x509.replace("h/", "CN%3Dann%2CO%3DBunko@h/")).0, "CN=ann,O=Bunko");
-    // authSource alone authenticates nobody.
+    // authSource alone is not a credential.
     assert_eq!(parse("mongodb://h/?authSource=db").credential, None);
 }
 

@@ -1,5 +1,5 @@
-//! A server that answers as a test tells it to.
-// Each suite that shares this file uses a part of it.
+//! A server that answers as a test prescribes.
+// Each suite that shares this file uses only a part of it.
 #![allow(dead_code)]
 
 use bunko_bson::{DocumentBuf, ValueRef};
@@ -12,7 +12,7 @@ use std::thread;
 
 /// One connection's server side.
 pub trait Session: Send {
-    /// Answers a command; the name is its first field's.
+    /// Answers a command. `name` is the name of its first field.
     fn answer(&mut self, name: &str, command: &DocumentBuf) -> DocumentBuf;
 }
 
@@ -26,19 +26,19 @@ impl<F: FnMut(&str, &DocumentBuf) -> DocumentBuf + Send> Session for F {
 pub trait Bytes: Read + Write {}
 impl<S: Read + Write> Bytes for S {}
 
-/// A listener that has not accepted anybody yet, and its address.
+/// A listener that has not accepted a connection yet, and its address.
 pub fn listener() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound").to_string();
     (listener, address)
 }
 
-/// Serves all connections of `listener`: each gets a session of its own.
+/// Serves all connections of `listener`, each with a session of its own.
 pub fn serve<S: Session>(listener: TcpListener, new_session: impl Fn() -> S + Send + Sync + 'static) {
     serve_wrapped(listener, |stream| Box::new(stream), new_session);
 }
 
-/// [`serve`] over what `wrap` makes of each socket.
+/// As [`serve`], over the stream that `wrap` makes of each socket.
 pub fn serve_wrapped<S: Session>(
     listener: TcpListener,
     wrap: impl Fn(TcpStream) -> Box<dyn Bytes> + Send + Sync + 'static,
@@ -48,13 +48,13 @@ pub fn serve_wrapped<S: Session>(
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let shared = Arc::clone(&shared);
-            // A client that goes away ends its thread by an error.
+            // A client that disconnects ends its thread with an error.
             thread::spawn(move || converse(&mut *shared.0(stream), shared.1()));
         }
     });
 }
 
-/// Answers until the other side goes away.
+/// Answers until the client disconnects.
 pub fn converse(stream: &mut dyn Bytes, mut session: impl Session) -> std::io::Result<()> {
     loop {
         let mut request = vec![0; HEADER_BYTES];

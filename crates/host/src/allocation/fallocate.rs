@@ -1,4 +1,4 @@
-//! The filesystem reserves blocks without writing them.
+//! Reserves blocks without writing them.
 
 use super::Allocated;
 use rustix::fs::FallocateFlags;
@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::Instant;
 
 /// # Errors
-/// `EOPNOTSUPP` where the filesystem cannot.
-// posix_fallocate(3) would write zeros instead, and the figure would be another method's.
+/// `EOPNOTSUPP` if the filesystem cannot.
+// posix_fallocate(3) would write zeros instead, and so measure another method.
 pub(super) fn allocate(directory: &Path, bytes: u64) -> io::Result<Allocated> {
     let start = Instant::now();
     let file = File::create_new(directory.join("fallocate"))?;

@@ -1,4 +1,4 @@
-//! A file that was fully written before gets a new name.
+//! Renames a file that was fully written before.
 
 use super::{Allocated, zero_fill};
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ pub(super) fn allocate(directory: &Path, bytes: u64) -> io::Result<Allocated> {
     let spare = directory.join("spare");
     fs::create_dir(&spare)?;
     let written = zero_fill::allocate(&spare, bytes)?;
-    // What is recycled in earnest reached the disk long ago.
+    // A server recycles a file long after its contents reached the disk.
     written.file.sync_all()?;
     drop(written);
 

@@ -1,4 +1,4 @@
-//! Zeros from the beginning to the end.
+//! Writes zeros from beginning to end.
 
 use super::Allocated;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! What a child prints: read all the time, because a full pipe would stop it.
+//! A child's output. It is read all the time, because a full pipe would stop the child.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -40,7 +40,7 @@ impl Output {
         lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
     }
 
-    /// Waits for what a dead child left in its pipes; not for long, as a grandchild may hold them open.
+    /// Waits for the rest of a dead child's output, for [`REST_TIMEOUT`] at most: a grandchild may hold the pipes open.
     pub(super) fn finish(&self) {
         let deadline = Instant::now() + REST_TIMEOUT;
         while !self.readers.iter().all(JoinHandle::is_finished) && Instant::now() < deadline {
@@ -64,13 +64,13 @@ fn read_lines(pipe: impl Read + Send + 'static, tail: &Tail, sender: &Sender<Str
             }
             lines.push_back(line.clone());
             drop(lines);
-            // Nobody receives once the address is known.
+            // The receiver is gone once the address is known.
             let _ = sender.send(line);
         }
     })
 }
 
-/// The address behind `mongodb://` in a line.
+/// The address after `mongodb://` in a line.
 pub(super) fn address(line: &str) -> Option<SocketAddr> {
     let (_, rest) = line.split_once("mongodb://")?;
     let is_address = |character: char| character.is_ascii_alphanumeric() || "[]:.-%".contains(character);

@@ -2,7 +2,7 @@
 
 use bunko_bson::{BinarySubtype, Decimal128, ObjectId, Timestamp, Value, base64, datetime};
 
-/// Makes the value that a name and its arguments stand for.
+/// Makes the value of a constructor with its arguments.
 pub(super) fn construct(name: &str, arguments: &[Value]) -> Result<Value, String> {
     let made = match (name, arguments) {
         ("MinKey", []) => Some(Value::MinKey),
@@ -31,7 +31,7 @@ pub(super) fn construct(name: &str, arguments: &[Value]) -> Result<Value, String
     made.ok_or_else(|| format!("no value is written {name} with the arguments {arguments:?}"))
 }
 
-/// An integer, or its digits in a string: script languages round numbers beyond 2^53.
+/// An integer, or a string of its digits: script languages round numbers beyond 2^53.
 fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::Int32(number) => Some(i64::from(*number)),
@@ -59,7 +59,7 @@ fn binary(subtype: &Value, text: &str) -> Option<Value> {
     Some(Value::Binary { subtype, bytes: base64::decode(text)? })
 }
 
-/// Thirty-two hexadecimal digits, wherever the hyphens stand.
+/// Thirty-two hexadecimal digits, with hyphens anywhere.
 fn uuid(text: &str) -> Option<Value> {
     let digits: Option<Vec<u32>> =
         text.chars().filter(|&character| character != '-').map(|character| character.to_digit(16)).collect();
@@ -68,7 +68,7 @@ fn uuid(text: &str) -> Option<Value> {
     Some(Value::Binary { subtype: BinarySubtype::UUID, bytes })
 }
 
-/// BSON ends both parts with a zero byte, so neither may hold one.
+/// BSON ends both parts with a zero byte, so neither may contain one.
 fn regex(pattern: &str, options: &str) -> Option<Value> {
     let whole = !pattern.contains('\0') && !options.contains('\0');
     whole.then(|| Value::Regex { pattern: pattern.to_owned(), options: options.to_owned() })

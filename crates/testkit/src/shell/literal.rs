@@ -1,6 +1,6 @@
-//! What parser and printer must agree on.
+//! Rules of shell syntax that the parser and the printer share.
 
-/// Whether a name may stand without quotes.
+/// Whether a name may be written without quotes.
 pub(super) fn is_identifier(name: &str) -> bool {
     name.chars().next().is_some_and(begins_identifier) && name.chars().all(continues_identifier)
 }
@@ -13,7 +13,8 @@ pub(super) fn continues_identifier(character: char) -> bool {
     character.is_alphanumeric() || character == '_' || character == '$'
 }
 
-/// Length in bytes of a regular expression up to its closing slash, which neither a backslash nor a class hides.
+/// Length in bytes of a regular expression up to its closing slash. A slash after a backslash or in a class does not
+/// close it.
 pub(super) fn regex_length(text: &str) -> Option<usize> {
     let mut in_class = false;
     let mut escaped = false;

@@ -15,7 +15,7 @@ impl<'t> Parser<'t> {
         Self { text, offset: 0, depth: 0 }
     }
 
-    /// One value and nothing behind it.
+    /// One value, with nothing after it.
     pub(super) fn whole(&mut self) -> Result<Value, String> {
         let value = self.value()?;
         self.skip_space();
@@ -65,7 +65,7 @@ impl<'t> Parser<'t> {
         Ok(Value::Array(array))
     }
 
-    /// The arguments of a constructor, none where there are no parentheses.
+    /// The arguments of a constructor; empty where there are no parentheses.
     fn arguments(&mut self) -> Result<Vec<Value>, String> {
         let mut arguments = Vec::new();
         self.skip_space();
@@ -78,7 +78,7 @@ impl<'t> Parser<'t> {
         Ok(arguments)
     }
 
-    /// Items between two brackets with commas between them, and perhaps one behind the last.
+    /// Items between two brackets, separated by commas. A comma may follow the last one.
     fn list(
         &mut self,
         open: char,
@@ -120,7 +120,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The character behind a backslash.
+    /// The character that follows a backslash.
     fn escape(&mut self) -> Result<char, String> {
         Ok(match self.next() {
             Some('n') => '\n',
@@ -137,7 +137,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Hexadecimal digits as a number.
+    /// Reads hexadecimal digits as a number.
     fn code_point(&mut self, digits: usize) -> Option<u32> {
         let text = self.rest().get(..digits)?;
         let number = u32::from_str_radix(text, 16).ok()?;
@@ -145,7 +145,7 @@ impl<'t> Parser<'t> {
         Some(number)
     }
 
-    /// What follows `\u`: four digits, where need be with a second half `\uXXXX`.
+    /// Reads the four digits after `\u`, and a second `\uXXXX` where the first is half of a surrogate pair.
     fn utf16_escape(&mut self) -> Option<char> {
         let first = self.code_point(4)?;
         if !(0xd800..0xdc00).contains(&first) {

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Texts that are printed as they were read.
+/// Texts that are printed exactly as they were read.
 const FIXED_POINTS: [&str; 20] = [
     "{}",
     "{_id: 1, a: [1, 2.5], s: \"x\", o: ObjectId('5f0000010102030405abcdef'), d: ISODate('2020-01-01T00:00:00Z')}",

@@ -1,4 +1,4 @@
-//! What the server tells of itself: its log, slow operations, its process id.
+//! Settings about the log, slow operations and the file with the process id.
 
 use super::{Kind, PLAIN, Setting, Value};
 use std::io::IsTerminal;

@@ -183,23 +183,24 @@ pub const FILE_PERMISSIONS: Setting = Setting {
     ..PLAIN
 };
 /// # Errors
-/// Where it is neither an address nor a range.
+/// If the text is neither an address nor a range.
 pub fn parse_range(text: &str) -> Result<AddressRange, String> {
     AddressRange::parse(text.trim())
         .ok_or_else(|| format!("'{text}' is neither an address nor a range in CIDR notation"))
 }
 
 /// # Errors
-/// Where it is not a mode as a shell would take it. mongod reads `700` as a decimal number, which nobody means.
+/// If the text is not an octal mode with a leading zero, as in a shell. mongod reads `700` as a decimal number, which
+/// is never meant.
 pub fn parse_permissions(text: &str) -> Result<u32, String> {
     let mode = text.strip_prefix('0').and_then(|digits| u32::from_str_radix(digits, 8).ok());
     mode.filter(|mode| *mode <= 0o777)
         .ok_or_else(|| format!("'{text}' is not an octal mode with a leading zero, within 0000 to 0777"))
 }
 
-/// Reads a comma-separated list of compressors; `disabled` stands for none.
+/// Reads a comma-separated list of compressors; `disabled` means none.
 /// # Errors
-/// A sentence that names the text that is no compressor.
+/// A sentence that names the text that is not a compressor.
 pub fn parse_compressors(text: &str) -> Result<Vec<Compressor>, String> {
     if text == "disabled" {
         return Ok(Vec::new());

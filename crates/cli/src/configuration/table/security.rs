@@ -1,4 +1,4 @@
-//! Who may do what, what is noted of it, and what clients may have run.
+//! Settings about access control, the audit log, and scripts of clients.
 
 use super::{Kind, PLAIN, Setting, Value, parameter};
 use crate::configuration::query_text::parse_query;

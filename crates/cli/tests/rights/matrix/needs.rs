@@ -1,19 +1,19 @@
-//! What the documentation says that a command needs, and whether the privileges that somebody has are that.
+//! The documented needs of commands, and whether a user's privileges meet them.
 //!
 //! Written from the manual's rules for resources and not from the server's code, so that one checks the other.
 //! Source: MongoDB manual 8.2, "Resource Document".
 
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 
-/// What a cell of the column `needs` says.
+/// Contents of a cell of the column `needs`.
 pub enum Needs {
-    /// `nothing`: it runs before a login.
+    /// `nothing`: the command runs before a login.
     Nothing,
     /// `a login`.
     Login,
     /// `everything`: any action on any resource.
     Everything,
-    /// `A on R and B on S or C on T`: one of the alternatives, all of it.
+    /// `A on R and B on S or C on T`: alternatives, each with all its actions.
     Actions(Vec<Vec<(String, String)>>),
 }
 
@@ -31,7 +31,7 @@ impl Needs {
         }
     }
 
-    /// Whether somebody who is logged in has that, for a command about that database.
+    /// Whether a logged-in user meets the needs, for a command on that database.
     pub fn are_met(&self, held: &Held, database: &str) -> bool {
         match self {
             Self::Nothing | Self::Login => true,
@@ -43,11 +43,11 @@ impl Needs {
     }
 }
 
-/// The privileges of somebody.
+/// The privileges of a user.
 pub struct Held(DocumentBuf);
 
 impl Held {
-    /// As `connectionStatus` shows them.
+    /// Reads them from a reply of `connectionStatus`.
     pub fn of(status: &DocumentBuf) -> Self {
         let info = status.as_ref().get("authInfo").and_then(ValueRef::as_document).expect("authInfo");
         assert!(info.get("authenticatedUserPrivileges").is_some(), "{info:?}");
