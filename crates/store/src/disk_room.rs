@@ -110,7 +110,7 @@ pub(crate) struct DiskRoom {
     checkpointed: AtomicU64,
     /// Number of times that space was given back.
     reliefs: AtomicU64,
-    /// Value of `checkpointed` when space was last given back.
+    /// Number of batches that had made room when space was last given back.
     relieved: AtomicU64,
 }
 
