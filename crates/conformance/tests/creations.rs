@@ -41,7 +41,7 @@ fn each_pair(test: impl Fn(&'static Entry, &str) + Sync) {
 fn a_creation_that_the_log_refused_leaves_no_trace() {
     each_pair(|own, guest| {
         let mut subject = Subject::new(own);
-        // Once the other engine is open, its keyspaces are routed.
+        // Once the engine is open, the store tells its keyspaces from those of its own engine.
         subject.store().engine(guest).expect("opens");
         fail_to_create(subject.store(), guest);
         assert_eq!(subject.store().engine_name_of(INDEX), own.name);
