@@ -151,8 +151,8 @@ pub trait Engine: Send + Sync {
         Ok(Reclaimed::Nothing)
     }
 
-    /// Versions that are kept only because views from `oldest_view` on are open, with the most that they should take.
-    /// Called every few seconds while such views are open, on a thread that may be held for a moment.
+    /// Memory and disk that are used only because views from `oldest_view` on are open, with the most that they should
+    /// take. Called every few seconds while such views are open, on a thread that may be held for a moment.
     fn kept_for_views(&self, _oldest_view: Lsn) -> Vec<KeptForViews> {
         Vec::new()
     }
@@ -163,7 +163,8 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
-    /// Stops a running merge, because the store is closing and waits for it. A later merge does the work again.
+    /// Gives up the running merge, because the store is closing and waits for it. A merge after the next start does the
+    /// work again.
     fn give_up_merging(&self) {}
 
     /// Bytes of memory that hold changes which no checkpoint has marked yet. A large figure asks for a checkpoint.
