@@ -6,15 +6,15 @@ use std::arch::x86_64::{
 };
 
 const WORD_BYTES: usize = 8;
-/// The longest lanes, in words. Longer texts are read as one such run after the other.
+/// Length of the longest lanes, in words. Longer texts are processed as several such runs.
 const LANE_WORDS_MAX: usize = 128;
-/// The shortest: below, joining costs more than it saves.
+/// Length of the shortest lanes: below, joining costs more than it saves.
 const LANE_WORDS_MIN: usize = 3;
 
 /// The polynomial without its highest term, lowest bit first.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// What a checksum is multiplied by to go over one lane, and over two, for each length of them in words.
+/// Factors that shift a checksum over one lane, and over two, for each lane length in words.
 static FACTORS: [[u32; 2]; LANE_WORDS_MAX + 1] = factors();
 
 /// The product of a polynomial and `x`.
@@ -23,8 +23,9 @@ const fn times_x(polynomial: u32) -> u32 {
 }
 
 const fn factors() -> [[u32; 2]; LANE_WORDS_MAX + 1] {
-    // The product of two polynomials in registers is theirs times x, and the instruction multiplies by x to the 32nd: so
-    // 33 less than the bits of the lanes. The least such power is that of one word, 31.
+    // The product of two bit-reversed polynomials in registers has an additional factor x, and the CRC instruction
+    // multiplies by x to the 32nd. So the power is 33 less than the number of bits in the lanes; the smallest, for one
+    // word, is 31.
     let mut powers = [0; 2 * LANE_WORDS_MAX + 1];
     let mut power: u32 = 1;
     let mut words = 1;
@@ -46,7 +47,7 @@ const fn factors() -> [[u32; 2]; LANE_WORDS_MAX + 1] {
     factors
 }
 
-/// The checksum of a text that stands behind another, which has `before`.
+/// The checksum of a text that follows another text with checksum `before`.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 pub(super) fn append(before: u32, text: &[u8]) -> u32 {
     let mut state = u64::from(!before);
@@ -84,7 +85,7 @@ fn three_lanes(state: u64, words: &[[u8; WORD_BYTES]], lane: usize) -> u64 {
     _mm_crc32_u64(0, product) ^ three
 }
 
-/// Goes over the last bytes, fewer than a word.
+/// Processes the last bytes, fewer than a word.
 #[inline]
 #[target_feature(enable = "sse4.2")]
 fn append_rest(mut state: u32, mut rest: &[u8]) -> u32 {

@@ -1,12 +1,13 @@
 //! CRC-32C, the checksum of everything that the program stores.
 //!
-//! Processors have an instruction for it, which takes eight bytes at a time and three cycles until its outcome is there for
-//! the next. So a text is read in three lanes at once, and their checksums are joined. Crate `crc32c` does so for texts of
-//! 768 bytes and more; most documents are shorter, and the scan of a collection spends much of its time here.
+//! Processors have an instruction for it, which takes eight bytes at a time but needs three cycles until its result can
+//! be used by the next one. So a text is processed in three lanes at once, and their checksums are joined. The crate
+//! `crc32c` does this for texts of 768 bytes and more; most documents are shorter, and a collection scan spends much of
+//! its time here.
 //!
-//! Joining: the checksum of a lane, as a polynomial over two elements, times `x` to the power of the bits that follow,
-//! modulo that of CRC-32C. A product without carries and the instruction itself make that; see V. Gopal et al., "Fast CRC
-//! Computation for iSCSI Polynomial Using CRC32 Instruction" (Intel, 2011).
+//! To join, the checksum of a lane, as a polynomial over two elements, is multiplied by `x` to the power of the number
+//! of following bits, modulo the polynomial of CRC-32C. A carry-less product and the CRC instruction compute that; see
+//! V. Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction" (Intel, 2011).
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -18,12 +19,12 @@ pub fn crc32c(text: &[u8]) -> u32 {
     crc32c_append(0, text)
 }
 
-/// The checksum of a text that stands behind another, which has `before`.
+/// The checksum of a text that follows another text with checksum `before`.
 #[inline]
 pub fn crc32c_append(before: u32, text: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("sse4.2") && is_x86_feature_detected!("pclmulqdq") {
-        // SAFETY: the processor has what the function was compiled for.
+        // SAFETY: the processor has the features that the function was compiled for.
         return unsafe { lanes::append(before, text) };
     }
     crc32c::crc32c_append(before, text)
@@ -44,7 +45,7 @@ mod tests {
 
     #[test]
     fn the_standard_checks() {
-        // RFC 3720, B.4, and the check of the catalogue of parametrised CRC algorithms.
+        // RFC 3720, B.4, and the check value of the catalogue of parametrised CRC algorithms.
         assert_eq!(crc32c(b""), 0);
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
         assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);

@@ -1,4 +1,4 @@
-//! What a view shows, beside what it should.
+//! Compares the contents of a view with the expected ones.
 
 use crate::document::{KEYS, key};
 use crate::model::{Collection, Model, Stored, in_range, value_key};
@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::ops::Bound;
 
-/// Most documents of a collection that are looked up one by one.
+/// Maximum number of a collection's documents that are looked up one by one.
 const POINT_READS: usize = 24;
-/// Documents that are looked up several at once, and after how many bytes of them no more are read.
+/// Number of documents that are looked up together, and number of bytes after which such a lookup stops.
 const SEVERAL_READS: usize = 64;
 const SEVERAL_BYTES_MAX: usize = 2_000;
 
-/// How a view is not as it should be.
+/// How a view differs from the model.
 #[derive(Debug)]
 pub enum Difference {
     /// It shows something else.
@@ -31,7 +31,7 @@ impl From<StorageError> for Difference {
     }
 }
 
-/// A comparison.
+/// Result of a comparison.
 pub type Outcome = Result<(), Difference>;
 
 fn expect<T: PartialEq + Debug>(what: impl Fn() -> String, found: &T, expected: &T) -> Outcome {
@@ -41,7 +41,7 @@ fn expect<T: PartialEq + Debug>(what: impl Fn() -> String, found: &T, expected: 
     Err(Difference::Wrong(format!("{}: {found:?} instead of {expected:?}", what())))
 }
 
-/// Compares all that a view shows.
+/// Compares everything that a view shows.
 pub fn all(view: &dyn View, model: &Model) -> Outcome {
     model.collections.values().try_for_each(|collection| whole(view, collection))
 }
@@ -61,7 +61,7 @@ pub fn statistics(store: &Store, model: &Model) -> Outcome {
     Ok(())
 }
 
-/// Compares a collection: all scans, both ways, and some of its documents looked up.
+/// Compares a collection: all scans, in both directions, and lookups of some of its documents.
 pub fn whole(view: &dyn View, collection: &Collection) -> Outcome {
     for direction in [Direction::Forward, Direction::Backward] {
         records(view, collection, RecordRange::ALL, direction)?;
@@ -72,17 +72,17 @@ pub fn whole(view: &dyn View, collection: &Collection) -> Outcome {
     points(view, collection)
 }
 
-/// One of a collection's indexes.
+/// Selects an index of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Index {
-    /// Of primary keys.
+    /// The index of primary keys.
     Ids,
-    /// Of other keys.
+    /// The index of other keys.
     Values,
 }
 
 impl Collection {
-    /// The keyspace of an index and what it should hold.
+    /// The keyspace of an index and its expected contents.
     pub fn index(&self, index: Index) -> (KeyspaceId, &BTreeMap<Vec<u8>, u64>) {
         match index {
             Index::Ids => (self.ids, &self.by_id),
@@ -90,14 +90,14 @@ impl Collection {
         }
     }
 
-    /// What a walk over its records should show.
+    /// Expected records of a walk over the record store.
     pub fn records_in(&self, range: RecordRange, direction: Direction) -> Vec<(u64, Stored)> {
         let (start, end) = (range.start.map(|record| record.0), range.end.map(|record| record.0));
         let records = in_range(&self.documents, &start, &end).map(|(&record, &stored)| (record, stored));
         in_direction(records, direction)
     }
 
-    /// What a walk over an index should show.
+    /// Expected keys of a walk over an index.
     pub fn keys_in(&self, index: Index, range: &KeyRange, direction: Direction) -> Vec<(Vec<u8>, u64)> {
         let keys = in_range(self.index(index).1, &range.start, &range.end);
         in_direction(keys.map(|(key, &record)| (key.clone(), record)), direction)
@@ -159,7 +159,7 @@ pub fn next_key(cursor: &mut dyn KeyCursor, expected: Option<(&[u8], u64)>) -> O
     expect(|| "next key of a walk".to_owned(), &found, &expected.map(|(key, record)| (Short(key), record)))
 }
 
-/// Compares documents and keys that are looked up one by one, such as are there and such as are not.
+/// Compares lookups of single documents and keys, both existing and missing ones.
 pub fn points(view: &dyn View, collection: &Collection) -> Outcome {
     let mut bytes = vec![0xaa; 3];
     for (&record, &stored) in collection.documents.iter().take(POINT_READS) {
@@ -191,8 +191,8 @@ pub fn points(view: &dyn View, collection: &Collection) -> Outcome {
     several_points(view, collection, SEVERAL_BYTES_MAX)
 }
 
-/// Compares documents that are looked up several at once: each second one of those that are there, from the last one on, with others
-/// that are not, as many at once as have so many bytes together.
+/// Compares lookups of several documents at a time: every second existing record, beginning with the last, each
+/// followed by the next id, and some missing ids. Each call stops after `bytes_max` bytes.
 fn several_points(view: &dyn View, collection: &Collection, bytes_max: usize) -> Outcome {
     let there =
         collection.documents.keys().rev().step_by(2).take(SEVERAL_READS).flat_map(|record| [*record, record + 1]);
@@ -219,7 +219,7 @@ fn several_points(view: &dyn View, collection: &Collection, bytes_max: usize) ->
     expect(|| "records that are looked up several at once".to_owned(), &found, &wanted)
 }
 
-/// An engine that does not know may always deny that a range is vacant.
+/// An engine may call a range not vacant if it does not know.
 fn vacancy(view: &dyn View, collection: &Collection, one: Vec<u8>, other: Vec<u8>) -> Outcome {
     let (first, last) = if one <= other { (one, other) } else { (other, one) };
     let is_vacant = view.is_vacant(collection.ids, &first, &last)?;
@@ -231,7 +231,7 @@ fn vacancy(view: &dyn View, collection: &Collection, one: Vec<u8>, other: Vec<u8
     }
 }
 
-/// A key that is printed as what it is made of: runs of one byte are counted.
+/// A key, printed with counts instead of repeated bytes.
 #[derive(PartialEq)]
 pub struct Short<'k>(pub &'k [u8]);
 
@@ -245,7 +245,7 @@ impl Debug for Short<'_> {
     }
 }
 
-/// A bound of record ids.
+/// Converts a bound of record ids.
 pub fn record_bound(bound: Bound<u64>) -> Bound<RecordId> {
     bound.map(RecordId)
 }

@@ -1,11 +1,11 @@
-//! Directories that go with the test, and copies of them.
+//! Directories that are removed with the test, and copies of directories.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-/// How often something is tried again that goes wrong where files come and go meanwhile, and after what time.
+/// How often an operation is repeated if it fails because files come and go, and the pause before each repetition.
 const TRIES_MAX: usize = 100;
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -22,20 +22,20 @@ impl Default for Directory {
 }
 
 impl Directory {
-    /// Where it is.
+    /// The directory's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A copy of a data directory at one instant: one during which nothing changed in it.
+    /// A copy of a data directory at one instant: nothing in the directory changed during the copy.
     ///
     /// # Panics
-    /// Where it never stands still.
+    /// If the directory never stops changing.
     pub fn copy_of(from: &Path) -> Self {
         for _ in 0..TRIES_MAX {
             let copy = Self::default();
             let before = states(from);
-            // A file may go under the copier's hands.
+            // A file may disappear during the copy.
             if copy.fill(from) && before == states(from) {
                 return copy;
             }
@@ -44,7 +44,7 @@ impl Directory {
         panic!("{} never stands still", from.display());
     }
 
-    /// Copies everything in a directory; whether that worked.
+    /// Copies everything from a directory; returns whether that worked.
     pub fn fill(&self, from: &Path) -> bool {
         let mut command = Command::new("cp");
         command.args(["-a", "--sparse=auto"]).arg(from.join(".")).arg(&self.path);
@@ -53,7 +53,7 @@ impl Directory {
 }
 
 impl Drop for Directory {
-    /// A store that was dropped without being closed may still make a file, which stops the removal.
+    /// A store that was dropped without being closed may still make a file, which makes the removal fail.
     fn drop(&mut self) {
         for _ in 0..TRIES_MAX {
             if std::fs::remove_dir_all(&self.path).is_ok() {
@@ -64,7 +64,7 @@ impl Drop for Directory {
     }
 }
 
-/// Everything below a directory, by path, with length and time of the last change.
+/// Length and time of the last change of everything below a directory, by path.
 fn states(directory: &Path) -> BTreeMap<PathBuf, Option<(u64, SystemTime)>> {
     let mut found = BTreeMap::new();
     for path in entries(directory) {
@@ -78,7 +78,7 @@ fn states(directory: &Path) -> BTreeMap<PathBuf, Option<(u64, SystemTime)>> {
     found
 }
 
-/// Everything in a directory, by name.
+/// Paths of a directory's entries, sorted.
 pub fn entries(directory: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();

@@ -1,22 +1,22 @@
-//! Documents and keys by what they are made of, so that a model need not keep their bytes.
+//! Documents and keys made from a few numbers, so that a model need not keep their bytes.
 
-/// A longer document repeats itself after that many bytes, beyond what LZ4 looks back.
+/// A longer document repeats itself after this many bytes, which is farther than LZ4 looks back.
 const BLOCK_BYTES: usize = 70_000;
 
-/// A document: as many bytes, made from a seed.
+/// A document of `length` bytes, made from a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// What fills it: odd seeds give bytes that no compressor makes smaller.
+    /// Seed of the contents; an odd seed gives bytes that no compressor makes smaller.
     pub seed: u32,
-    /// Of all of it, in bytes; at least [`Document::LENGTH_MIN`].
+    /// Length of the whole document in bytes; at least [`Document::LENGTH_MIN`].
     pub length: u32,
 }
 
 impl Document {
-    /// What an empty document takes.
+    /// Length of an empty document.
     pub const LENGTH_MIN: u32 = 5;
 
-    /// Its bytes, which begin and end as BSON does.
+    /// The document's bytes, which begin and end as in BSON.
     pub fn bytes(self) -> Vec<u8> {
         let length = self.length.max(Self::LENGTH_MIN);
         let mut block = Vec::with_capacity(BLOCK_BYTES + 8);
@@ -42,15 +42,15 @@ impl Document {
     }
 }
 
-/// Lengths of keys, in bytes: around what an engine stores in place, and around LMDB's largest key of 511. No key string
-/// is empty, so no engine needs a place for an empty key.
+/// Lengths of keys in bytes: around the lengths that engines store in place, and around LMDB's largest key of 511. No
+/// key string is empty, so engines need no place for an empty key.
 const KEY_LENGTHS: [usize; 10] = [1, 2, 3, 5, 12, 64, 510, 511, 512, 2000];
-/// How a key ends; what precedes it all keys share.
+/// Last bytes of keys; all bytes before are the same in all keys.
 const KEY_ENDS: [u8; 5] = [b'k', 0, 1, 0x7f, 0xff];
-/// How many keys there are.
+/// Number of different keys.
 pub const KEYS: u8 = (KEY_LENGTHS.len() * KEY_ENDS.len()) as u8;
 
-/// One of [`KEYS`] keys, no two of them equal.
+/// The key with index `number` modulo [`KEYS`]; all of these keys differ.
 pub fn key(number: u8) -> Vec<u8> {
     let number = usize::from(number % KEYS);
     let (length, end) = (KEY_LENGTHS[number % KEY_LENGTHS.len()], KEY_ENDS[number / KEY_LENGTHS.len()]);

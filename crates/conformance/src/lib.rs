@@ -1,5 +1,5 @@
-//! What every engine of `bunko_engines::ENGINES` must pass: the tests of this crate walk that table, so that a new
-//! engine is one crate and one line there, and nothing here.
+//! Tests that every engine of `bunko_engines::ENGINES` must pass. They walk that table, so that a new engine is one
+//! crate and one line there, and nothing here.
 //!
 //! - `tests/properties.rs`: random operations against a [`model`].
 //! - `tests/scripts.rs`: the scripts in `scripts/`, once with the engine as the store's own and once as a guest.

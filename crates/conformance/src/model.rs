@@ -1,4 +1,4 @@
-//! What a store should hold: collections as the catalog keeps them, in maps.
+//! The expected contents of a store: the catalog's collections, in maps.
 
 use crate::document::{Document, key};
 use bunko_store::{KeyspaceId, KeyspaceStatistics, Survival};
@@ -6,34 +6,34 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// One state of a store. A copy costs next to nothing.
+/// One state of a store, cheap to copy.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// By number.
+    /// Collections by number.
     pub collections: BTreeMap<u32, Arc<Collection>>,
     next_collection: u32,
 }
 
-/// A record store, an index of primary keys, and one of other keys, all in one engine.
+/// A record store, an index of primary keys and an index of other keys, all in one engine.
 #[derive(Clone, Debug)]
 pub struct Collection {
-    /// Whose.
+    /// Name of the engine.
     pub engine: &'static str,
-    /// What a restart does to it.
+    /// Whether its contents survive a restart.
     pub survival: Survival,
     /// The record store.
     pub records: KeyspaceId,
     /// The index of primary keys.
     pub ids: KeyspaceId,
-    /// The index of other keys, each with its record's id behind it.
+    /// The index of other keys, each followed by its record's id.
     pub values: KeyspaceId,
-    /// By record id.
+    /// Documents by record id.
     pub documents: BTreeMap<u64, Stored>,
     /// Records by primary key.
     pub by_id: BTreeMap<Vec<u8>, u64>,
     /// Records by other key.
     pub by_value: BTreeMap<Vec<u8>, u64>,
-    /// The record id that the next document gets.
+    /// The record id of the next document.
     pub next_record: u64,
 }
 
@@ -42,13 +42,13 @@ pub struct Collection {
 pub struct Stored {
     /// The document.
     pub document: Document,
-    /// Number of its primary key.
+    /// Number of the primary key.
     pub id: u8,
-    /// Number of its other key.
+    /// Number of the other key.
     pub value: u8,
 }
 
-/// The other key of a record, as an index that is not unique stores it.
+/// The other key of a record, as a non-unique index stores it.
 pub fn value_key(number: u8, record: u64) -> Vec<u8> {
     let mut key = key(number);
     key.extend_from_slice(&record.to_be_bytes());
@@ -56,7 +56,7 @@ pub fn value_key(number: u8, record: u64) -> Vec<u8> {
 }
 
 impl Default for Model {
-    /// Nothing but the catalog, which is collection 0.
+    /// A store with only the catalog, which is collection 0.
     fn default() -> Self {
         Self { collections: BTreeMap::new(), next_collection: 1 }
     }
@@ -82,18 +82,18 @@ impl Model {
         number
     }
 
-    /// One of the collections, whichever number is given; `None` where there are none.
+    /// The collection with index `number` modulo their count; `None` if there are none.
     pub fn pick(&self, number: usize) -> Option<u32> {
         let count = self.collections.len();
         self.collections.keys().nth(number.checked_rem(count)?).copied()
     }
 
-    /// The collection, to be changed.
+    /// The collection, for changing it.
     pub fn collection_mut(&mut self, number: u32) -> &mut Collection {
         Arc::make_mut(self.collections.get_mut(&number).expect("a collection that is there"))
     }
 
-    /// What is left after a restart. The catalog finds the next record id by looking at the last one.
+    /// The state after a restart. The catalog finds the next record id by looking at the last record.
     pub fn restart(&mut self) {
         for collection in self.collections.values_mut() {
             let collection = Arc::make_mut(collection);
@@ -108,7 +108,7 @@ impl Model {
 }
 
 impl Collection {
-    /// One of its records, whichever number is given.
+    /// The record with index `number` modulo their count; `None` if there are none.
     pub fn pick(&self, number: usize) -> Option<(u64, Stored)> {
         let count = self.documents.len();
         self.documents.iter().nth(number.checked_rem(count)?).map(|(&record, &stored)| (record, stored))
@@ -124,7 +124,7 @@ impl Collection {
         record
     }
 
-    /// Changes a document; its primary key stays.
+    /// Replaces a document; its primary key stays.
     pub fn replace(&mut self, record: u64, stored: Stored) {
         if let Some(old) = self.documents.insert(record, stored) {
             self.by_value.remove(&value_key(old.value, record));
@@ -140,7 +140,7 @@ impl Collection {
         }
     }
 
-    /// What the store should count.
+    /// Counts that the store should have.
     pub fn statistics(&self) -> [(KeyspaceId, KeyspaceStatistics); 3] {
         let keys = |keys: &BTreeMap<Vec<u8>, u64>| KeyspaceStatistics {
             entries: keys.len() as u64,
@@ -154,7 +154,7 @@ impl Collection {
     }
 }
 
-/// The part of a map in a range, which may be none: a B-tree would panic on those that end before they begin.
+/// The part of a map in a range, which may be empty: a B-tree would panic on a range that ends before it begins.
 pub fn in_range<'m, K: Ord, V>(
     map: &'m BTreeMap<K, V>,
     start: &'m Bound<K>,

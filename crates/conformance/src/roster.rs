@@ -1,21 +1,21 @@
-//! Every engine in turn.
+//! Runs tests on every engine.
 
 use bunko_engines::{ENGINES, EngineOptions, Entry};
 use bunko_store::Survival;
 
-/// What engines are told here: caches too small to hide the files behind them.
+/// Options of the engines in tests: caches too small to hide the files behind them.
 pub const OPTIONS: EngineOptions =
     EngineOptions { cache_bytes: 1 << 20, compression: bunko_engines::Compression::Lz4, memory_limit_bytes: 1 << 30 };
 
-/// What a restart does to an engine.
+/// Whether an engine's contents survive a restart.
 pub fn survival(entry: &Entry) -> Survival {
     (entry.kind)(&OPTIONS).survival
 }
 
-/// The engines to test: all, or the one that `BUNKO_CONFORMANCE_ENGINE` names.
+/// The engines to test: all, or the one named by `BUNKO_CONFORMANCE_ENGINE`.
 ///
 /// # Panics
-/// Where it names none: a mistyped name must not pass.
+/// If the variable names no engine: a mistyped name must not pass.
 pub fn engines() -> Vec<&'static Entry> {
     match std::env::var("BUNKO_CONFORMANCE_ENGINE") {
         Ok(name) => vec![bunko_engines::find(&name).unwrap_or_else(|| panic!("there is no engine {name:?}"))],
@@ -23,10 +23,10 @@ pub fn engines() -> Vec<&'static Entry> {
     }
 }
 
-/// Runs the test for each engine on a thread named after it, so that one that fails hides no other.
+/// Runs the test for each engine on a thread named after it, so that a failure with one engine does not hide others.
 ///
 /// # Panics
-/// Naming the engines that failed.
+/// If the test fails for any engine; names these engines.
 pub fn each_engine(test: impl Fn(&'static Entry) + Sync) {
     let failed: Vec<&str> = std::thread::scope(|scope| {
         let runs: Vec<_> = engines()
@@ -41,7 +41,7 @@ pub fn each_engine(test: impl Fn(&'static Entry) + Sync) {
     assert!(failed.is_empty(), "failed: {}", failed.join(", "));
 }
 
-/// An engine that outlives a restart, whose store can hold collections in others.
+/// Runs the test for each durable engine; a store with such an engine can hold collections in others.
 pub fn each_durable_engine(test: impl Fn(&'static Entry) + Sync) {
     each_engine(|entry| {
         if survival(entry) == Survival::Durable {

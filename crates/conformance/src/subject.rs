@@ -1,4 +1,4 @@
-//! A store under test, which is opened again and again.
+//! A store under test, which can be closed and opened again.
 
 use crate::directory::{Directory, entries};
 use crate::roster::OPTIONS;
@@ -9,27 +9,28 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long an abandoned store may take to let go of its directory: its threads hold it while they look around.
+/// Longest time that an abandoned store may take to release its directory: its background threads hold it during their
+/// work.
 const LOCKED_FOR_MAX: Duration = Duration::from_secs(5);
 
 /// A store in a directory of its own.
 pub struct Subject {
     own: &'static Entry,
     store: Option<Arc<Store>>,
-    /// The present one last. An abandoned store may still write into those before.
+    /// The present directory is the last. An abandoned store may still write into the earlier ones.
     directories: Vec<Directory>,
     complaints: Complaints,
 }
 
-/// What background threads could not do.
+/// Messages of background errors and log failures.
 pub type Complaints = Arc<Mutex<Vec<String>>>;
 
-/// Opens a store whose own engine is that, and whose collections may be in any other.
+/// Opens a store with `own` as its own engine, whose collections may be in any other engine too.
 pub fn open(path: &Path, own: &Entry) -> Result<Arc<Store>, StorageError> {
     open_with(path, &bunko_engines::table(own, &OPTIONS), &Complaints::default())
 }
 
-/// Opens a store with those engines, which complains there of what its background threads cannot do.
+/// Opens a store with the given engines; background errors and log failures are added to `complaints`.
 pub fn open_with(path: &Path, table: &EngineTable, complaints: &Complaints) -> Result<Arc<Store>, StorageError> {
     let complain = {
         let complaints = Arc::clone(complaints);
@@ -64,17 +65,17 @@ impl Subject {
         subject
     }
 
-    /// The store as it is open now.
+    /// The open store.
     pub fn store(&self) -> &Arc<Store> {
         self.store.as_ref().expect("a store is open between calls")
     }
 
-    /// Its engine.
+    /// The store's own engine.
     pub fn own(&self) -> &'static Entry {
         self.own
     }
 
-    /// Its directory, whether it uses it or not.
+    /// The store's directory, whether the store uses it or not.
     pub fn path(&self) -> &Path {
         self.directories.last().expect("one at least").path()
     }
@@ -84,7 +85,7 @@ impl Subject {
         self.store = Some(open_with(self.path(), &table, &self.complaints).expect("the store opens"));
     }
 
-    /// Closes the store as a server that stops does, and opens it again.
+    /// Closes the store as a stopping server does, and opens it again.
     pub fn reopen(&mut self) {
         self.close();
         self.open();
@@ -98,7 +99,7 @@ impl Subject {
         self.content();
     }
 
-    /// Goes on with what a kill of the process would have left: the files as they are while the store has them open.
+    /// Goes on as after a kill of the process: with the files as they are while the store has them open.
     pub fn crash(&mut self) {
         let copy = Directory::copy_of(self.path());
         remove_preallocated(&copy.path().join("log"), self.store().statistics().log.next_lsn);
@@ -108,18 +109,18 @@ impl Subject {
         self.open();
     }
 
-    /// Fails where a background thread did.
+    /// Checks that there are no complaints.
     ///
     /// # Panics
-    /// With what it said.
+    /// If there are any; the message has them.
     pub fn content(&self) {
         let complaints = self.complaints.lock().expect("no panic while it is held").clone();
         assert!(complaints.is_empty(), "in the background: {}", complaints.join("; "));
     }
 }
 
-/// Removes the segments behind the log's end, which are only preallocated: a start reads them, which takes longer than
-/// everything else. A kill may have come before they were made.
+/// Removes the preallocated segments behind the log's end: a start reads them, which would take longer than everything
+/// else. A kill may also come before they are made.
 pub fn remove_preallocated(log: &Path, end: u64) {
     for path in entries(log) {
         let name = path.file_stem().and_then(OsStr::to_str);

@@ -1,4 +1,5 @@
-//! Readers beside writers, checkpoints and compactions: a snapshot shows whole records of the log, in all engines alike.
+//! Readers beside writers, checkpoints and compactions: a snapshot shows complete records of the log, consistently in
+//! all engines.
 
 use bunko_conformance::document::Document;
 use bunko_conformance::roster;
@@ -10,10 +11,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const WRITERS: u64 = 3;
-/// Records of each writer; all of them change in one batch.
+/// Number of records of each writer; all of them change in one batch.
 const RECORDS: u64 = 8;
 const ROUNDS: u32 = 150;
-/// Record stores, each followed by its index of primary keys, that always hold the same.
+/// Record stores, each with an index of primary keys in the next keyspace, that always have equal contents.
 const TWINS: [KeyspaceId; 2] = [KeyspaceId(10), KeyspaceId(20)];
 
 fn index_of(records: KeyspaceId) -> KeyspaceId {
@@ -86,7 +87,7 @@ fn version(round: u32) -> Document {
     Document { seed: round, length: 60 + round % 7 * 300 }
 }
 
-/// Changes all records of a writer at once, again and again; now and then they are deleted and inserted anew.
+/// Changes all records of a writer at once, again and again; now and then deletes and reinserts them.
 fn write(store: &Store, writer: u64) {
     for round in 1..=ROUNDS {
         let document = version(round).bytes();

@@ -1,4 +1,4 @@
-//! A keyspace is where the last creation that the log holds put it, whatever was asked for before.
+//! A keyspace is in the engine that its last logged creation names, whatever was requested before.
 
 use bunko_conformance::roster;
 use bunko_conformance::subject::Subject;
@@ -14,7 +14,7 @@ fn create(store: &Store, engine: &str) {
     store.commit(&batch).expect("created");
 }
 
-/// Asks for the keyspace in that engine, in a batch that is too large for the log.
+/// Tries to create the keyspace in that engine, in a batch that is too large for the log.
 fn fail_to_create(store: &Store, engine: &str) {
     let mut batch = Batch::new();
     batch.create_keyspace(INDEX, engine, &[]);
@@ -29,7 +29,7 @@ fn put(store: &Store, key: &[u8]) {
     store.write(lsn).expect("written");
 }
 
-/// Every engine that outlives a restart, with each that its store may hold collections in besides.
+/// Runs the test for every durable engine, with each other engine in which its store can hold collections.
 fn each_pair(test: impl Fn(&'static Entry, &str) + Sync) {
     roster::each_durable_engine(|own| {
         let names = Subject::new(own).store().engine_names();
@@ -41,11 +41,11 @@ fn each_pair(test: impl Fn(&'static Entry, &str) + Sync) {
 fn a_creation_that_the_log_refused_leaves_no_trace() {
     each_pair(|own, guest| {
         let mut subject = Subject::new(own);
-        // Once the engine is open, its keyspaces can be told from those of the store's own.
+        // Once the engine is open, the store tells its keyspaces from those of its own engine.
         subject.store().engine(guest).expect("opens");
         fail_to_create(subject.store(), guest);
         assert_eq!(subject.store().engine_name_of(INDEX), own.name);
-        // What is saved now is what the next start believes.
+        // The next start uses the routes that this checkpoint saves.
         subject.store().checkpoint().expect("checkpoint");
         subject.reopen();
         create(subject.store(), own.name);

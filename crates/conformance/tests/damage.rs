@@ -1,5 +1,5 @@
-//! Whatever happens to a byte or a file of a data directory: what is read is what was written, or an error that names a
-//! file of that directory. Never anything else, and never a panic.
+//! Whatever happens to a byte or a file of a data directory, reads return the written data, or an error that names a
+//! file of that directory; never other data, and never a panic.
 
 use bunko_conformance::comparison::{self, Difference};
 use bunko_conformance::directory::{Directory, entries};
@@ -16,16 +16,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes of each file that are flipped, unless `BUNKO_CONFORMANCE_CASES` asks for another number.
+/// Number of bytes of each file that are flipped, unless `BUNKO_CONFORMANCE_CASES` gives another number.
 const FLIPS: u64 = 3;
-/// Bytes at either end of a file among them.
+/// Number of these bytes at either end of the file.
 const FLIPS_AT_ENDS: u64 = 1;
-/// Documents that fill a segment of the log, and a last one that begins the next; all of them go again.
+/// Lengths of documents that fill a segment of the log, and of a last one that begins the next; all are deleted again.
 const LARGE_BYTES: [u32; 5] = [16_500_000, 16_500_000, 16_500_000, 16_500_000, 2_000_000];
-/// Holds nothing that is compared.
+/// A keyspace that is not compared.
 const MARKER: KeyspaceId = KeyspaceId(0);
 
-/// A data directory at rest, and what it holds.
+/// A data directory at rest, and its contents.
 struct Sample {
     directory: Directory,
     model: Model,
@@ -33,17 +33,17 @@ struct Sample {
     rest: Rest,
 }
 
-/// How a store came to rest.
+/// How a store was stopped.
 #[derive(Clone, Copy, Debug)]
 enum Rest {
     Closed,
-    /// Killed, with everything durable and one later record that proves it.
+    /// Killed after a sync, with one later record that proves the sync.
     Killed,
 }
 
 impl Sample {
-    /// Collections in every engine that outlives a restart: part of them flushed, part moved out of the log, part in
-    /// the log alone.
+    /// Makes collections in every durable engine: some of their documents are flushed, some have moved out of the log,
+    /// and some are only in the log.
     fn new(own: &'static Entry, rest: Rest) -> Self {
         let mut subject = Subject::new(own);
         let mut model = Model::default();
@@ -94,7 +94,8 @@ impl Sample {
         Self { directory, model, own, rest }
     }
 
-    /// Every file but the lock, below the directory; of one that was killed only the log, which is the difference.
+    /// All files below the directory except locks. For a killed store only the log's files, in which it differs from a
+    /// closed one.
     fn files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
         let mut rooms = vec![self.directory.path().to_owned()];
@@ -112,7 +113,7 @@ impl Sample {
         files
     }
 
-    /// Does something to a copy, and says what is wrong with what a start makes of it.
+    /// Harms a copy of the directory, opens it, and returns a description of what went wrong, if anything did.
     fn complaint(&self, harm: &dyn Fn(&Path)) -> Option<String> {
         let copy = Directory::default();
         assert!(copy.fill(self.directory.path()), "the sample cannot be copied");
@@ -203,8 +204,8 @@ fn a_flipped_byte_is_noticed_or_does_no_harm() {
     });
 }
 
-/// Where to flip a byte: at both ends of what is used, and evenly in between, shifted a little so that no two files are
-/// met at the same places. Zeros may be unused, so only a few are chosen.
+/// Offsets of the bytes to flip: at both ends of the used part, and evenly in between, shifted so that files are not
+/// hit at equal offsets. Zeros may be unused, so only a few of them are chosen.
 fn offsets(file: &Path, count: u64) -> Vec<u64> {
     let bytes = fs::read(file).expect("readable");
     let used: Vec<u64> = (0..bytes.len() as u64).filter(|&offset| bytes[offset as usize] != 0).collect();
@@ -281,7 +282,7 @@ fn a_missing_segment_amid_the_log_is_noticed() {
         let mut model = Model::default();
         let number = model.create(own.name, Survival::Durable);
         insert(store, &mut model, number, 0..1, 40);
-        // Three segments, none of which a checkpoint has left behind.
+        // Three segments, all of which are newer than the last checkpoint.
         for (id, length) in (1..).zip([LARGE_BYTES, LARGE_BYTES].concat()) {
             insert(store, &mut model, number, id..id + 1, length);
         }
@@ -297,7 +298,7 @@ fn a_missing_segment_amid_the_log_is_noticed() {
     });
 }
 
-/// Every file but locks below a directory, with what it holds.
+/// Contents of all files below a directory, except locks.
 fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for path in entries(directory) {
@@ -311,7 +312,7 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A start of the harmed sample is refused, and leaves everything as it was.
+/// Checks that a start of the harmed sample is refused, and leaves all files unchanged.
 fn assert_refused_untouched(sample: &Sample, harm: &dyn Fn(&Path)) {
     let copy = Directory::default();
     assert!(copy.fill(sample.directory.path()), "the sample cannot be copied");
@@ -338,7 +339,7 @@ fn a_refused_start_changes_nothing() {
             fs::write(log.join("000000000777.recycled"), b"what was a segment").expect("written");
             fs::write(log.join("000000000778.tmp"), b"half of a segment").expect("written");
             let used = fs::read(log.join(&last)).expect("readable");
-            // The documents of the record before the last, which that proves to have been durable.
+            // A document of the second-last record; the last record proves that this one was durable.
             let used = used.iter().rposition(|byte| *byte != 0).expect("in use");
             flip(&log.join(&last), used as u64 - 200);
         });

@@ -1,4 +1,4 @@
-//! Views that stay open cost memory for what they see, not for what is written meanwhile.
+//! Open views cost memory for the versions that they see, not for those written meanwhile.
 
 use bunko_conformance::document::Document;
 use bunko_conformance::roster;
@@ -8,10 +8,10 @@ use bunko_store::{Batch, KeyspaceId, RecordId, Store, View};
 const RECORDS: KeyspaceId = KeyspaceId(5);
 const INDEX: KeyspaceId = KeyspaceId(6);
 const ROUNDS: u32 = 2000;
-/// Less than a tenth of what the versions of so many rounds take.
+/// Less than a tenth of the memory of all versions from the rounds.
 const GROWTH_BYTES_MAX: u64 = 16 << 10;
 
-/// Replaces the one document, and the record that the one key leads to.
+/// Replaces the only document, and the record of the only key.
 fn write(store: &Store, round: u32) {
     let mut batch = Batch::new();
     let document = Document { seed: round, length: 200 }.bytes();

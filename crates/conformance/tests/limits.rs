@@ -1,4 +1,4 @@
-//! An engine that is full refuses what asks for room, and nothing else.
+//! A full engine refuses only writes that need room.
 
 use bunko_conformance::directory::Directory;
 use bunko_conformance::document::Document;
@@ -20,7 +20,7 @@ fn insert(store: &Store, keyspace: KeyspaceId, record: u64, length: u32) -> Resu
     store.commit(&batch).map(drop)
 }
 
-/// Inserts large documents until there is no room, then small ones, and says how many large ones there are.
+/// Inserts large documents until there is no room, then small ones. Returns the number of large ones.
 fn fill(store: &Store, keyspace: KeyspaceId) -> u64 {
     let first = store.entries(keyspace) + 1000 * store.statistics().log.next_lsn;
     let until_full = |first, length| {
@@ -68,7 +68,7 @@ fn a_full_engine_takes_what_makes_room() {
             insert(&store, RECORDS, 1, LARGE_BYTES).expect("room enough");
             let full = fill(&store, RECORDS);
             assert!(full > LIMIT_BYTES / u64::from(LARGE_BYTES) / 2, "full with {full} documents");
-            // What was refused left nothing behind, and reading goes on.
+            // The refused write left nothing behind, and reads go on.
             assert_eq!(count(&store, RECORDS), store.entries(RECORDS));
             let location = store.latest().record(RECORDS, RecordId(1), &mut Vec::new()).expect("readable");
             let mut batch = Batch::new();
@@ -78,7 +78,7 @@ fn a_full_engine_takes_what_makes_room() {
             let mut batch = Batch::new();
             batch.drop_keyspace(RECORDS);
             store.commit(&batch).unwrap_or_else(|error| panic!("in {}, a drop is refused: {error}", own.name));
-            // In the background, and soon.
+            // The space of the dropped keyspace is freed in the background, soon.
             let deadline = Instant::now() + ROOM_COMES_WITHIN;
             while fill(&store, OTHERS) < full / 2 {
                 assert!(Instant::now() < deadline, "in {}, dropping gives no room", own.name);

@@ -8,11 +8,11 @@ use operations::machine::Machine;
 use operations::{Operation, operation};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
-/// Cases for each engine unless `BUNKO_CONFORMANCE_CASES` says otherwise.
+/// Number of cases for each engine, unless `BUNKO_CONFORMANCE_CASES` gives another number.
 const CASES: u32 = 12;
-/// Most operations of a case.
+/// Maximum number of operations in a case.
 const OPERATIONS_MAX: usize = 120;
-/// How often a failing case is tried to be made smaller.
+/// Maximum number of attempts to make a failing case smaller.
 const SHRINKS_MAX: u32 = 600;
 
 #[test]

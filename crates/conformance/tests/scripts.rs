@@ -1,4 +1,4 @@
-//! The scripts, with each engine as the store's own and as a guest of each other one.
+//! Runs the scripts with each engine as the store's own, and as guest in a store of each other durable engine.
 
 mod script;
 
@@ -8,7 +8,8 @@ use bunko_store::Survival;
 use script::{Role, Script, roles};
 use std::cell::Cell;
 
-/// Runs the scripts of a directory against an engine; they say the same for each, so one text serves all.
+/// Runs the scripts of a directory with an engine in each of its roles. Their expected output is the same for all
+/// roles.
 fn run(directory: &str, entry: &'static Entry) {
     for role in roles(entry) {
         let cases = Cell::new(0);
@@ -21,7 +22,7 @@ fn run(directory: &str, entry: &'static Entry) {
                 script.run_case(case)
             });
         });
-        // A mistyped directory must not pass; one file may be asked for that stands in the other one.
+        // A mistyped directory must not pass. With `RUN`, the requested file may be in the other directory.
         assert!(cases.get() > 0 || std::env::var_os("RUN").is_some(), "no cases below {directory}");
     }
 }

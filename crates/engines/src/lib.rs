@@ -7,14 +7,14 @@ use bunko_memory::MemoryOptions;
 use bunko_mmap::MmapOptions;
 use bunko_store::{EngineKind, EngineTable};
 
-/// What the engines are told; each takes its part.
+/// Options of all engines; each takes its own part.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineOptions {
     /// Cache of `lsm` for blocks of documents and of trees, in bytes.
     pub cache_bytes: u64,
-    /// How `lsm` compresses documents of collections that do not say otherwise.
+    /// Compression by `lsm` of documents in collections that do not choose one.
     pub compression: Compression,
-    /// What `memory` may hold, in bytes.
+    /// Maximum memory of `memory`, in bytes.
     pub memory_limit_bytes: u64,
 }
 
@@ -24,13 +24,13 @@ impl Default for EngineOptions {
     }
 }
 
-/// An engine by all its names.
+/// An engine with its names.
 pub struct Entry {
-    /// Ours.
+    /// Our name.
     pub name: &'static str,
-    /// The name of `MongoDB`'s engine whose role it plays, as `storage.engine` and `create` give it.
+    /// Name of the `MongoDB` engine whose role it plays, for `storage.engine` and `create`.
     pub mongodb_name: &'static str,
-    /// The engine with its part of the options.
+    /// Makes the engine's kind from its part of the options.
     pub kind: fn(&EngineOptions) -> EngineKind,
 }
 
@@ -51,12 +51,12 @@ pub const ENGINES: &[Entry] = &[
     Entry { name: bunko_mmap::NAME, mongodb_name: "mmapv1", kind: |_| bunko_mmap::kind(MmapOptions::default()) },
 ];
 
-/// The engine that goes by that name, ours or MongoDB's.
+/// The engine with that name, ours or MongoDB's.
 pub fn find(name: &str) -> Option<&'static Entry> {
     ENGINES.iter().find(|entry| entry.name == name || entry.mongodb_name == name)
 }
 
-/// The engines for a store whose own is `own`.
+/// The engine table of a store with `own` as its own engine.
 pub fn table(own: &Entry, options: &EngineOptions) -> EngineTable {
     let others = ENGINES.iter().filter(|entry| entry.name != own.name).map(|entry| (entry.kind)(options));
     EngineTable { own: (own.kind)(options), others: others.collect() }

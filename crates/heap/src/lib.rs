@@ -1,7 +1,7 @@
-//! The program's allocator, and how much of the heap each thread has taken: one that counts.
+//! The program's allocator, and an allocator that counts each thread's memory.
 //!
-//! What an operation makes while it runs is scattered over expressions, accumulators, sorts and replies. Counting in each
-//! of them would forget one sooner or later; the allocator forgets nothing, and costs an addition for each call.
+//! The memory of an operation is allocated in many places: expressions, accumulators, sorts and replies. Counting in
+//! each of them would miss one sooner or later. The allocator misses nothing, and costs an addition for each call.
 //!
 //! **Invariant:** counting never fails and never allocates.
 #![allow(unsafe_code)]
@@ -22,22 +22,23 @@ thread_local! {
     static TAKEN_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Bytes that this thread has asked for less those that it gave back, since it began. Memory may be taken by one thread
-/// and given back by another, so only differences on one thread mean something. Always 0 unless the program's allocator
-/// is a [`Counting`] one.
+/// Bytes that this thread has allocated minus those that it has freed, since it began. One thread may free memory of
+/// another, so only differences on one thread are meaningful. Always 0 unless the program's allocator is a [`Counting`]
+/// one.
 #[inline]
 pub fn taken_bytes() -> i64 {
     TAKEN_BYTES.get()
 }
 
-/// While it lives, what this thread takes does not count: it is for somebody else, such as a memtable.
+/// While it lives, this thread's allocations are not counted, because they are for shared structures such as a
+/// memtable.
 #[must_use]
 pub struct Uncounted {
     before: i64,
 }
 
 impl Uncounted {
-    /// From now on.
+    /// Stops counting from now on.
     #[inline]
     pub fn begin() -> Self {
         Self { before: TAKEN_BYTES.get() }
@@ -51,7 +52,7 @@ impl Drop for Uncounted {
     }
 }
 
-/// An allocator that counts what another one gives.
+/// An allocator that counts the allocations of another one.
 pub struct Counting<A>(pub A);
 
 #[inline]
@@ -59,7 +60,7 @@ fn count(bytes: i64) {
     TAKEN_BYTES.set(TAKEN_BYTES.get().wrapping_add(bytes));
 }
 
-// SAFETY: all requests go to the inner allocator unchanged.
+// SAFETY: all requests are passed unchanged to the inner allocator.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

@@ -1,30 +1,30 @@
 //! Rust's allocator interface over mimalloc, and over the system for large blocks.
 //!
-//! The crate of that name asks for an alignment each time, also for one that every block has. mimalloc then looks at the
-//! first free block alone; where there is none at hand it takes a larger one, to align within it, and never fills the pages
-//! of the right size. A quarter of a request's allocations went that way.
+//! The crate `mimalloc` passes an alignment with every request, even one that all blocks have anyway. mimalloc then
+//! looks only at the first free block. If that does not fit, it takes a larger block and aligns within it, so it never
+//! fills the pages of the right size. A quarter of a request's allocations took that path.
 use crate::large::{give_back, is_large, resize, take};
 use libmimalloc_sys::{
     mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_zalloc, mi_zalloc_aligned,
 };
 use std::alloc::{GlobalAlloc, Layout};
 
-/// `MI_MAX_ALIGN_SIZE` of mimalloc/types.h: blocks that are at least this long are aligned to it, and shorter ones to the
-/// power of two that is not above their length.
+/// `MI_MAX_ALIGN_SIZE` in mimalloc/types.h: blocks of at least this length are aligned to it, and shorter blocks to the
+/// largest power of two up to their length.
 const NATURAL_ALIGNMENT: usize = 16;
 
 /// mimalloc as the program's allocator.
 #[derive(Debug)]
 pub struct Mimalloc;
 
-/// Whether every block of that size is aligned so.
+/// Whether every block of that size has that alignment anyway.
 #[inline]
 fn is_natural(size: usize, alignment: usize) -> bool {
     alignment <= NATURAL_ALIGNMENT && alignment <= size
 }
 
-// SAFETY: mimalloc keeps the contract of malloc, and `is_natural` is true of its blocks, which a test holds it to. A large block is a
-// mapping of its own, and by its layout every call knows that it is.
+// SAFETY: mimalloc keeps the contract of malloc, and `is_natural` is right about its blocks, which a test checks. A
+// large block is a mapping of its own, and every call recognises it by its layout.
 unsafe impl GlobalAlloc for Mimalloc {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -58,7 +58,7 @@ unsafe impl GlobalAlloc for Mimalloc {
 
     #[inline]
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller has it from this allocator, and uses it no more.
+        // SAFETY: the caller got the block from this allocator, and does not use it any more.
         unsafe {
             if is_large(layout.size(), layout.align()) {
                 give_back(pointer, layout.size());
@@ -71,7 +71,7 @@ unsafe impl GlobalAlloc for Mimalloc {
     #[inline]
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         let (was_large, is_large) = (is_large(layout.size(), layout.align()), is_large(new_size, layout.align()));
-        // SAFETY: the caller has it from this allocator, and uses it no more unless null comes back.
+        // SAFETY: the caller got the block from this allocator, and does not use it any more unless null is returned.
         unsafe {
             if was_large && is_large {
                 resize(pointer, layout.size(), new_size)
@@ -87,13 +87,14 @@ unsafe impl GlobalAlloc for Mimalloc {
 }
 
 impl Mimalloc {
-    /// Moves a block that becomes large, or is no longer.
+    /// Moves a block that becomes a large block, or stops being one.
     ///
     /// # Safety
     /// As [`GlobalAlloc::realloc`].
     #[cold]
     unsafe fn move_block(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: the caller's; `new_size` with the block's alignment is a layout, as the contract of `realloc` says.
+        // SAFETY: as the caller guarantees; by the contract of `realloc`, `new_size` with the block's alignment is a
+        // valid layout.
         unsafe {
             let moved = self.alloc(Layout::from_size_align_unchecked(new_size, layout.align()));
             if !moved.is_null() {
@@ -109,7 +110,7 @@ impl Mimalloc {
 mod tests {
     use super::*;
 
-    /// Blocks of a size, as many as make mimalloc take several pages for small ones.
+    /// Allocates so many blocks of each size that mimalloc takes several pages for small ones.
     #[test]
     fn blocks_are_aligned_as_asked() {
         for size in
@@ -120,7 +121,7 @@ mod tests {
                 let larger = Layout::from_size_align(size * 2 + 1, alignment).expect("a layout");
                 let mut blocks = Vec::new();
                 for block in 0..if size < 200 { 50 } else { 3 } {
-                    // SAFETY: no layout is empty, and each block is given back once, with the layout that it has then.
+                    // SAFETY: no layout is empty, and each block is freed once, with its layout at that time.
                     unsafe {
                         let zeroed = block % 2 == 0;
                         let start = if zeroed { Mimalloc.alloc_zeroed(layout) } else { Mimalloc.alloc(layout) };

@@ -1,9 +1,9 @@
-//! Memory that is read soon.
+//! Prefetching of memory that will be read soon.
 
-/// A line of the processors' caches, in bytes.
+/// Size of a cache line in bytes.
 const LINE_BYTES: usize = 64;
 
-/// Asks the processor to bring bytes into its caches, without waiting for them. It may not, and nothing else changes.
+/// Asks the processor to bring bytes into its caches, without waiting for them. It is only a hint.
 #[inline]
 pub fn prefetch(bytes: &[u8]) {
     for line in bytes.chunks(LINE_BYTES) {
@@ -11,7 +11,7 @@ pub fn prefetch(bytes: &[u8]) {
     }
 }
 
-/// The same of what stands at the beginning of a value.
+/// As [`prefetch`], for the cache line at the beginning of a value.
 #[inline]
 pub fn prefetch_value<T>(value: &T) {
     prefetch_line(std::ptr::from_ref(value).cast());

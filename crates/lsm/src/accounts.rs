@@ -1,4 +1,5 @@
-//! What each keyspace holds where: kept as records are applied, as of the watermark saved with each checkpoint.
+//! Documents and entries of each keyspace, by segment. Updated as records are applied, and saved with each checkpoint
+//! as of its watermark.
 
 use crate::compression::Compression;
 use crate::staging::segment_of_extent;
@@ -11,13 +12,13 @@ use std::sync::Arc;
 /// Bytes of one keyspace's documents in one segment of the log, or in the extent that took it over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Share {
-    /// Of documents that the newest state leads to.
+    /// Bytes of documents that the newest state leads to.
     pub live: u64,
-    /// Of all that are there.
+    /// Bytes of all documents that are stored there.
     pub total: u64,
 }
 
-/// Documents by segment, and entries in the trees.
+/// Documents by segment, and entries in the trees, for all keyspaces.
 #[derive(Default)]
 pub(crate) struct Accounts {
     state: Mutex<State>,
@@ -26,11 +27,11 @@ pub(crate) struct Accounts {
 /// One keyspace's account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Account {
-    /// By segment. Copies of the account share it until it changes.
+    /// Shares by segment. Copies of the account have them in common until one changes.
     shares: Arc<FxHashMap<u64, Share>>,
-    /// Entries in the trees.
+    /// Number of entries in the trees.
     pub entries: u64,
-    /// The compressor, where the keyspace chose one.
+    /// The compressor, if the keyspace chose one.
     pub compression: Option<Compression>,
 }
 
@@ -45,7 +46,7 @@ impl Account {
         share.total += u64::from(location.length);
     }
 
-    /// A document in the place of another one, which is often in the same segment.
+    /// Adds a document that replaces another one, which is often in the same segment.
     fn replace(&mut self, location: Location, replaced: Location) {
         let share = self.share(location);
         share.live += u64::from(location.length);
@@ -57,7 +58,7 @@ impl Account {
         }
     }
 
-    /// A document of a share that has its total already.
+    /// Adds a document to a share whose total includes it already.
     fn place(&mut self, location: Location) {
         let share = self.share(location);
         share.live += u64::from(location.length);
@@ -74,17 +75,17 @@ impl Account {
         self.entries = self.entries.saturating_sub(1);
     }
 
-    /// Whether it holds documents, or did.
+    /// Whether the keyspace has or had documents.
     pub fn has_documents(&self) -> bool {
         !self.shares.is_empty()
     }
 }
 
-/// The accounts at one moment. A copy takes an instant, because a checkpoint copies while writers wait.
+/// The accounts at one moment. Cheap to copy, because a checkpoint copies them while writers wait.
 #[derive(Clone, Default)]
 pub(crate) struct State {
     accounts: KeyspaceMap<Account>,
-    /// Dropped keyspaces, until no view is older than that and the drop is durable.
+    /// Dropped keyspaces with the drop's LSN, until the drop is durable and no view is older.
     dropped: KeyspaceMap<Lsn>,
 }
 
@@ -121,7 +122,7 @@ impl State {
         })
     }
 
-    /// Forgets the shares of which `is_kept` does not hold.
+    /// Removes the shares for which `is_kept` is false.
     fn retain_shares(&mut self, is_kept: impl Fn(&Share, u64) -> bool) {
         let is_touched = |(keyspace, account): (KeyspaceId, &Account)| {
             account.shares.iter().any(|(segment, share)| !is_kept(share, *segment)).then_some(keyspace)
@@ -133,7 +134,7 @@ impl State {
         }
     }
 
-    /// Live and total bytes by segment, of all keyspaces together.
+    /// Live and total bytes by segment, summed over all keyspaces.
     pub fn by_segment(&self) -> FxHashMap<u64, Share> {
         let mut segments: FxHashMap<u64, Share> = FxHashMap::default();
         for (_, segment, share) in self.shares() {
@@ -146,7 +147,7 @@ impl State {
 }
 
 impl Accounts {
-    /// Goes on from what a checkpoint noted; `None` for a malformed note.
+    /// Restores the accounts from a checkpoint's note; `None` if the note is malformed.
     pub fn restore(note: DocumentRef<'_>) -> Option<Self> {
         let mut state = State::default();
         for [keyspace, segment, live, total] in numbers(note.get("shares"))? {
@@ -166,7 +167,7 @@ impl Accounts {
         Some(Self { state: Mutex::new(state) })
     }
 
-    /// For the manifest.
+    /// Adds the accounts to a checkpoint's note.
     pub fn encode(state: &State, note: DocumentBuf) -> DocumentBuf {
         let shares = packed(
             state.shares().map(|(keyspace, segment, share)| [u64::from(keyspace.0), segment, share.live, share.total]),
@@ -241,7 +242,7 @@ impl Accounts {
         self.state.lock().account(keyspace)?.compression
     }
 
-    /// Keyspaces that some view, open or to come, may read from, or that a power cut may bring back.
+    /// Keyspaces that a present or future view may read, or that a power cut may bring back.
     pub fn needed_keyspaces(&self) -> FxHashSet<KeyspaceId> {
         let state = self.state.lock();
         let kept = state.accounts().map(|(keyspace, _)| keyspace);
@@ -252,7 +253,7 @@ impl Accounts {
         self.state.lock().clone()
     }
 
-    /// Segments were rewritten: `kept` are the bytes that are still there, by keyspace and segment.
+    /// Notes that segments were rewritten. `kept` has the bytes that remain, by keyspace and segment.
     pub fn rewritten(&self, segments: &[u64], kept: &FxHashMap<(KeyspaceId, u64), u64>) {
         let mut state = self.state.lock();
         let is_in = |account: &Account| segments.iter().any(|segment| account.shares.contains_key(segment));
@@ -269,12 +270,14 @@ impl Accounts {
         state.retain_shares(|share, _| share.total > 0);
     }
 
-    /// Shares in segments that are nowhere any more: a checkpoint may have noted some that went after its watermark.
+    /// Removes shares of segments that no longer exist: a checkpoint may have noted segments that were removed after
+    /// its watermark.
     pub fn forget_segments(&self, is_there: impl Fn(u64) -> bool) {
         self.state.lock().retain_shares(|share, segment| share.live > 0 || is_there(segment));
     }
 
-    /// No view is older than `oldest_view`, and the log is durable up to there: keyspaces dropped before are gone for all.
+    /// Forgets keyspaces that were dropped before `oldest_view`. No view may be older than that, and the log must be
+    /// durable up to it.
     pub fn forget_dropped(&self, oldest_view: Lsn) {
         self.state.lock().dropped.retain(|_, lsn| *lsn >= oldest_view);
     }
@@ -284,7 +287,7 @@ fn keyspace_id(number: u64) -> Option<KeyspaceId> {
     u32::try_from(number).ok().map(KeyspaceId)
 }
 
-/// Numbers as they are noted: a share takes a fifth of what it would take as an array's elements, and there may be one
+/// Encodes numbers for the note. A share takes a fifth of what it would take as array elements, and there may be one
 /// for each collection in each segment.
 fn packed<const N: usize>(rows: impl Iterator<Item = [u64; N]>) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -294,7 +297,7 @@ fn packed<const N: usize>(rows: impl Iterator<Item = [u64; N]>) -> Vec<u8> {
     bytes
 }
 
-/// What [`packed`] made, so many at a time; what is absent is empty.
+/// Decodes rows of [`packed`] numbers; an absent value has no rows. `None` if the value is malformed.
 fn numbers<const N: usize>(value: Option<ValueRef<'_>>) -> Option<Vec<[u64; N]>> {
     let mut rest = match value {
         None => return Some(Vec::new()),

@@ -1,27 +1,27 @@
-//! How far the work in the background is behind what is written, and how much of a hurry it is therefore in.
+//! The backlog of background work behind the writers, and the haste that follows from it.
 
 use bunko_store::{Haste, Pace};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Keys between two looks at the clock.
+/// Number of keys between two readings of the clock.
 const KEYS_AT_ONCE: u64 = 64;
-/// Memtables that may be flushed until a merge takes all the processor that it can get; for half as many it takes as
-/// little as it can. What they add to the first level makes reads slower.
+/// If more memtables than this are flushed during a merge, it takes all the processor that it can get; up to half as
+/// many, it takes as little as it can. Flushed memtables add tables to the first level, which make reads slower.
 const FLUSHES_MAX: u64 = 8;
 
-/// What waits in memory, in bytes, and in the first level of the tree.
+/// Bytes that wait in memory, and flushes that add to the first level of the tree.
 #[derive(Default)]
 pub(crate) struct Backlog {
     /// Size of the active memtable.
     unflushed: AtomicU64,
-    /// Size of the memtables that are being flushed, or are flushed and not freed.
+    /// Size of the memtables that are being flushed, or are flushed but not freed.
     flushing: AtomicU64,
-    /// Size at which the last memtable was sealed; the active one is going to be about as large.
+    /// Size at which the last memtable was sealed; the active one will be about as large.
     sealed: AtomicU64,
-    /// Memtables that were flushed since the start.
+    /// Number of memtables flushed since the start.
     flushes: AtomicU64,
-    /// Merges are given up.
+    /// Whether merges are given up.
     is_given_up: AtomicBool,
 }
 
@@ -31,17 +31,17 @@ impl Backlog {
         self.unflushed.load(Ordering::Relaxed)
     }
 
-    /// Bytes that were sealed and are not free again.
+    /// Bytes in sealed memtables that have not been freed.
     pub fn flushing(&self) -> u64 {
         self.flushing.load(Ordering::Relaxed)
     }
 
-    /// How many memtables were flushed since the start.
+    /// Number of memtables flushed since the start.
     pub fn flushes(&self) -> u64 {
         self.flushes.load(Ordering::Relaxed)
     }
 
-    /// Gives up all merges, those to come too.
+    /// Gives up all merges, including future ones.
     pub fn give_up(&self) {
         self.is_given_up.store(true, Ordering::Relaxed);
     }
@@ -51,29 +51,29 @@ impl Backlog {
         self.is_given_up.load(Ordering::Relaxed)
     }
 
-    /// The active memtable has grown to that.
+    /// Notes the size of the active memtable.
     pub fn note_unflushed(&self, bytes: u64) {
         self.unflushed.store(bytes, Ordering::Relaxed);
     }
 
-    /// A memtable of that size was sealed; the active one is new.
+    /// Notes that a memtable of that size was sealed and a new one is active.
     pub fn note_sealed(&self, bytes: u64) {
         self.flushing.fetch_add(bytes, Ordering::Relaxed);
         self.sealed.store(bytes, Ordering::Relaxed);
         self.note_unflushed(0);
     }
 
-    /// A memtable of that size is free again.
+    /// Notes that a memtable of that size was freed.
     pub fn note_freed(&self, bytes: u64) {
         self.flushing.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// A memtable stands in the tables now.
+    /// Notes that a memtable is now in the tables.
     pub fn note_flushed(&self) {
         self.flushes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Begins to flush so many keys, or to free them.
+    /// Begins to flush, or to free, so many keys.
     pub fn begin_flush(self: &Arc<Self>, keys: u64) -> PacedWork {
         self.begin(Until::NextSealed { keys, begun: self.unflushed() })
     }
@@ -89,21 +89,21 @@ impl Backlog {
     }
 }
 
-/// Work on keys that rests for as long as it can afford to.
+/// Work on keys that rests as much as its deadline allows.
 pub(crate) struct PacedWork {
     pace: Pace,
     deadline: Deadline,
-    /// Keys since the last look at the clock.
+    /// Keys since the last reading of the clock.
     unchecked: u64,
 }
 
 impl PacedWork {
-    /// Whether nobody wants it any more.
+    /// Whether the work is no longer wanted.
     pub fn is_given_up(&self) -> bool {
         self.deadline.backlog.is_given_up()
     }
 
-    /// Notes that so many more keys are done, and rests where that is due. To be called with no lock held.
+    /// Notes that so many more keys are done, and rests if that is due. Must be called with no lock held.
     pub fn did(&mut self, keys: u64) {
         self.deadline.done += keys;
         self.unchecked += keys;
@@ -117,24 +117,24 @@ impl PacedWork {
 struct Deadline {
     backlog: Arc<Backlog>,
     until: Until,
-    /// Bytes in the active memtable when this was last asked.
+    /// Bytes in the active memtable at the last check.
     last_seen: Option<u64>,
-    /// Keys.
+    /// Number of keys done.
     done: u64,
 }
 
-/// When the work has to be over.
+/// When the work has to be finished.
 enum Until {
     /// Well before the next memtable is sealed.
     NextSealed {
-        /// How many it is about.
+        /// Number of keys to do.
         keys: u64,
         /// Bytes in the active memtable when the work began.
         begun: u64,
     },
     /// Before [`FLUSHES_MAX`] memtables are flushed.
     Flushed {
-        /// How many were flushed when the work began.
+        /// Number of memtables that had been flushed when the work began.
         begun: u64,
     },
 }
@@ -142,13 +142,14 @@ enum Until {
 impl Deadline {
     fn haste(&mut self) -> Haste {
         let now = self.backlog.unflushed();
-        // While nobody writes it holds nobody up.
+        // While no client writes, the work holds no writer up.
         if self.last_seen.replace(now) == Some(now) {
             return Haste::Hurry;
         }
         match self.until {
             Until::NextSealed { keys, begun } => {
-                // Not the last moment: the next checkpoint waits for this, and what it seals is the larger for it.
+                // Half of the size leaves time: the next checkpoint waits for this work, and a late one seals a larger
+                // memtable.
                 let latest = self.backlog.sealed.load(Ordering::Relaxed) / 2;
                 let done_part = self.done as f64 / keys.max(1) as f64;
                 haste_of_flush(done_part, now.saturating_sub(begun), latest.saturating_sub(begun))
@@ -158,8 +159,8 @@ impl Deadline {
     }
 }
 
-/// `filled` of `room` bytes were written since the work began; who writes faster than it is done is held up more by a
-/// full memory than by it.
+/// Haste of a flush of which `done_part` is done, after `filled` of `room` bytes were written. When writers are faster
+/// than the work, a full memory would hold them up more than the work does.
 fn haste_of_flush(done_part: f64, filled: u64, room: u64) -> Haste {
     if filled > room {
         Haste::Hurry
@@ -170,7 +171,7 @@ fn haste_of_flush(done_part: f64, filled: u64, room: u64) -> Haste {
     }
 }
 
-/// `flushes` memtables were flushed since the work began.
+/// Haste of a merge during which `flushes` memtables were flushed.
 fn haste_of_merge(flushes: u64) -> Haste {
     if flushes > FLUSHES_MAX {
         Haste::Hurry

@@ -1,7 +1,8 @@
-//! The blocks of tables: where they are, and the entries in them.
+//! Reads the blocks of tables: their positions, and the entries in them.
 //!
-//! lsm-tree decodes an entry in a few hundred steps, and searches its index of blocks by decoding one at each step. A list
-//! of blocks that is decoded once is searched by comparing bytes, and a block is decoded here as fast as its bytes allow.
+//! lsm-tree decodes an entry in a few hundred steps, and searches its index of blocks by decoding an entry at each
+//! step. Here a list of blocks is decoded once and then searched by comparing bytes, and a block is decoded as fast as
+//! its bytes allow.
 //!
 //! ```text
 //! block    entries; what finds some of them, which is not read here; trailer
@@ -27,27 +28,27 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// What a cache of blocks with entries expects one to take, in bytes.
+/// Expected size of a block with entries, in bytes, for sizing the cache.
 const BLOCK_BYTES_USUAL: u64 = 4 * 1024;
-/// Bytes of lists that are kept.
+/// Maximum size of the cached lists, in bytes.
 const LISTS_BYTES: u64 = 64 << 20;
-/// What a cache of lists expects one to take, in bytes.
+/// Expected size of a list, in bytes, for sizing the cache.
 const LIST_BYTES_USUAL: u64 = 16 * 1024;
 
 const TRAILER_BYTES: usize = 31;
 const VALUE: u8 = 0;
 const DELETIONS: [u8; 2] = [1, 2];
 
-/// An entry of a block, with its key as it stands in the tree.
+/// An entry of a block; the key has the tree's form.
 pub(crate) struct Entry<'a> {
     pub key: &'a [u8],
     pub lsn: SeqNo,
-    /// `None` where the key was deleted.
+    /// `None` for a deletion.
     pub value: Option<&'a [u8]>,
 }
 
-/// Shows the entries of a block in their order, until the visitor has enough; `None` where they are not what a table
-/// holds.
+/// Shows the entries of a block in their order, until the visitor breaks off or fails. `None` if it fails or the block
+/// is malformed.
 fn visit(block: &[u8], mut visit: impl FnMut(Entry<'_>) -> Option<ControlFlow<()>>) -> Option<()> {
     let (mut left, trailer) = block.split_at_checked(block.len().checked_sub(TRAILER_BYTES)?)?;
     let interval = u32::from(*trailer.first()?);
@@ -79,8 +80,8 @@ fn visit(block: &[u8], mut visit: impl FnMut(Entry<'_>) -> Option<ControlFlow<()
     Some(())
 }
 
-/// Shows the entries of one keyspace, with their keys in it, until the visitor fails; whether the block has some of a later
-/// keyspace. `None` where they are not what a table holds.
+/// Shows the entries of one keyspace, with their keys within it. Returns whether the block also has entries of a later
+/// keyspace; `None` if `show` fails or the block is malformed.
 pub(crate) fn visit_keyspace(
     block: &[u8],
     keyspace: KeyspaceId,
@@ -110,7 +111,7 @@ fn take_sized<'a>(left: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// Blocks that follow each other in one table.
+/// Consecutive blocks of one table.
 pub(crate) struct BlockList {
     last_keys: Keys,
     handles: Vec<BlockHandle>,
@@ -135,13 +136,13 @@ impl BlockList {
         (size_of::<Self>() + of_block * self.handles.len()) as u64 + self.last_keys.memory_bytes()
     }
 
-    /// The first block from one on in which a key may be that is not before `key`.
+    /// The first block, from `from` on, that may have `key` or a later key.
     fn find(&self, from: usize, key: &[u8]) -> usize {
         self.last_keys.find_near(from, Cut::Before(key))
     }
 }
 
-/// A table and the place of a block in it.
+/// A table and the offset of a block in it.
 pub(crate) type BlockId = (TableId, u64);
 
 #[derive(Clone)]
@@ -159,10 +160,10 @@ impl Weighter<BlockId, Block> for ByMemory {
     }
 }
 
-/// Reads blocks of tables. Tables never change, and their numbers are never given anew.
+/// Reads and caches blocks of tables. Tables never change, and their numbers are never reused.
 pub(crate) struct Blocks {
-    /// Blocks with entries, as they stand in the tables but for the compression. Not the tree's own cache, which keeps those of
-    /// tables that are gone until it is full.
+    /// Blocks with entries, decompressed. The tree's own cache is not used, because it keeps blocks of removed tables
+    /// until it is full.
     entries: Cache<BlockId, Block, ByMemory>,
     lists: Cache<BlockId, Arc<BlockList>, ByMemory>,
     pub files: Arc<TreeFiles>,
@@ -177,13 +178,13 @@ impl Blocks {
         Self { entries, lists, files: Arc::clone(files) }
     }
 
-    /// Drops what is kept of all tables but these.
+    /// Drops the cached blocks of all tables except these.
     pub fn forget_others(&self, tables: &FxHashSet<TableId>) {
         self.entries.retain(|(table, _), _| tables.contains(table));
         self.lists.retain(|(table, _), _| tables.contains(table));
     }
 
-    /// Bytes of blocks with entries that are kept.
+    /// Bytes of the cached blocks with entries.
     pub fn cached_bytes(&self) -> u64 {
         self.entries.weight()
     }
@@ -193,7 +194,7 @@ impl Blocks {
         if let Some(list) = self.lists.get(&id) {
             return Ok(list);
         }
-        // The cache keeps it, for all who come after.
+        // The list stays in the cache for later readers, so its memory does not count for the operation.
         let _uncounted = bunko_heap::Uncounted::begin();
         let block = self.load(table, handle, BlockType::Index, table.metadata.index_block_compression)?;
         let list = Arc::new(BlockList::decode(block));
@@ -201,7 +202,7 @@ impl Blocks {
         Ok(list)
     }
 
-    /// A block with entries; [`visit_keyspace`] shows them.
+    /// Reads a block with entries; [`visit_keyspace`] shows them.
     pub fn read(&self, table: &Table, handle: BlockHandle) -> Result<Block> {
         let id = (table.id(), *handle.offset());
         if let Some(block) = self.entries.get(&id) {
@@ -219,15 +220,15 @@ impl Blocks {
     }
 }
 
-/// What is said of a block that is not what a table holds.
+/// The error for a malformed block.
 pub(crate) fn malformed_block(table: &Table, offset: BlockOffset) -> StorageError {
     StorageError::Corrupt { file: (*table.path).clone(), offset_bytes: *offset, found: "a malformed block".into() }
 }
 
-/// A block of a table, from which one goes on to later ones.
+/// A block of a table, as a position from which to go to later blocks.
 pub(crate) struct BlockPlace {
     table: Table,
-    /// The lists that the table's blocks are in, and which of them it is, where there are several.
+    /// If the table's blocks are in several lists: those lists, and the number of the present one.
     parts: Option<(Arc<BlockList>, usize)>,
     list: Arc<BlockList>,
     number: usize,
@@ -247,8 +248,8 @@ impl BlockPlace {
         Ok(Self { table, parts, list, number: 0 })
     }
 
-    /// Goes to the first block in which a key may be that is not before `key`, which is in the tree's form and not before
-    /// any that was sought before; whether there is one.
+    /// Goes to the first block that may have `key` or a later key; returns whether there is one. `key` is in the tree's
+    /// form, and must not be smaller than any key sought before.
     pub fn seek(&mut self, blocks: &Blocks, key: &[u8]) -> Result<bool> {
         if let Some((parts, part)) = &mut self.parts {
             let found = parts.find(*part, key);
@@ -266,7 +267,7 @@ impl BlockPlace {
         Ok(is_there)
     }
 
-    /// Goes to the next block; whether there is one.
+    /// Goes to the next block; returns whether there is one.
     pub fn advance(&mut self, blocks: &Blocks) -> Result<bool> {
         if self.number + 1 < self.list.handles.len() {
             self.number += 1;
@@ -283,22 +284,22 @@ impl BlockPlace {
         &self.table
     }
 
-    /// Which block it is.
+    /// The block's table and offset.
     pub fn id(&self) -> BlockId {
         (self.table.id(), *self.handle().offset())
     }
 
-    /// What the block was made into, if that is still in memory.
+    /// The decoded form of the block, if it is still in memory.
     pub fn hint<T: Any + Send + Sync>(&self, keyspace: KeyspaceId) -> Option<Arc<T>> {
         self.list.hints.get(self.number, keyspace)
     }
 
-    /// Remembers what the block was made into.
+    /// Remembers the decoded form of the block.
     pub fn set_hint<T: Any + Send + Sync>(&self, keyspace: KeyspaceId, made: &Arc<T>) {
         self.list.hints.set((self.number, self.list.handles.len()), keyspace, made);
     }
 
-    /// Where the block is.
+    /// The block's offset and size in the table.
     pub fn handle(&self) -> BlockHandle {
         self.list.handles[self.number]
     }

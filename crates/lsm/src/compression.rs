@@ -1,4 +1,4 @@
-//! How blocks of documents are compressed.
+//! Compression of blocks of documents.
 
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// A block compressor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// As they are.
+    /// No compression.
     None,
     /// Snappy.
     Snappy,
@@ -19,14 +19,14 @@ pub enum Compression {
     },
 }
 
-/// Zstandard's level where none is given, as `MongoDB` has it.
+/// Default level of Zstandard, as in `MongoDB`.
 const ZSTD_LEVEL: i32 = 6;
 
 impl Compression {
-    /// Reads a compressor's name, and a level where it takes one.
+    /// Parses a compressor's name, with a level if the compressor takes one.
     ///
     /// # Errors
-    /// A sentence that names the value.
+    /// A sentence that names the refused value.
     pub fn parse(name: &str, level: Option<i32>) -> Result<Self, String> {
         let without_level = |compression| match level {
             None => Ok(compression),
@@ -44,7 +44,7 @@ impl Compression {
         }
     }
 
-    /// The name that [`Self::parse`] takes.
+    /// The name, as [`Self::parse`] takes it.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -54,15 +54,15 @@ impl Compression {
         }
     }
 
-    /// The level, of a compressor that has one.
+    /// The level, if the compressor has one.
     pub fn level(self) -> Option<i32> {
         if let Self::Zstd { level } = self { Some(level) } else { None }
     }
 }
 
 impl Compression {
-    /// Reads the settings that a collection was created with: `blockCompressor` and `compressionLevel`. Nothing where
-    /// it did not choose.
+    /// Reads a collection's settings `blockCompressor` and `compressionLevel`. `None` if the collection did not choose
+    /// a compressor.
     ///
     /// # Errors
     /// A sentence that names the setting and its value.
@@ -82,7 +82,7 @@ impl Compression {
         }
     }
 
-    /// The settings that [`Self::from_settings`] reads.
+    /// The settings, as [`Self::from_settings`] reads them.
     pub fn settings(self) -> DocumentBuf {
         let settings = DocumentBuf::new().with("blockCompressor", self.name());
         match self.level() {

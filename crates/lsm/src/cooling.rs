@@ -1,5 +1,5 @@
-//! What was written of late is not moved yet: where documents are changed over and over, those of a segment are soon
-//! dead, and nothing of it has to be moved at all.
+//! Delays the moving of recently written documents. Where documents change over and over, those of a segment are soon
+//! dead, and none has to be moved.
 
 use bunko_store::{Haste, SEGMENT_BYTES};
 use rustc_hash::FxHashMap;
@@ -7,17 +7,18 @@ use std::time::{Duration, Instant};
 
 /// How long a full segment is left alone.
 const COOLING: Duration = Duration::from_secs(20);
-/// Most segments that are left alone at once: what waits uncompressed is bounded.
+/// Maximum number of segments that are left alone at a time, because they are uncompressed.
 const COOLING_SEGMENTS_MAX: usize = 16;
-/// The same in bytes of the log: 1 GiB.
+/// Maximum size of the segments that are left alone at a time, in bytes of the log: 1 GiB.
 pub const COOLING_BYTES_MAX: u64 = COOLING_SEGMENTS_MAX as u64 * SEGMENT_BYTES;
 
-/// Segments from which on who moves must not fall further behind: one waits while another is moved.
+/// From this number of full segments on, the mover must not fall further behind: one segment waits while another is
+/// moved.
 const FULL_SEGMENTS_USUAL: usize = COOLING_SEGMENTS_MAX + 2;
-/// Segments from which on no cold one may wait longer: writers are faster than who moves.
+/// Above this number of full segments, no cold segment may wait longer: writers are faster than the mover.
 const FULL_SEGMENTS_MAX: usize = COOLING_SEGMENTS_MAX + 4;
 
-/// How soon documents have to be moved where so many segments are full.
+/// How soon documents have to be moved, given the number of full segments.
 pub(crate) fn haste(full_segments: usize) -> Haste {
     if full_segments > FULL_SEGMENTS_MAX {
         Haste::AtOnce
@@ -28,21 +29,21 @@ pub(crate) fn haste(full_segments: usize) -> Haste {
     }
 }
 
-/// Since when segments are full.
+/// The times since which segments are full.
 #[derive(Default)]
 pub(crate) struct Cooling {
     full_since: FxHashMap<u64, Instant>,
 }
 
 impl Cooling {
-    /// Of the full segments, all of them and in order, those that have cooled down.
+    /// The segments that have cooled down, out of `full`, which must have all full segments in order.
     pub fn cold<'f>(&mut self, full: &'f [u64], now: Instant) -> &'f [u64] {
         self.full_since.retain(|segment, _| full.binary_search(segment).is_ok());
         for segment in full {
             self.full_since.entry(*segment).or_insert(now);
         }
         let is_cold = |segment: &u64| now.duration_since(self.full_since[segment]) >= COOLING;
-        // They fill one after the other.
+        // Segments fill one after the other.
         let cold = full.partition_point(is_cold);
         &full[..cold.max(full.len().saturating_sub(COOLING_SEGMENTS_MAX))]
     }

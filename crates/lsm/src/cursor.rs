@@ -1,4 +1,4 @@
-//! Walking record stores and indexes.
+//! Walks record stores and indexes.
 
 use crate::documents::Documents;
 use crate::key::{self, KEYSPACE_BYTES, Range};
@@ -19,18 +19,18 @@ use std::sync::Arc;
 
 type Items = Box<dyn DoubleEndedIterator<Item = IterGuardImpl> + Send + 'static>;
 
-/// What walks the tables.
+/// A walk over the tables.
 enum TableWalk {
-    /// Nothing is there.
+    /// The walk has ended.
     Over,
-    /// Only one table reaches over the range, and it is walked forward.
+    /// A forward walk over the only table that overlaps the range.
     Lone(Box<LoneTable>),
     /// The tree's own walk.
     Tree(Items),
 }
 
-/// A walk over the tables. The blocks that it reads stay in the tree's cache, so nothing of it counts as the operation's: it is
-/// made, asked and dropped without counting.
+/// A walk over the tables. The blocks that it reads stay in the tree's cache, so its memory does not count for the
+/// operation: it is made, advanced and dropped uncounted.
 struct UncountedWalk(TableWalk);
 
 impl UncountedWalk {
@@ -39,7 +39,7 @@ impl UncountedWalk {
         Self(begin())
     }
 
-    /// The next entry, with its key as it stands in the tree.
+    /// The next entry; its key has the tree's form.
     fn next(&mut self, direction: Direction) -> lsm_tree::Result<Option<(UserKey, UserValue)>> {
         let _uncounted = bunko_heap::Uncounted::begin();
         let item = match (&mut self.0, direction) {
@@ -59,7 +59,7 @@ impl Drop for UncountedWalk {
     }
 }
 
-/// Entries of the tables as the tree merges them, with the one that comes next.
+/// Entries of the tables, merged by the tree, with the next one.
 struct TableSide {
     walk: UncountedWalk,
     next: Option<(UserKey, UserValue)>,
@@ -83,7 +83,7 @@ impl TableSide {
         let entry = self.walk.next(direction).map_err(|error| files.error(error))?;
         self.next = entry.map(|(key, value)| {
             let own = UserKey::from(key.get(KEYSPACE_BYTES..).unwrap_or_default());
-            // It was taken without counting.
+            // The key was allocated uncounted, so it is freed uncounted.
             let _uncounted = bunko_heap::Uncounted::begin();
             drop(key);
             (own, value)
@@ -91,16 +91,16 @@ impl TableSide {
         Ok(())
     }
 
-    /// The key that comes next.
+    /// The next key.
     fn key(&self) -> Option<&UserKey> {
         self.next.as_ref().map(|(key, _)| key)
     }
 }
 
-/// A key within its keyspace and its value; no value where it was deleted.
+/// A key within its keyspace, and its value; `None` for a deletion.
 type Entry = (UserKey, Option<UserValue>);
 
-/// Where a walk goes.
+/// Parameters of a walk.
 pub(crate) struct Route {
     pub keyspace: KeyspaceId,
     pub range: Range,
@@ -109,7 +109,7 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// The range as records; `None` where the bounds are none, or nothing is between them.
+    /// The range as record ids; `None` if a bound is not a record id, or the range is empty.
     fn records(&self) -> Option<RecordRoute> {
         let record = |key: &Vec<u8>| key.as_slice().try_into().ok().map(u64::from_be_bytes);
         let first = match &self.range.0 {
@@ -126,8 +126,8 @@ impl Route {
     }
 }
 
-/// Memtables and tables walked together, as they were when the walk began, or when a memtable went that it had not
-/// come to the end of: then the walk begins anew behind its last key.
+/// Walks memtables and tables together. It sees those that existed when it began. If a memtable is freed before the
+/// walk came to its end, it begins anew behind its last key.
 pub(crate) struct Walk {
     tree: AnyTree,
     state: Arc<ArcSwap<State>>,
@@ -156,7 +156,7 @@ impl Walk {
         }
     }
 
-    /// Where a walk by leaves goes on behind a record, which was the last that this one came to.
+    /// The rest of the walk behind a record, the last one that it came to, as a route for a walk by leaves.
     fn behind(&mut self, record: RecordId) -> Option<RecordRoute> {
         self.set_behind(record.0.to_be_bytes().to_vec());
         self.route.records()
@@ -174,7 +174,7 @@ impl Walk {
     }
 }
 
-/// Whether nothing is left of a range.
+/// Whether the range is empty.
 fn is_over(range: &Range) -> bool {
     match range {
         (Bound::Included(start), Bound::Included(end)) => start > end,
@@ -183,23 +183,23 @@ fn is_over(range: &Range) -> bool {
     }
 }
 
-/// What a walk came to.
+/// Result of a step.
 enum Step {
     /// The next entry, or the end.
     Entry(Option<(UserKey, UserValue)>),
-    /// A memtable that is gone.
+    /// A memtable was freed.
     Gone,
 }
 
-/// Of equal keys the newest source's counts.
+/// Merges memtables and tables: among equal keys, the entry from the newest source wins.
 struct Merged {
-    /// Newest first.
+    /// Memtables, newest first, with their next entries.
     memtables: Vec<(MemtableWalk, Option<Entry>)>,
     tables: TableSide,
     files: Arc<TreeFiles>,
     direction: Direction,
     is_started: bool,
-    /// The last key that was come to, as long as memtables are walked.
+    /// The last key, as long as memtables are walked.
     last: Option<UserKey>,
 }
 
@@ -208,13 +208,13 @@ impl Merged {
         let Route { keyspace, range, direction, before, .. } = route;
         let walk = |memtable: &Arc<Memtable>| memtable.walk(*keyspace, range.clone(), *direction, *before);
         let memtables = state.memtables().map(|memtable| (walk(memtable), None)).collect();
-        // After the memtables: what goes from them stands here.
+        // After the memtables: entries of a memtable that is freed meanwhile are in the tables.
         let tables = TableSide::new(tree, state, route);
         let files = Arc::clone(&state.files);
         Self { memtables, tables, files, direction: *direction, is_started: false, last: None }
     }
 
-    /// The key behind which a walk that begins anew goes on.
+    /// The key behind which the walk begins anew.
     fn last_key(&mut self) -> Option<Vec<u8>> {
         self.last.take().map(|key| key.to_vec())
     }
@@ -258,7 +258,7 @@ impl Merged {
         }
     }
 
-    /// The key that comes next in any source.
+    /// The next key of any source.
     fn first_key(&self) -> Option<UserKey> {
         let of_memtables = self.memtables.iter().filter_map(|(_, entry)| entry.as_ref().map(|(key, _)| key.clone()));
         let keys = of_memtables.chain(self.tables.key().cloned());
@@ -278,7 +278,7 @@ pub(crate) enum LsmKeyCursor {
     Forward(KeyWalk),
     Backward {
         walk: Walk,
-        /// The key that is lent.
+        /// The key that the last call lent.
         current: Option<UserKey>,
     },
 }
@@ -304,15 +304,15 @@ impl KeyCursor for LsmKeyCursor {
     }
 }
 
-/// Entries from which on a walk over records in ascending order goes by leaves: shorter ones are not worth one.
+/// After this many entries, an ascending walk over records goes on by leaves; shorter walks would not gain from it.
 const ENTRIES_WITHOUT_LEAVES: u32 = 128;
 
-/// Walks records in ascending order by leaves, as they were when the walk began, or when a memtable went that it had not
-/// come to the end of.
+/// Walks records in ascending order by leaves. It sees the tables and memtables that existed when it began, or when it
+/// began anew because a memtable was freed before the walk came to its end.
 struct LeafScan {
     state: Arc<ArcSwap<State>>,
     leaves: Arc<Leaves<Leaf>>,
-    /// What is left: behind the last record that was found.
+    /// The rest of the route, behind the last record found.
     route: RecordRoute,
     walk: LeafWalk,
     is_over: bool,
@@ -342,14 +342,14 @@ impl LeafScan {
 
 /// How records are walked.
 enum Records {
-    /// As an index is; `leaves` for a walk in ascending order that may turn out to be long.
+    /// As an index is walked. `leaves` is given for an ascending walk, which may turn out to be long.
     Merged {
         walk: Walk,
         leaves: Option<Arc<Leaves<Leaf>>>,
         entries: u32,
     },
     Leaves(LeafScan),
-    /// Nothing is left behind the last one.
+    /// The walk has ended.
     Over,
 }
 
@@ -362,7 +362,7 @@ pub(crate) struct LsmRecordCursor {
 }
 
 impl LsmRecordCursor {
-    /// `leaves` for a walk in ascending order.
+    /// `leaves` is given for an ascending walk.
     pub fn new(walk: Walk, keyspace: KeyspaceId, documents: Arc<Documents>, leaves: Option<Arc<Leaves<Leaf>>>) -> Self {
         let records = Records::Merged { walk, leaves, entries: 0 };
         Self { records, keyspace, documents, reader: Reader::default() }

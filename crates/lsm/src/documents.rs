@@ -1,4 +1,4 @@
-//! Where documents are read from: the log, or the extent that took over their segment.
+//! Reads documents from the log, or from the extent that took over their segment.
 
 use crate::extents::{Block, Extent, Registry};
 use crate::kept_log::KeptLog;
@@ -11,7 +11,7 @@ use quick_cache::sync::Cache;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Blocks that a cache expects to hold, by their usual size in bytes.
+/// Usual size of a block in bytes, for sizing the cache.
 const BLOCK_BYTES_USUAL: u64 = 16 * 1024;
 
 /// All documents that the engine's trees lead to.
@@ -19,16 +19,16 @@ pub(crate) struct Documents {
     log: LogHandle,
     pub registry: ArcSwap<Registry>,
     cache: Cache<BlockId, Arc<Block>, ByMemory>,
-    /// What many documents at a time are read from.
+    /// Kept parts of the log, for reads of many documents at a time.
     pub kept_log: KeptLog,
-    /// Where scans find documents.
+    /// Decoded leaves in which scans find documents.
     pub leaves: Arc<Leaves<Leaf>>,
-    /// Where walks of indexes find keys.
+    /// Decoded leaves in which walks of indexes find keys.
     pub key_leaves: Arc<Leaves<KeyLeaf>>,
     pub reads: Reads,
 }
 
-/// What was read from extents since the start.
+/// Counters of reads from extents since the start.
 #[derive(Default)]
 pub(crate) struct Reads {
     pub cache_hits: AtomicU64,
@@ -36,7 +36,7 @@ pub(crate) struct Reads {
     pub bytes_read: AtomicU64,
 }
 
-/// An extent's number and a block's number in it; extents' numbers are never used twice.
+/// An extent's number and a block's number in it. Extent numbers are never reused.
 type BlockId = (u64, u32);
 
 #[derive(Clone)]
@@ -48,7 +48,7 @@ impl Weighter<BlockId, Arc<Block>> for ByMemory {
     }
 }
 
-/// Where a location leads now.
+/// Where a document is stored at present.
 pub(crate) enum Home {
     Log,
     Extent(Arc<Extent>),
@@ -97,15 +97,15 @@ impl Documents {
         }
     }
 
-    /// A failure to read from the log counts only if the document is still to be found there: between the search for
-    /// its home and the read it may have moved, and its segment gone.
+    /// Ignores a failure to read from the log if the document has moved to an extent, and its segment has been removed,
+    /// since the reader looked for its home.
     pub fn unless_moved(&self, location: Location, error: StorageError) -> Result<()> {
         let segment = segment_of(location.position);
         let has_moved = !self.log().has_segment(segment) && self.registry.load().of_segment(segment).is_some();
         if has_moved { Ok(()) } else { Err(error) }
     }
 
-    /// Where the document at a location is at present.
+    /// Where the document at a location is stored at present.
     pub fn home(&self, location: Location) -> Home {
         let extent = self.registry.load().of_segment(segment_of(location.position)).cloned();
         extent.map_or(Home::Log, Home::Extent)
@@ -119,22 +119,22 @@ impl Documents {
         Ok(())
     }
 
-    /// A block, from the cache where it is there. Scans put theirs into it too: a block that is asked for once goes
-    /// before those that are asked for again.
+    /// A block, from the cache if it is there. Scans put their blocks into the cache too: blocks that were used once
+    /// leave it before blocks that are used again.
     pub fn block(&self, extent: &Extent, number: usize) -> Result<Arc<Block>> {
         let id = (extent.number, number as u32);
         if let Some(block) = self.cache.get(&id) {
             self.reads.cache_hits.fetch_add(1, Ordering::Relaxed);
             return Ok(block);
         }
-        // The cache keeps it, for all who come after.
+        // The block stays in the cache for later readers, so its memory does not count for the operation.
         let _uncounted = bunko_heap::Uncounted::begin();
         let block = self.load(extent, number)?;
         self.cache.insert(id, Arc::clone(&block));
         Ok(block)
     }
 
-    /// Drops the cached blocks of an extent that no new reader comes to.
+    /// Drops the cached blocks of an extent that has no new readers.
     pub fn forget(&self, extent: &Extent) {
         for (number, _) in extent.blocks() {
             self.cache.remove(&(extent.number, number as u32));
@@ -148,7 +148,7 @@ impl Documents {
     }
 }
 
-/// The number of the block of an extent in which a document must be.
+/// The number of the extent's block that must have the document.
 pub(crate) fn block_number(extent: &Extent, keyspace: KeyspaceId, location: Location) -> Result<usize> {
     extent.block_of(keyspace, location.position).ok_or_else(|| StorageError::Corrupt {
         file: extent.path.clone(),
@@ -157,12 +157,12 @@ pub(crate) fn block_number(extent: &Extent, keyspace: KeyspaceId, location: Loca
     })
 }
 
-/// A document that must be in a block.
+/// The document, which must be in the block.
 pub(crate) fn document<'b>(block: &'b Block, extent: &Extent, number: usize, location: Location) -> Result<&'b [u8]> {
     block.document(location).ok_or_else(|| not_in_block(extent, number, location))
 }
 
-/// What is said of a block without a document that must be in it.
+/// The error for a block that lacks its document.
 pub(crate) fn not_in_block(extent: &Extent, number: usize, location: Location) -> StorageError {
     extent.corrupt(number, &format!("no document from log position {}", location.position))
 }

@@ -1,5 +1,5 @@
-//! How dropped keyspaces go: tables that hold nothing else at once, what shares a table with a keyspace that is there when
-//! that table is merged the next time.
+//! Removes dropped keyspaces: tables that hold only dropped keyspaces at once, entries in tables with other keyspaces
+//! when these tables are next merged.
 
 use crate::accounts::Accounts;
 use crate::backlog::{Backlog, PacedWork};
@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-/// Dropped keyspaces, whose tables may go only once the drop is durable and no view is older.
+/// Dropped keyspaces whose tables still exist. The tables may go only once the drop is durable and no view is older.
 #[derive(Default)]
 pub(crate) struct Drops(Mutex<Stages>);
 
@@ -24,24 +24,24 @@ struct Stages {
 }
 
 impl Drops {
-    /// A keyspace was dropped.
+    /// Notes that a keyspace was dropped.
     pub fn add(&self, keyspace: KeyspaceId, lsn: Lsn) {
         self.0.lock().since_mark.push((keyspace, lsn));
     }
 
-    /// A checkpoint is marked.
+    /// Notes that a checkpoint is marked.
     pub fn mark(&self) {
         let stages = &mut *self.0.lock();
         stages.before_mark.append(&mut stages.since_mark);
     }
 
-    /// The log is durable up to the mark.
+    /// Notes that the log is durable up to the mark.
     pub fn mark_is_durable(&self) {
         let stages = &mut *self.0.lock();
         stages.durable.append(&mut stages.before_mark);
     }
 
-    /// Those that nobody asks for any more, in order.
+    /// Keyspaces whose drop is durable and seen by all views, in order.
     pub fn seen_by_all(&self, oldest_view: Lsn) -> Vec<KeyspaceId> {
         let stages = self.0.lock();
         let seen = stages.durable.iter().filter(|(_, lsn)| *lsn < oldest_view);
@@ -50,13 +50,13 @@ impl Drops {
         seen
     }
 
-    /// Their tables are gone; `gone` is in order.
+    /// Notes that the tables of these keyspaces are gone; `gone` must be in order.
     pub fn forget(&self, gone: &[KeyspaceId]) {
         self.0.lock().durable.retain(|(keyspace, _)| gone.binary_search(keyspace).is_err());
     }
 }
 
-/// Makes a filter for each compaction, once its tables are chosen; filters see to the pace too.
+/// Makes a filter for each compaction, once its tables are chosen. Filters also set the compaction's pace.
 pub(crate) struct WithoutDropped {
     accounts: AssertUnwindSafe<Arc<Accounts>>,
     backlog: Arc<Backlog>,
@@ -74,7 +74,7 @@ impl WithoutDropped {
 }
 
 impl WithoutDropped {
-    /// The tables of a merge are chosen.
+    /// Notes that the tables of a merge are chosen, and returns the merge's filter.
     pub fn begin(&self) -> Filter {
         self.choice.end();
         let work = self.backlog.begin_merge();
@@ -92,10 +92,10 @@ impl Factory for WithoutDropped {
     }
 }
 
-/// What one merge leaves behind, and how fast it goes.
+/// Drops the entries of unneeded keyspaces from one merge, and sets the merge's pace.
 pub(crate) struct Filter {
     needed: FxHashSet<KeyspaceId>,
-    /// Neighbours are mostly of one keyspace.
+    /// Result for the last entry's keyspace: adjacent entries are mostly of one keyspace.
     last: Option<(KeyspaceId, bool)>,
     work: PacedWork,
 }
@@ -120,7 +120,7 @@ impl CompactionFilter for Filter {
         }
         self.work.did(1);
         let Some(prefix) = item.key().first_chunk::<KEYSPACE_BYTES>() else { return Ok(Verdict::Keep) };
-        // Ids are never used again, so nobody asks for what an older table may still have of it.
+        // Ids are never reused, so no reader needs older entries of the keyspace that other tables still have.
         let is_needed = self.is_needed(KeyspaceId(u32::from_be_bytes(*prefix)));
         Ok(if is_needed { Verdict::Keep } else { Verdict::Destroy })
     }

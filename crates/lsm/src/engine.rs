@@ -1,4 +1,4 @@
-//! Applying batches and checkpointing.
+//! Applies batches and makes checkpoints.
 
 mod opening;
 
@@ -35,16 +35,17 @@ use std::sync::Arc;
 /// The engine's name in `serverStatus` and the manifest.
 pub const NAME: &str = "lsm";
 
-/// What an entry takes in a table, about, its key aside if that is long.
+/// Approximate size of a table's entry, beside a long key.
 const ENTRY_BYTES_MAX: u64 = 128;
 
-/// How the engine behaves.
+/// Options of the engine.
 #[derive(Clone, Copy, Debug)]
 pub struct LsmOptions {
-    /// Cache for blocks of the trees and of extents, in bytes (`storage.wiredTiger.engineConfig.cacheSizeGB`). What is
-    /// still in the log is cached by the operating system.
+    /// Size of the cache for blocks of the trees and of extents, in bytes
+    /// (`storage.wiredTiger.engineConfig.cacheSizeGB`). Documents that are still in the log are cached by the operating
+    /// system.
     pub cache_bytes: u64,
-    /// For documents of collections that do not choose.
+    /// Compression of documents in collections that do not choose one.
     pub compression: Compression,
 }
 
@@ -61,12 +62,13 @@ pub struct LsmEngine {
     backlog: Arc<Backlog>,
     drops: Arc<Drops>,
     merger: Merger,
-    /// Flushed memtables that a reader may still hold. Freeing one takes tens of milliseconds: not on a reader's time.
+    /// Flushed memtables that a reader may still hold. Freeing one takes tens of milliseconds, so readers must not do
+    /// it.
     flushed: Mutex<Vec<Arc<Memtable>>>,
     rows: Arc<RowCache>,
-    /// Lent to all who read the latest state.
+    /// Lent to all readers of the latest state.
     latest: LsmView,
-    /// The accounts as of the mark.
+    /// The accounts at the last mark.
     marked_accounts: Mutex<AccountsState>,
 }
 
@@ -75,8 +77,8 @@ impl LsmEngine {
         LsmView::before(lsn, self.tree.clone(), Arc::clone(&self.state), Arc::clone(&self.documents))
     }
 
-    /// Gives back what is kept of tables that were merged into others: nobody asks for it any more, and it would stay until the
-    /// caches are full.
+    /// Drops cached leaves and blocks of tables that were merged into others. No reader needs them any more, and they
+    /// would stay until the caches are full.
     fn forget_leaves(&self) {
         let tables: FxHashSet<TableId> = self.tree.current_version().iter_tables().map(Table::id).collect();
         self.documents.leaves.forget_others(&tables);
@@ -98,14 +100,14 @@ impl Engine for LsmEngine {
         Compression::from_settings(settings).map(drop)
     }
 
-    /// The log has the documents: entries of a table take less than those of a memtable.
+    /// The documents are in the log already, and entries in a table take less than in a memtable.
     fn checkpoint_disk_bytes(&self, added: Added) -> u64 {
         let sealed: u64 = self.state.load().sealed.iter().map(|memtable| memtable.bytes()).sum();
         self.unflushed_bytes() + sealed + added.changes * ENTRY_BYTES_MAX
     }
 
     fn apply(&self, lsn: Lsn, effects: Effects<'_>, views: Views<'_>) -> Result<()> {
-        // An extent is there before anything is said of it: what is said of a segment that is nowhere is forgotten.
+        // The extent must be registered before its documents are counted: counts of unknown segments are dropped.
         for effect in effects.clone() {
             let Effect::AdoptFile { number, .. } = effect else { break };
             self.mover.adopt(number)?;
@@ -129,7 +131,7 @@ impl Engine for LsmEngine {
                 Effect::PutPrimaryKey { keyspace, key, record, location, presence } => {
                     let value = KeyValue { record, location: Some(location) };
                     let bytes = value.encode(|value| put(keyspace, key, Some(value)));
-                    // What was not there is not remembered.
+                    // Only keys that existed before are cached: a new key cannot be in the cache.
                     if presence != Presence::New {
                         self.rows.replace(keyspace, key, (record, location));
                     }
@@ -178,13 +180,14 @@ impl Engine for LsmEngine {
 
     fn finish_checkpoint(&self, oldest_view: Lsn) -> Result<DocumentBuf> {
         let io = |error| self.files.error(error);
-        // A server that ends before it reclaims anything removes all the same what an earlier one left.
+        // Even a server that stops before its first reclaim removes the files that an earlier one left.
         self.mover.sweep()?;
         let writing = self.leftovers.begin()?;
         self.drops.mark_is_durable();
         let threshold = self.merger.forgettable(oldest_view);
         let keep = if threshold == 0 { Keep::AllVersions } else { Keep::Newest };
-        // More than one where an earlier flush failed; the oldest first, as each hides what was flushed before it.
+        // There are several if an earlier flush failed. The oldest comes first, because each hides those flushed before
+        // it.
         for memtable in self.state.load_full().sealed.iter().rev() {
             let mut tables = Vec::new();
             let mut work = self.backlog.begin_flush(memtable.keys());
@@ -265,7 +268,8 @@ impl Engine for LsmEngine {
         self.backlog.give_up();
     }
 
-    /// Documents and entries that are dead but for views, where they lie, and tables that walks hold which were merged since.
+    /// Bytes of dead documents and entries that only views need, in extents, log and tables, and of merged tables that
+    /// walks still use.
     fn kept_for_views(&self, oldest_view: Lsn) -> Vec<KeptForViews> {
         let keys_bytes = self.merger.kept_bytes(oldest_view) + self.leftovers.unnamed_bytes();
         let bytes = self.mover.kept_bytes(oldest_view) + keys_bytes;
@@ -349,7 +353,7 @@ mod tests {
                 done.send(()).expect("is awaited");
             });
             let early = is_done.recv_timeout(Duration::from_millis(200));
-            // The tree makes the filter when it has chosen, and the merge goes on beside the flush.
+            // The tree makes the filter once it has chosen; then the merge goes on beside the flush.
             let filters = WithoutDropped::new(&engine.accounts, &engine.backlog, &engine.merger.choice);
             let _filter = filters.begin();
             let late = is_done.recv_timeout(Duration::from_secs(20));
@@ -368,7 +372,7 @@ mod tests {
         let flush = |count: u64| {
             for number in 0..count {
                 let mut batch = Batch::new();
-                // Tables of which none lies beside another: those are not rewritten.
+                // The tables overlap: tables that do not overlap are not rewritten.
                 batch.put_key(KeyspaceId(5), &number.to_be_bytes(), RecordId(number));
                 batch.put_key(KeyspaceId(5), &(100 + number).to_be_bytes(), RecordId(number));
                 store.commit(&batch).expect("committed");

@@ -1,26 +1,26 @@
-//! What was made of the blocks of a list, found without searching a cache.
+//! Weak references to the decoded leaves of a list's blocks, found without searching a cache.
 //!
-//! A cache of leaves is asked for one at each step of a walk, and where the steps are far apart that is two places in memory that
-//! are nowhere near. The blocks of a list stand side by side, and so do its hints. A hint keeps nothing in memory but the beginning of a leaf that has
-//! left its cache, until another leaf takes its place: what is kept, and for how long, is up to the cache.
+//! A walk looks up a leaf at each step, and a cache lookup touches two distant places in memory. Blocks of a list stand
+//! side by side, and their hints do too. A hint does not keep a leaf in the cache: which leaves are kept, and for how
+//! long, is up to the cache. Only the allocation of a leaf that left its cache stays until another leaf takes its hint.
 
 use bunko_store::KeyspaceId;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::{Arc, OnceLock, Weak};
 
-/// What one block was made into for one keyspace.
+/// The decoded leaf of one block for one keyspace.
 type Hint = Mutex<Option<(KeyspaceId, Weak<dyn Any + Send + Sync>)>>;
 
-/// What a hint takes in memory, in bytes.
+/// Size of a hint in bytes.
 pub(crate) const HINT_BYTES: usize = size_of::<Hint>();
 
-/// A hint for each block of a list.
+/// One hint for each block of a list.
 #[derive(Default)]
 pub(crate) struct Hints(OnceLock<Box<[Hint]>>);
 
 impl Hints {
-    /// What a block was made into, if that is still in memory.
+    /// The decoded leaf of a block, if it is still in memory.
     pub fn get<T: Any + Send + Sync>(&self, block: usize, keyspace: KeyspaceId) -> Option<Arc<T>> {
         let found = match &*self.0.get()?[block].lock() {
             Some((of, made)) if *of == keyspace => made.upgrade()?,
@@ -29,7 +29,8 @@ impl Hints {
         found.downcast().ok()
     }
 
-    /// Remembers what a block, one of so many, was made into. Of several keyspaces that share it, the first.
+    /// Remembers the decoded leaf of a block; `count` is the number of blocks in the list. If several keyspaces share a
+    /// block, the first keeps the hint while its leaf is in memory.
     pub fn set<T: Any + Send + Sync>(&self, (block, count): (usize, usize), keyspace: KeyspaceId, made: &Arc<T>) {
         let hints = self.0.get_or_init(|| {
             let _uncounted = bunko_heap::Uncounted::begin();

@@ -1,10 +1,10 @@
-//! What is read from the log again and again, kept in memory.
+//! A cache of those parts of the log that are read often.
 //!
-//! To read a short document from the log is a call of the system, and where many are sought at a time these calls take longer than all
-//! else. So the log is divided into stretches, and one that was read from often is kept whole. A document alone, or a few, are
-//! read past this: their requests take so much more than these calls that nothing was gained. What the log holds never changes,
-//! so a kept stretch is right for as long as it is there. All of them together have a bound: where it is reached, segments that were
-//! not used of late go with all their stretches, and if there are none, nothing more is kept.
+//! Reading a short document from the log is a system call, and when many documents are read at a time these calls take
+//! longer than everything else. So the log is divided into stretches, and a stretch that is read often is kept whole in
+//! memory. (Caching single documents gained nothing: requests for one document, or for a few, take far longer than the
+//! calls.) The log's bytes never change, so a kept stretch stays valid. The memory is bounded: at the limit, segments
+//! that were not used recently are dropped with all their stretches, and if there are none, nothing more is kept.
 
 use arc_swap::ArcSwap;
 use bunko_store::{Location, Log, SEGMENT_BYTES, segment_of};
@@ -14,36 +14,36 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Size of a stretch: to read it takes about as long as to read four short documents.
+/// Size of a stretch. Reading it takes about as long as reading four short documents.
 const STRETCH_BYTES: u64 = 16 * 1024;
 const STRETCHES: usize = (SEGMENT_BYTES / STRETCH_BYTES) as usize;
-/// The read from a stretch that has it kept. Of documents that are read once and then replaced, which is what updates do, a stretch
-/// holds fewer unless they are short.
+/// Number of reads after which a stretch is kept. Updates read a document once and then replace it; a stretch holds
+/// fewer documents than this, unless they are short.
 const READS_MIN: u8 = 16;
-/// Most bytes that are kept, however large the cache is.
+/// Upper bound of the kept bytes, however large the engine's cache is.
 pub(crate) const KEPT_BYTES_MAX: u64 = 128 << 20;
-/// Where there is not room for so many bytes, nothing is kept: two segments with a stretch each.
+/// With a smaller limit nothing is kept. It is the size of two segments with a stretch each.
 const KEPT_BYTES_MIN: u64 = 2 * ((STRETCHES * size_of::<Stretch>()) as u64 + STRETCH_BYTES);
 
-/// For so long at least a segment must not have been used before it makes room for others. Less would have them take turns where
-/// all are used and not all can be kept.
+/// A segment is dropped only if it has not been used for at least this long. With a shorter time, segments would
+/// replace each other in turn when all are in use and do not fit.
 const UNUSED_MIN: Duration = Duration::from_secs(1);
 
-/// Stretches of all segments.
+/// The kept stretches of all segments.
 pub(crate) struct KeptLog {
-    /// Replaced as a whole, so readers take no lock.
+    /// Replaced as a whole, so that readers take no lock.
     segments: ArcSwap<FxHashMap<u64, Arc<KeptSegment>>>,
     bytes_max: u64,
     bytes: AtomicU64,
-    /// Held by whoever changes what is kept; when room was sought last.
+    /// Locked while kept data changes; contains the time when room was last made.
     changing: Mutex<Option<Instant>>,
 }
 
-/// Stretches of a segment.
+/// The kept stretches of one segment.
 pub(crate) struct KeptSegment {
     number: u64,
     stretches: Box<[Stretch]>,
-    /// Whether something was read from it since room was sought last.
+    /// Whether a reader has used the segment since room was last made.
     is_used: AtomicBool,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct KeptSegment {
 struct Stretch {
     /// The log's bytes, once they are kept.
     bytes: OnceLock<Box<[u8]>>,
-    /// Reads before that.
+    /// Number of reads before that.
     reads: AtomicU8,
 }
 
@@ -61,13 +61,13 @@ impl KeptSegment {
         Self { number, stretches, is_used: AtomicBool::new(true) }
     }
 
-    /// What it takes in memory.
+    /// Bytes that the segment takes in memory.
     fn bytes(&self) -> u64 {
         let kept = self.stretches.iter().filter(|stretch| stretch.bytes.get().is_some()).count();
         size_of_val(&*self.stretches) as u64 + kept as u64 * STRETCH_BYTES
     }
 
-    /// The bytes at a location, which the caller verifies; `None` where they are not kept.
+    /// The bytes at a location, which the caller must verify; `None` if they are not kept.
     #[inline]
     pub fn get(&self, location: Location) -> Option<&[u8]> {
         if segment_of(location.position) != self.number {
@@ -81,41 +81,43 @@ impl KeptSegment {
 
 impl Drop for KeptSegment {
     fn drop(&mut self) {
-        // Whoever reads from it last gives back what was taken for all.
+        // The memory did not count for the operation that kept it, so it must not count for the reader that drops it
+        // last.
         let _uncounted = bunko_heap::Uncounted::begin();
         self.stretches = Box::default();
     }
 }
 
-/// The stretch of its segment that a position falls into, and where in it.
+/// The stretch of its segment that contains a position, and the offset in it.
 fn place(position: u64) -> (usize, usize) {
     let in_segment = position % SEGMENT_BYTES;
     ((in_segment / STRETCH_BYTES) as usize, (in_segment % STRETCH_BYTES) as usize)
 }
 
 impl KeptLog {
-    /// Keeps nothing yet, and never more than so many bytes.
+    /// An empty cache of at most so many bytes.
     pub fn new(bytes_max: u64) -> Self {
         let bytes_max = if bytes_max < KEPT_BYTES_MIN { 0 } else { bytes_max };
         Self { segments: ArcSwap::default(), bytes_max, bytes: AtomicU64::new(0), changing: Mutex::default() }
     }
 
-    /// Bytes of memory that are taken.
+    /// Bytes of memory in use.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// What is kept of the segment of a location, for one who reads from it.
+    /// The kept part of the segment that contains a location, for a reader; marks the segment as used.
     pub fn segment(&self, location: Location) -> Option<Arc<KeptSegment>> {
         let segment = self.segments.load().get(&segment_of(location.position)).cloned()?;
-        // Written only where it changes something: all who read share it.
+        // Stored only if it changes the value, because all readers share the cache line.
         if !segment.is_used.load(Ordering::Relaxed) {
             segment.is_used.store(true, Ordering::Relaxed);
         }
         Some(segment)
     }
 
-    /// Learns that the log was read for a document. It is no error where its stretch cannot be kept.
+    /// Notes that a document was read from the log, and keeps its stretch if it is read often. Failing to keep it is no
+    /// error.
     pub fn was_read(&self, log: &Log, location: Location) {
         let (stretch, start) = place(location.position);
         if self.bytes_max == 0 || start as u64 + u64::from(location.length) > STRETCH_BYTES {
@@ -126,14 +128,14 @@ impl KeptLog {
         let Some(segment) = segment.or_else(|| self.begin(number)) else { return };
         let reads = &segment.stretches[stretch].reads;
         let count = reads.load(Ordering::Relaxed).saturating_add(1);
-        // Of two readers at the same time one may not be counted, which does no harm.
+        // Two concurrent readers may be counted as one, which does no harm.
         reads.store(count, Ordering::Relaxed);
         if count >= READS_MIN {
             self.keep(log, &segment, stretch);
         }
     }
 
-    /// Begins to count what is read from a segment; not while another one changes what is kept.
+    /// Begins to count the reads from a segment, unless another thread is changing the kept data.
     fn begin(&self, number: u64) -> Option<Arc<KeptSegment>> {
         let mut changing = self.changing.try_lock()?;
         if let Some(begun) = self.segments.load().get(&number) {
@@ -152,7 +154,7 @@ impl KeptLog {
         Some(segment)
     }
 
-    /// Reads a stretch that is all written, and keeps it.
+    /// Reads a stretch and keeps it, if all of it has been written.
     fn keep(&self, log: &Log, segment: &KeptSegment, stretch: usize) {
         let start = segment.number * SEGMENT_BYTES + stretch as u64 * STRETCH_BYTES;
         if log.readable_bytes(start) < STRETCH_BYTES {
@@ -163,11 +165,11 @@ impl KeptLog {
         if place.bytes.get().is_some() {
             return;
         }
-        // Whatever comes of it, the next attempt is as many reads away.
+        // Whatever the outcome, the next attempt comes after as many reads again.
         place.reads.store(0, Ordering::Relaxed);
-        // It is kept for all who come after.
+        // The stretch is kept for later readers, so its memory does not count for the operation.
         let _uncounted = bunko_heap::Uncounted::begin();
-        // The segment itself may have gone, also to make room.
+        // The segment may have been dropped meanwhile, perhaps to make this room.
         if !self.make_room(&mut changing, STRETCH_BYTES) || !self.has(segment) {
             return;
         }
@@ -177,12 +179,13 @@ impl KeptLog {
         }
     }
 
-    /// Whether a segment is still one that readers come to.
+    /// Whether readers can still find the segment.
     fn has(&self, segment: &KeptSegment) -> bool {
         self.segments.load().get(&segment.number).is_some_and(|there| std::ptr::eq(Arc::as_ptr(there), segment))
     }
 
-    /// Lets segments go that were not used of late, where so many bytes more are beyond the bound; whether they are within it then.
+    /// If so many more bytes would exceed the limit, drops segments that were not used recently. Returns whether there
+    /// is room.
     fn make_room(&self, sought: &mut Option<Instant>, bytes: u64) -> bool {
         let is_room = || self.bytes() + bytes <= self.bytes_max;
         if is_room() || sought.is_some_and(|sought| sought.elapsed() < UNUSED_MIN) {
@@ -193,7 +196,7 @@ impl KeptLog {
         is_room()
     }
 
-    /// Lets all segments go but these.
+    /// Drops all segments except these.
     pub fn retain(&self, is_kept: impl Fn(u64) -> bool) {
         let _changing = self.changing.lock();
         if self.segments.load().keys().any(|number| !is_kept(*number)) {
@@ -201,7 +204,7 @@ impl KeptLog {
         }
     }
 
-    /// The same, while nobody else changes what is kept.
+    /// As [`Self::retain`], for a caller that holds `changing`.
     fn forget(&self, is_kept: impl Fn(&KeptSegment) -> bool) {
         let _uncounted = bunko_heap::Uncounted::begin();
         let mut gone = 0;

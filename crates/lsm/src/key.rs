@@ -1,14 +1,14 @@
-//! Keys of the one tree: the keyspace, then the record id or the index key.
+//! Keys of the tree: the keyspace, then the record id or the index key.
 
 use bunko_store::KeyspaceId;
 use std::ops::Bound;
 
 pub(crate) const KEYSPACE_BYTES: usize = 4;
 
-/// Keys within a keyspace.
+/// A range of keys within a keyspace.
 pub(crate) type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Runs `with` on a key in the tree's form; keys of usual length are assembled on the stack.
+/// Calls `with` with a key in the tree's form. Keys of usual length are assembled on the stack.
 pub(crate) fn with_key<R>(keyspace: KeyspaceId, key: &[u8], with: impl FnOnce(&[u8]) -> R) -> R {
     let mut short = [0; 64];
     let length = KEYSPACE_BYTES + key.len();
@@ -21,7 +21,7 @@ pub(crate) fn with_key<R>(keyspace: KeyspaceId, key: &[u8], with: impl FnOnce(&[
     }
 }
 
-/// Everything in a keyspace, in the tree's form.
+/// The range of all keys of a keyspace, in the tree's form.
 pub(crate) fn whole(keyspace: KeyspaceId) -> Range {
     let start = keyspace.0.to_be_bytes().to_vec();
     let end = match keyspace.0.checked_add(1) {
@@ -31,7 +31,7 @@ pub(crate) fn whole(keyspace: KeyspaceId) -> Range {
     (Bound::Included(start), end)
 }
 
-/// Everything in keyspaces that follow each other, in the tree's form.
+/// The range of all keys of adjacent keyspaces, in the tree's form.
 pub(crate) fn all_of(keyspaces: &[KeyspaceId]) -> Range {
     match keyspaces {
         [first, .., last] => (whole(*first).0, whole(*last).1),
@@ -40,7 +40,7 @@ pub(crate) fn all_of(keyspaces: &[KeyspaceId]) -> Range {
     }
 }
 
-/// A range of a keyspace in the tree's form.
+/// A range of a keyspace, in the tree's form.
 pub(crate) fn in_tree(keyspace: KeyspaceId, range: Range) -> Range {
     let all = whole(keyspace);
     let bound = |bound: Bound<Vec<u8>>| bound.map(|key| [keyspace.0.to_be_bytes().as_slice(), &key].concat());

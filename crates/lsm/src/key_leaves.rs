@@ -1,4 +1,4 @@
-//! Blocks of index keys, decoded.
+//! Decoded blocks of index keys.
 
 use crate::blocks;
 use crate::key_value::KeyValue;
@@ -8,34 +8,33 @@ use bunko_heap::prefetch_value;
 use bunko_store::{KeyspaceId, RecordId};
 use lsm_tree::SeqNo;
 
-/// One version of what a table or memtable knows of a key; as small as it can be, since what is searched far apart comes from
-/// memory.
+/// One version of a key in a table or memtable. As small as possible, because scattered searches read it from memory.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyVersion {
-    /// The LSN, which has 63 bits, and [`OLDER`].
+    /// The LSN, which has 63 bits, combined with [`OLDER`].
     lsn: SeqNo,
-    /// [`DELETED`] where the key was.
+    /// [`DELETED`] for a deletion.
     record: u64,
 }
 
-/// Versions that a line of the processor's caches holds.
+/// Number of versions in a cache line of the processor.
 const VERSIONS_OF_LINE: usize = 64 / size_of::<KeyVersion>();
-/// Versions before and behind the one that a key is guessed to lead to, which are fetched from memory while it is sought.
+/// Number of versions before and behind the guessed one that are prefetched while the keys are searched.
 const PREFETCHED_BEFORE: usize = VERSIONS_OF_LINE;
 const PREFETCHED_BEHIND: usize = 2 * VERSIONS_OF_LINE;
 
-/// A newer version of the key stands before it in the leaf.
+/// Flag: a newer version of the key stands before this one in the leaf.
 const OLDER: SeqNo = 1 << 63;
-/// No record has the last of all ids.
+/// No record has the largest id.
 const DELETED: u64 = u64::MAX;
 
 impl KeyVersion {
-    /// The newest version of a key that leads to a record, or was deleted.
+    /// The newest version of a key; `None` as record is a deletion.
     pub fn new(lsn: SeqNo, record: Option<RecordId>) -> Self {
         Self { lsn, record: record.map_or(DELETED, |record| record.0) }
     }
 
-    /// The same with a newer version before it.
+    /// This version, marked as older than the one before it.
     pub fn older(self) -> Self {
         Self { lsn: self.lsn | OLDER, ..self }
     }
@@ -45,25 +44,25 @@ impl KeyVersion {
         self.lsn & !OLDER
     }
 
-    /// `None` where the key was deleted.
+    /// `None` for a deletion.
     #[inline]
     pub fn record(self) -> Option<RecordId> {
         (self.record != DELETED).then_some(RecordId(self.record))
     }
 
-    /// Whether a newer version of the key stands before it in the leaf.
+    /// Whether a newer version of the key stands before this one in the leaf.
     #[inline]
     pub fn is_older(self) -> bool {
         self.lsn & OLDER != 0
     }
 }
 
-/// Keys in ascending order, of each the newest version first.
+/// Keys in ascending order, newest version first.
 #[derive(Default)]
 pub(crate) struct KeyLeaf {
     pub keys: Keys,
     pub versions: Vec<KeyVersion>,
-    /// Whether what comes behind its last key belongs to another keyspace.
+    /// Whether entries of another keyspace follow the last key.
     pub is_last: bool,
 }
 
@@ -73,9 +72,9 @@ impl KeyLeaf {
         self.versions.push(version);
     }
 
-    /// The first entry that is behind the cut.
+    /// Index of the first entry behind the cut.
     pub fn find(&self, cut: Cut<'_>) -> usize {
-        // What it leads to comes from memory while the keys are searched.
+        // Prefetches the likely versions while the keys are searched.
         self.keys.find(cut, |guess| {
             self.keys.prefetch(guess);
             let about = guess.saturating_sub(PREFETCHED_BEFORE)..guess + PREFETCHED_BEHIND;

@@ -1,4 +1,4 @@
-//! What an index key leads to: a record, and for a primary key also where its document stands.
+//! Values of index keys: a record, and for a primary key its document's location.
 //!
 //! Variable-length integers keep the usual value within the twenty bytes that the tree holds without an allocation.
 
@@ -28,7 +28,7 @@ impl KeyValue {
         with(&bytes[..length])
     }
 
-    /// `None` for bytes that no encoder made.
+    /// `None` for malformed bytes.
     pub fn decode(mut bytes: &[u8]) -> Option<Self> {
         let record = RecordId(varint::take(&mut bytes)?);
         if bytes.is_empty() {

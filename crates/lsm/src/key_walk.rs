@@ -1,4 +1,4 @@
-//! Walking index keys over the leaves of all tables and memtables, in ascending order.
+//! Walks index keys over the leaves of all tables and memtables, in ascending order.
 
 use crate::blocks::BlockId;
 use crate::key;
@@ -14,11 +14,11 @@ use lsm_tree::SeqNo;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Keys that are taken from a memtable at once: few at first, for many walks end with their first key.
+/// Number of keys that are taken from a memtable at a time: few at first, because many walks end with their first key.
 const MEMTABLE_KEYS_MIN: usize = 8;
 const MEMTABLE_KEYS_MAX: usize = 256;
 
-/// Where a walk goes: keys of a keyspace within a range, as of all below an LSN.
+/// Parameters of a walk: a keyspace, a range of its keys, and the LSN below which changes are seen.
 pub(crate) struct KeyRoute {
     pub keyspace: KeyspaceId,
     pub range: key::Range,
@@ -26,7 +26,7 @@ pub(crate) struct KeyRoute {
 }
 
 impl KeyRoute {
-    /// Where the range begins, with a key in the tree's form.
+    /// Calls `with` with the beginning of the range, as a key in the tree's form.
     fn with_start<R>(&self, with: impl FnOnce(&[u8]) -> R) -> R {
         let start = match &self.range.0 {
             Bound::Included(start) | Bound::Excluded(start) => start.as_slice(),
@@ -35,7 +35,7 @@ impl KeyRoute {
         key::with_key(self.keyspace, start, with)
     }
 
-    /// Before which keys the range begins.
+    /// The cut at which the range begins.
     fn start(&self) -> Cut<'_> {
         match &self.range.0 {
             Bound::Included(start) => Cut::Before(start),
@@ -44,7 +44,7 @@ impl KeyRoute {
         }
     }
 
-    /// Before which keys the range ends, where it ends before all keys do.
+    /// The cut at which the range ends; `None` if it has no end.
     fn end(&self) -> Option<Cut<'_>> {
         match &self.range.1 {
             Bound::Included(end) => Some(Cut::Behind(end)),
@@ -53,7 +53,7 @@ impl KeyRoute {
         }
     }
 
-    /// Whether nothing is in the range.
+    /// Whether the range is empty.
     fn is_over(&self) -> bool {
         match &self.range {
             (Bound::Included(start), Bound::Included(end)) => start > end,
@@ -65,35 +65,35 @@ impl KeyRoute {
     }
 }
 
-/// What one walk goes over.
+/// A source of keys.
 enum Source {
     Tables(TableRun),
     Memtable {
         keys: MemtableKeys,
         at_once: usize,
-        /// Whether the leaf has the last of its keys within the range.
+        /// Whether the leaf has the memtable's last key within the range.
         is_whole: bool,
     },
 }
 
-/// What a step of one source led to.
+/// Result of a step of one source.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Advance {
     /// The next entry.
     Entry,
     End,
-    /// The memtable went before its end.
+    /// The memtable was freed before the walk came to its end.
     Gone,
 }
 
-/// One source, at the entry that comes next unless it is at its end.
+/// A source with its present leaf, at its next entry unless it is at its end.
 struct Run {
     source: Source,
     leaf: InUse<KeyLeaf>,
-    /// The block of a table that the leaf is of.
+    /// The block that the leaf was decoded from; `None` for a memtable's leaf.
     block: Option<BlockId>,
     next: usize,
-    /// Behind the last entry of the leaf that is within the range.
+    /// Index behind the last entry of the leaf that is within the range.
     stop: usize,
     is_at_end: bool,
     is_gone: bool,
@@ -112,12 +112,12 @@ impl Run {
         }
     }
 
-    /// The key that comes next; the source is not at its end.
+    /// The next key. The source must not be at its end.
     fn head(&self) -> &[u8] {
         self.leaf.keys.get(self.next)
     }
 
-    /// Goes to the first entry of a route, which does not begin before the one that it went along.
+    /// Goes to the first entry of `route`, which must not begin before the range that was walked last.
     fn seek(&mut self, leaves: &Leaves<KeyLeaf>, route: &KeyRoute) -> Result<Advance> {
         let advance = match &mut self.source {
             Source::Tables(tables) => {
@@ -134,7 +134,7 @@ impl Run {
                 *at_once = MEMTABLE_KEYS_MIN;
                 let found = take(keys, route.range.0.as_ref().map(Vec::as_slice), *at_once, route, is_whole);
                 if found.is_none() {
-                    // It has shown nothing of the range.
+                    // The walk has shown nothing of this range from the memtable.
                     self.leaf = InUse::made(KeyLeaf::default);
                 }
                 self.show(found)
@@ -144,18 +144,18 @@ impl Run {
         Ok(advance)
     }
 
-    /// Goes behind the entry that was the head.
+    /// Steps over the head.
     fn advance(&mut self, leaves: &Leaves<KeyLeaf>, route: &KeyRoute) -> Result<Advance> {
         self.next += 1;
         if self.next < self.stop { Ok(Advance::Entry) } else { self.leave_leaf(leaves, route) }
     }
 
-    /// Whether the leaf goes on behind the range.
+    /// Whether the leaf has entries beyond the end of the range.
     fn ends_within_leaf(&self) -> bool {
         self.stop < self.leaf.keys.len()
     }
 
-    /// Goes on behind the entries of the leaf that are within the range.
+    /// Goes on from the end of the leaf's entries within the range.
     fn leave_leaf(&mut self, leaves: &Leaves<KeyLeaf>, route: &KeyRoute) -> Result<Advance> {
         let ends_within_leaf = self.ends_within_leaf();
         let advance = match &mut self.source {
@@ -173,7 +173,7 @@ impl Run {
         Ok(advance)
     }
 
-    /// Takes what a memtable has given.
+    /// Takes over a leaf from a memtable; `None` means that the memtable was freed.
     fn show(&mut self, found: Option<InUse<KeyLeaf>>) -> Advance {
         let Some(leaf) = found else {
             self.is_gone = true;
@@ -184,7 +184,7 @@ impl Run {
         if self.stop == 0 { Advance::End } else { Advance::Entry }
     }
 
-    /// Takes the leaf of the block that the tables are at; whether it is another one.
+    /// Loads the leaf of the present block; returns whether it is a different leaf than before.
     fn load(&mut self, leaves: &Leaves<KeyLeaf>, route: &KeyRoute) -> Result<bool> {
         let Source::Tables(TableRun { place: Some(place), .. }) = &self.source else { return Ok(false) };
         if self.block == Some(place.id()) {
@@ -195,7 +195,7 @@ impl Run {
         Ok(true)
     }
 
-    /// Goes to later leaves until one has an entry that comes next, which must be within the range.
+    /// Goes to later leaves until one has a next entry, and checks that it is within the range.
     fn settle(&mut self, leaves: &Leaves<KeyLeaf>, route: &KeyRoute) -> Result<Advance> {
         while self.next == self.leaf.keys.len() {
             let Source::Tables(tables) = &mut self.source else { return Ok(Advance::End) };
@@ -206,14 +206,15 @@ impl Run {
             self.load(leaves, route)?;
             self.next = self.leaf.find(route.start());
         }
-        // From where it is: the last key of a leaf, which would tell whether all are within the range, is far from there in memory.
+        // Searches from the present entry: looking at the leaf's last key, to see whether the whole leaf is within the
+        // range, would touch distant memory.
         let keys = &self.leaf.keys;
         self.stop = route.end().map_or(keys.len(), |end| keys.find_near(self.next, end));
         Ok(if self.next < self.stop { Advance::Entry } else { Advance::End })
     }
 }
 
-/// The next keys of a memtable; `None` where it is gone.
+/// The next keys of a memtable; `None` if it was freed.
 fn take(
     keys: &MemtableKeys,
     start: Bound<&[u8]>,
@@ -236,26 +237,26 @@ fn take(
     (!is_gone).then_some(leaf)
 }
 
-/// Which tables a walk knows.
+/// The tables that a walk has opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// Those that reach over its range.
+    /// Tables that overlap the walk's range.
     Range,
-    /// Those that reach over any of the keyspace from the beginning of its range on.
+    /// Tables that overlap the part of the keyspace from the beginning of the walk's range on.
     Keyspace,
 }
 
-/// How far a walk has come.
+/// Progress of a walk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// It does not know what it goes over.
+    /// The walk has not opened its sources.
     New,
-    /// It has not looked for the beginning of its range.
+    /// The walk has sources, but has not looked for the beginning of its range.
     Before,
     Within,
 }
 
-/// Where an entry was found.
+/// Place where an entry was found.
 enum Found {
     /// In the leaf of a run.
     Alone(usize, usize),
@@ -263,8 +264,8 @@ enum Found {
     Shared,
 }
 
-/// The newest versions that a route shows, of all tables and memtables, as they were when the walk began, or when a memtable
-/// went that it had not come to the end of.
+/// Walks the newest versions that a route shows, over all tables and memtables. It sees the tables and memtables that
+/// existed when it began, or when it began anew because a memtable was freed before the walk came to its end.
 pub(crate) struct KeyWalk {
     state: Arc<ArcSwap<State>>,
     leaves: Arc<Leaves<KeyLeaf>>,
@@ -272,17 +273,17 @@ pub(crate) struct KeyWalk {
     reach: Reach,
     progress: Progress,
     runs: Vec<Run>,
-    /// The run that is walked alone, and up to which of its entries.
+    /// The run that is walked alone, and the index of the entry at which that ends.
     alone: Option<(usize, usize)>,
-    /// Whether a version of the last key was met that the route shows.
+    /// Whether a version of the last key has been found that the route sees.
     is_decided: bool,
     is_gone: bool,
-    /// The last key that several runs knew.
+    /// The last key that was in several runs.
     shared: Vec<u8>,
 }
 
 impl KeyWalk {
-    /// Reads nothing yet.
+    /// A walk that has read nothing yet.
     pub fn new(state: Arc<ArcSwap<State>>, leaves: Arc<Leaves<KeyLeaf>>, route: KeyRoute) -> Self {
         Self {
             state,
@@ -298,7 +299,8 @@ impl KeyWalk {
         }
     }
 
-    /// Goes on with the keys from `start` to before `end`: from where it stands where they come behind its last range, else anew.
+    /// Goes on with the keys from `start` to before `end`. Keeps its sources if these keys come after its last range;
+    /// else begins anew.
     pub fn go_to(&mut self, start: &[u8], end: &[u8]) {
         let is_behind = matches!(&self.route.range.1, Bound::Excluded(last) if last.as_slice() <= start);
         if self.reach == Reach::Range || !is_behind {
@@ -329,7 +331,8 @@ impl KeyWalk {
         let (start, end) = self.route.range.clone();
         let end = if self.reach == Reach::Range { end } else { Bound::Unbounded };
         let state = self.state.load();
-        // Memtables first: what goes from them stands in the tables of the same state, or of a later one.
+        // Memtables first: the entries of a memtable that is freed meanwhile are in the tables of the same state, or of
+        // a later one.
         let of_memtable = |keys| Source::Memtable { keys, at_once: MEMTABLE_KEYS_MIN, is_whole: false };
         let memtables = state.memtables().filter_map(|memtable| memtable.keys_of(self.route.keyspace)).map(of_memtable);
         let tables = state.runs_reaching(&key::in_tree(self.route.keyspace, (start, end)));
@@ -337,7 +340,7 @@ impl KeyWalk {
         memtables.chain(tables).map(Run::new).collect()
     }
 
-    /// Begins anew where a memtable went: all that was met up to `last` has been shown.
+    /// Begins anew after a memtable was freed. All keys up to `last` have been shown.
     fn begin_anew(&mut self, last: Option<Vec<u8>>) {
         if let Some(last) = last {
             self.route.range.0 = Bound::Excluded(last);
@@ -345,7 +348,7 @@ impl KeyWalk {
         (self.progress, self.alone) = (Progress::New, None);
     }
 
-    /// The last key that a memtable has shown which is gone; of several the greatest.
+    /// The last key that a freed memtable has shown; the greatest if there are several.
     fn last_of_gone(&self) -> Option<Vec<u8>> {
         let is_memtable = |run: &&Run| matches!(run.source, Source::Memtable { .. });
         let last = self.runs.iter().filter(is_memtable).filter(|run| run.is_gone).filter_map(|run| run.leaf.last_key());
@@ -370,7 +373,7 @@ impl KeyWalk {
                     let entry = run.next;
                     run.next += 1;
                     let version = run.leaf.versions[entry];
-                    // Of a key the newest version that is seen comes first.
+                    // The newest visible version of a key comes first.
                     self.is_decided &= version.is_older();
                     if version.lsn() < self.route.before && !self.is_decided {
                         self.is_decided = true;
@@ -401,7 +404,7 @@ impl KeyWalk {
             let run = &self.runs[first];
             let others = self.runs.iter().enumerate().filter(|(number, run)| *number != first && !run.is_at_end);
             let through = match others.map(|(_, run)| run.head()).min() {
-                // The head of a lone run is not looked at: it is far from what led there in memory.
+                // With a single run, its head is not looked at, because it may be in distant memory.
                 None => run.stop,
                 Some(second) if second == run.head() => {
                     self.shared.clear();
@@ -417,7 +420,7 @@ impl KeyWalk {
         }
     }
 
-    /// The run whose key comes first.
+    /// The run with the smallest next key.
     fn first_run(&self) -> Option<usize> {
         let mut runs = self.runs.iter().enumerate().filter(|(_, run)| !run.is_at_end);
         let first = runs.next()?;
@@ -425,7 +428,7 @@ impl KeyWalk {
         Some(first.0)
     }
 
-    /// Goes on behind the leaf of a run that was walked alone.
+    /// Goes on from the end of the leaf of a run that was walked alone.
     fn leave_leaf(&mut self, number: usize) -> Result<()> {
         let run = &mut self.runs[number];
         if run.ends_within_leaf() {
@@ -434,7 +437,7 @@ impl KeyWalk {
         }
         let left = run.leaf.clone();
         let mut advance = run.leave_leaf(&self.leaves, &self.route)?;
-        // The versions of a key may go on in the next leaf.
+        // Older versions of the last key may follow in the next leaf.
         while self.is_decided && advance == Advance::Entry && left.last_key() == Some(run.head()) {
             advance = run.advance(&self.leaves, &self.route)?;
         }
@@ -442,7 +445,7 @@ impl KeyWalk {
         Ok(())
     }
 
-    /// Goes past all versions of a key that several runs know; where the newest that is seen leads.
+    /// Steps over all versions of a key in several runs; returns the record of the newest visible version.
     fn newest_of_shared(&mut self) -> Result<Option<RecordId>> {
         let mut newest: Option<KeyVersion> = None;
         for run in &mut self.runs {
@@ -458,7 +461,7 @@ impl KeyWalk {
     }
 }
 
-/// A key in the room of a bound.
+/// A copy of `key` in the allocation of the bound.
 fn refilled(bound: &mut Bound<Vec<u8>>, key: &[u8]) -> Vec<u8> {
     let mut room = match std::mem::replace(bound, Bound::Unbounded) {
         Bound::Included(room) | Bound::Excluded(room) => room,

@@ -1,41 +1,42 @@
-//! Keys in ascending order, and where one stands among them.
+//! Keys in ascending order, for searching.
 //!
-//! Keys that stand together begin alike. Their first bytes behind that, as numbers side by side, decide nearly every step of a
-//! search: comparing keys themselves is a call each, and two places in memory.
+//! Adjacent keys begin with common bytes. The next eight bytes of each key, its head, are kept as numbers side by side,
+//! and decide nearly every step of a search. Comparing the keys themselves would take a call and two memory accesses
+//! each.
 
 use bunko_heap::prefetch_value;
 use bunko_versions::head_of;
 
-/// Most bytes that keys are known to begin alike with.
+/// Maximum length of the stored common beginning.
 const SHARED_BYTES_MAX: usize = 16;
 
-/// Keys that stand one behind the other, in ascending order.
+/// Keys stored one after the other, in ascending order.
 #[derive(Default)]
 pub(crate) struct Keys {
     bytes: Vec<u8>,
     ends: Vec<u32>,
-    /// Bytes that all of them begin with: so many of these, which stand here because each search compares them.
+    /// Number of bytes in `begin`, with which all keys begin. They are stored here because each search compares them.
     shared: usize,
     begin: [u8; SHARED_BYTES_MAX],
-    /// What follows these, as numbers that order as the bytes do; none of keys that are not searched often.
+    /// Heads of the keys, as numbers in the order of the bytes; empty for keys that are not searched often.
     heads: Vec<u64>,
-    /// The first head and the last.
+    /// The first and the last head.
     ends_of_heads: (u64, u64),
-    /// The length of the shortest key.
+    /// Length of the shortest key.
     shortest: usize,
 }
 
-/// Between which keys a search looks for a place.
+/// A position between keys.
 #[derive(Clone, Copy)]
 pub(crate) enum Cut<'k> {
-    /// Keys before this one, and it and those behind it.
+    /// Before this key and all later ones.
     Before(&'k [u8]),
-    /// Keys up to this one, and those behind it.
+    /// Behind this key and all earlier ones.
     Behind(&'k [u8]),
 }
 
 impl Cut<'_> {
-    /// Whether a key stands before the cut.
+    /// Whether the key stands before the cut.
     pub fn is_behind(self, key: &[u8]) -> bool {
         match self {
             Self::Before(cut) => key < cut,
@@ -44,21 +45,21 @@ impl Cut<'_> {
     }
 }
 
-/// Where a cut is among heads: those below its own stand before it, those above behind it.
+/// The head of a cut. Keys with smaller heads stand before the cut, keys with larger heads behind it.
 #[derive(Clone, Copy)]
 struct Head {
     head: u64,
-    /// Whether all keys with the same head stand behind it, so that none of them has to be compared.
+    /// Whether all keys with an equal head stand behind the cut, so that they need not be compared.
     is_before_same: bool,
 }
 
-/// What heads tell of a cut.
+/// Result of comparing a cut with the common beginning.
 enum Sought {
-    /// It is before all keys.
+    /// The cut is before all keys.
     First,
-    /// It is behind all keys.
+    /// The cut is behind all keys.
     Last,
-    /// It has this head.
+    /// The cut has this head.
     Head(Head),
     /// There are no heads.
     Unknown,
@@ -80,7 +81,7 @@ impl Keys {
         &self.bytes[start..self.ends[number] as usize]
     }
 
-    /// Has the processor fetch from memory where a key stands.
+    /// Prefetches the position of a key into the processor's cache.
     pub fn prefetch(&self, number: usize) {
         if let Some(end) = self.ends.get(number) {
             prefetch_value(end);
@@ -92,7 +93,7 @@ impl Keys {
             as u64
     }
 
-    /// No more keys come, and they are kept to be searched often.
+    /// Ends the adding of keys, and prepares for being searched often.
     pub fn complete(&mut self) {
         self.bytes.shrink_to_fit();
         self.ends.shrink_to_fit();
@@ -105,7 +106,7 @@ impl Keys {
         self.shortest = (0..=last).map(|number| self.get(number).len()).min().unwrap_or(0);
     }
 
-    /// The first key that is behind the cut. Shows first where it may be, if that can be guessed.
+    /// The number of the first key behind the cut. First calls `show` with a guess of it, if one is possible.
     pub fn find(&self, cut: Cut<'_>, show: impl FnOnce(usize)) -> usize {
         match self.sought(cut) {
             Sought::First => 0,
@@ -115,8 +116,8 @@ impl Keys {
         }
     }
 
-    /// As [`between`], beginning where the key would be if heads were evenly spread: of numbers and times that is near, and each
-    /// place that is looked at is far from the last one in memory.
+    /// As [`between`], starting where the cut would be if heads were evenly spread. For numbers and times that is
+    /// close, and each probe far away would touch distant memory.
     fn between_heads(&self, head: Head, cut: Cut<'_>, show: impl FnOnce(usize)) -> usize {
         let (first, last) = self.ends_of_heads;
         if head.head <= first || head.head >= last {
@@ -127,7 +128,7 @@ impl Keys {
         about(guess, self.len(), |number| self.is_before(number, head, cut))
     }
 
-    /// The same, where it is likely to be near.
+    /// As [`Self::find`], for a cut that is likely to be near `from`.
     pub fn find_near(&self, from: usize, cut: Cut<'_>) -> usize {
         match self.sought(cut) {
             Sought::First => from,
@@ -147,7 +148,8 @@ impl Keys {
             std::cmp::Ordering::Less => Sought::First,
             std::cmp::Ordering::Greater => Sought::Last,
             std::cmp::Ordering::Equal => {
-                // Its head is all that is left of it: what has the same and is longer goes on behind it.
+                // The cut's head contains all that is left of its key, so longer keys with an equal head stand behind
+                // it.
                 let is_before_same = rest.len() <= size_of::<u64>() && self.shortest > key.len();
                 Sought::Head(Head { head: head_of(rest), is_before_same })
             }
@@ -161,15 +163,15 @@ impl Keys {
     }
 }
 
-/// Where a number would be among so many from the first to the last one, if they were evenly spread; it is between these two.
+/// Index at which `sought`, which is between `first` and `last`, would be among `count` evenly spread numbers.
 pub(crate) fn guess((first, last): (u64, u64), sought: u64, count: usize) -> usize {
     let (before, all) = (sought.saturating_sub(first), last.saturating_sub(first).max(1));
-    // Doubles are as exact as a guess has to be, and the processor divides them sooner.
+    // Doubles are exact enough for a guess, and the processor divides them faster.
     let part = before as f64 / all as f64;
     ((part * count.saturating_sub(1) as f64) as usize).min(count.saturating_sub(1))
 }
 
-/// The first number that is not before, or `count`; it is likely to be about `guess`, which is below `count`.
+/// The first number for which `is_before` is false, or `count`; likely to be near `guess`, which is below `count`.
 pub(crate) fn about(guess: usize, count: usize, is_before: impl Fn(usize) -> bool) -> usize {
     if is_before(guess) {
         return near(guess + 1, count, is_before);
@@ -186,7 +188,7 @@ pub(crate) fn about(guess: usize, count: usize, is_before: impl Fn(usize) -> boo
     between(0, high, is_before)
 }
 
-/// The same from a number on, likely to be near it.
+/// As [`about`], for the numbers from `from` on, likely to be near it.
 fn near(from: usize, count: usize, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut step) = (from, 1);
     while low + step <= count {
@@ -200,7 +202,7 @@ fn near(from: usize, count: usize, is_before: impl Fn(usize) -> bool) -> usize {
     between(low, count, is_before)
 }
 
-/// The first number from `low` on that is not before, or `high`.
+/// The first number from `low` on for which `is_before` is false, or `high`.
 fn between(mut low: usize, mut high: usize, is_before: impl Fn(usize) -> bool) -> usize {
     while low < high {
         let middle = usize::midpoint(low, high);

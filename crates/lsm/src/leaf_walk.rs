@@ -1,4 +1,4 @@
-//! Walking record ids over the leaves of all tables and memtables, in ascending order.
+//! Walks record ids over the leaves of all tables and memtables, in ascending order.
 
 use crate::key;
 use crate::leaves::{Behind, InUse, Leaf, LeafEntry, Leaves};
@@ -10,7 +10,7 @@ use lsm_tree::SeqNo;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Where a walk goes: records of a keyspace from the first to the last, as of all below an LSN.
+/// Parameters of a walk: a keyspace, its first and last record, and the LSN below which changes are seen.
 #[derive(Clone, Copy)]
 pub(crate) struct RecordRoute {
     pub keyspace: KeyspaceId,
@@ -19,31 +19,31 @@ pub(crate) struct RecordRoute {
     pub before: SeqNo,
 }
 
-/// What one walk goes over.
+/// A source of records.
 enum Source {
     Tables(TableRun),
     Memtable(MemtableRecords),
 }
 
-/// A source that is not at its end, at the entry that comes next.
+/// A source that is not at its end, with its present leaf, at its next entry.
 struct RunWalk {
     source: Source,
     leaf: InUse<Leaf>,
     next: usize,
 }
 
-/// What a step of one source led to.
+/// Result of a step of one source.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Advance {
     /// The next entry.
     Entry,
     End,
-    /// The memtable went before its end.
+    /// The memtable was freed before the walk came to its end.
     Gone,
 }
 
 impl RunWalk {
-    /// Before the first entry of the route.
+    /// A walk before the first entry of the route.
     fn new(source: Source) -> Self {
         Self { source, leaf: InUse::made(Leaf::nothing), next: 0 }
     }
@@ -58,12 +58,12 @@ impl RunWalk {
         self.enter(route.first, leaves, route)
     }
 
-    /// The entry that comes next; the walk is not at its end.
+    /// The next entry. The walk must not be at its end.
     fn head(&self) -> &LeafEntry {
         &self.leaf.entries[self.next]
     }
 
-    /// Goes behind the entry that was the head.
+    /// Steps over the head.
     #[inline]
     fn advance(&mut self, leaves: &Leaves<Leaf>, route: &RecordRoute) -> Result<Advance> {
         self.next += 1;
@@ -77,7 +77,7 @@ impl RunWalk {
         }
     }
 
-    /// Goes to the first entry from a record on, beginning with the present block.
+    /// Goes to the first entry from `from` on, starting with the present block.
     fn enter(&mut self, from: u64, leaves: &Leaves<Leaf>, route: &RecordRoute) -> Result<Advance> {
         let mut from = Some(from);
         while let Some(record) = from.filter(|record| *record <= route.last) {
@@ -110,7 +110,8 @@ impl RunWalk {
         Ok(Advance::End)
     }
 
-    /// Goes on behind the leaf; from which record on others come, of which the last one may have older versions.
+    /// Goes on from the end of the leaf. Returns the record from which entries follow, or `None` at the end. Older
+    /// versions of the leaf's last record may follow too.
     fn leave_leaf(&mut self, leaves: &Leaves<Leaf>) -> Result<Option<u64>> {
         let Behind::Records(next) = self.leaf.behind else { return Ok(None) };
         match &mut self.source {
@@ -123,32 +124,32 @@ impl RunWalk {
     }
 }
 
-/// Where a walk has come to.
+/// Result of a step of the walk.
 pub(crate) enum LeafStep {
-    /// The next record and where its document is.
+    /// The next record and its document's location.
     Record(u64, Location),
     End,
-    /// A memtable went that the walk had not come to the end of: it stands in the tables now.
+    /// A memtable was freed before the walk came to its end. Its entries are in the tables now.
     Gone,
 }
 
-/// The newest versions that a route shows, of all tables and memtables.
+/// Walks the newest versions that a route shows, over all tables and memtables.
 pub(crate) struct LeafWalk {
     route: RecordRoute,
     leaves: Arc<Leaves<Leaf>>,
     unopened: Vec<RunWalk>,
-    /// Those that are not at their end.
+    /// Opened runs that are not at their end.
     runs: Vec<RunWalk>,
-    /// The run that is walked alone, up to and including a record.
+    /// Index of the run that is walked alone, up to and including the record `through`.
     alone: usize,
     through: Option<u64>,
-    /// The last record of which a version was met that the route shows.
+    /// The last record of which a version has been found that the route sees.
     decided: Option<u64>,
     is_gone: bool,
 }
 
 impl LeafWalk {
-    /// A walk over all that a state has; reads nothing yet.
+    /// A walk over the tables and memtables of a state; reads nothing yet.
     pub fn new(state: &State, leaves: Arc<Leaves<Leaf>>, route: RecordRoute) -> Self {
         let memtables = state.memtables().filter_map(|memtable| memtable.records(route.keyspace)).map(Source::Memtable);
         let (first, last) = (route.first.to_be_bytes().to_vec(), route.last.to_be_bytes().to_vec());
@@ -169,13 +170,13 @@ impl LeafWalk {
         Ok(())
     }
 
-    /// Takes a run out that has nothing more to show.
+    /// Removes a run that has nothing more to show.
     fn close(&mut self, run: usize, end: Advance) {
         self.runs.swap_remove(run);
         self.is_gone |= end == Advance::Gone;
     }
 
-    /// The next record and where its document is.
+    /// The next record and its document's location.
     pub fn next(&mut self) -> Result<LeafStep> {
         loop {
             if let Some(through) = self.through {
@@ -189,7 +190,7 @@ impl LeafWalk {
                             self.through = None;
                         }
                     }
-                    // Of a record the newest version that is seen comes first.
+                    // The newest visible version of a record comes first.
                     if entry.lsn < self.route.before && self.decided != Some(entry.record) {
                         self.decided = Some(entry.record);
                         if let Some(location) = entry.location() {
@@ -201,7 +202,7 @@ impl LeafWalk {
                 self.through = None;
             }
             self.open()?;
-            // All that was met before has been decided.
+            // Every record that the walk has met so far has been decided.
             if self.is_gone {
                 return Ok(LeafStep::Gone);
             }
@@ -217,7 +218,7 @@ impl LeafWalk {
         }
     }
 
-    /// Goes past all versions of a record that several runs know; where the newest that is seen leads.
+    /// Steps over all versions of a record in several runs; returns the location of the newest visible version.
     fn newest_of(&mut self, record: u64) -> Result<Option<Location>> {
         let mut newest: Option<LeafEntry> = None;
         let mut index = 0;

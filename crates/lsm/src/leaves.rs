@@ -1,9 +1,8 @@
-//! Blocks of tables, decoded and kept.
+//! A cache of decoded table blocks.
 //!
 //! The tree's own walk decodes each entry and merges it with those of all tables, which takes more time than a scan's
-//! stages do. A leaf holds what one block of a table knows of one keyspace. Tables never change, and their numbers are
-//! never given anew, so a leaf is right for as long as it is kept. It holds all versions, so that every view walks the same
-//! leaves.
+//! stages. A leaf holds the entries of one block for one keyspace. Tables never change and their numbers are never
+//! reused, so a cached leaf stays valid. It holds all versions, so that every view walks the same leaves.
 
 use crate::blocks::{self, BlockId, BlockPlace, Blocks, Entry};
 use crate::key;
@@ -17,12 +16,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What a cache of leaves expects one to take, in bytes.
+/// Expected size of a leaf in bytes, for sizing the cache.
 const LEAF_BYTES_USUAL: u64 = 6 * 1024;
-/// The uses by way of a hint of which a cache is told one, for it keeps longest what is used most.
+/// Uses of a leaf through a hint for each use that is reported to the cache, which keeps the most used leaves longest.
 const TOLD_EACH: u8 = 16;
 
-/// One version of what a table knows of a record.
+/// One version of a record in a table.
 #[derive(Clone, Copy)]
 pub(crate) struct LeafEntry {
     pub record: u64,
@@ -35,12 +34,12 @@ pub(crate) struct LeafEntry {
 const DELETED: Location = Location { position: u64::MAX, length: 0, checksum: 0 };
 
 impl LeafEntry {
-    /// `None` where the record was deleted.
+    /// `None` for a deletion.
     pub fn location(&self) -> Option<Location> {
         (self.location != DELETED).then_some(self.location)
     }
 
-    /// A version that a memtable has; no location where the record was deleted.
+    /// A version from a memtable; `None` as location is a deletion.
     pub fn new(record: u64, lsn: SeqNo, location: Option<Location>) -> Self {
         Self { record, lsn, location: location.unwrap_or(DELETED) }
     }
@@ -51,22 +50,22 @@ impl LeafEntry {
     }
 }
 
-/// What a block, or a memtable, knows of records: by record, of each the newest version first.
+/// Versions of records from a block or a memtable, ordered by record, newest version first.
 pub(crate) struct Leaf {
     pub entries: Box<[LeafEntry]>,
-    /// The first record. It stands here too because a search begins with it, and the entries are elsewhere in memory.
+    /// The first record. Stored here too because a search begins with it, and the entries are elsewhere in memory.
     first: u64,
-    /// What comes behind it.
+    /// Whether more records follow in the next leaf.
     pub behind: Behind,
 }
 
 impl Leaf {
-    /// No records.
+    /// A leaf without records.
     pub fn nothing() -> Self {
         Self::new(Vec::new(), Behind::Nothing)
     }
 
-    /// Records in the order of leaves.
+    /// `entries` must be in the order of leaves.
     pub fn new(entries: Vec<LeafEntry>, behind: Behind) -> Self {
         let first = entries.first().map_or(0, |first| first.record);
         Self { entries: entries.into_boxed_slice(), first, behind }
@@ -84,7 +83,7 @@ impl Leaf {
         }
     }
 
-    /// Has the processor fetch the entries about a record from memory.
+    /// Prefetches the likely entry of a record into the processor's cache.
     pub fn prefetch(&self, record: u64) {
         let guessed = record.checked_sub(self.first).and_then(|place| usize::try_from(place).ok());
         if let Some(entry) = guessed.and_then(|place| self.entries.get(place)) {
@@ -92,9 +91,9 @@ impl Leaf {
         }
     }
 
-    /// The first entry of a record, or of one behind it.
+    /// Index of the first entry of the record, or of a later record.
     pub fn first_of(&self, record: u64) -> usize {
-        // Most leaves have each record once and none between is missing.
+        // In most leaves each record has one version and no record between is missing.
         let guessed = record.checked_sub(self.first).and_then(|place| usize::try_from(place).ok());
         let is_it = |place: usize| self.entries.get(place).is_some_and(|entry| entry.record == record);
         match guessed {
@@ -104,29 +103,29 @@ impl Leaf {
     }
 }
 
-/// What a leaf says of a record.
+/// Result of looking a record up in a leaf.
 pub(crate) enum InLeaf {
     Found(LeafEntry),
-    /// It knows nothing that a view of that LSN sees, nor does the next leaf.
+    /// Neither this leaf nor the next one has a version of the record below the requested LSN.
     Nothing,
     /// Its older versions may stand in the next leaf.
     Behind,
 }
 
-/// What comes behind a leaf.
+/// Whether more records of the keyspace follow a leaf.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Behind {
-    /// Perhaps other records of the keyspace, from this one on where it is known.
+    /// Perhaps other records of the keyspace, from this one on if it is known.
     Records(Option<u64>),
     Nothing,
 }
 
-/// What is kept of a block for a keyspace.
+/// A decoded form of a block's entries for one keyspace.
 pub(crate) trait OfBlock: Sized + Send + Sync + 'static {
-    /// Takes the keyspace's entries, with what is added to their LSNs; `None` where nobody wrote such.
+    /// Decodes the keyspace's entries; `lsn_base` is added to their LSNs. `None` for a malformed block.
     fn decode(block: &[u8], keyspace: KeyspaceId, lsn_base: SeqNo) -> Option<Self>;
 
-    /// What it takes in memory.
+    /// Bytes that it takes in memory.
     fn memory_bytes(&self) -> u64;
 }
 
@@ -146,7 +145,7 @@ impl OfBlock for Leaf {
     }
 }
 
-/// A leaf that a cache keeps, and how often a hint led to it.
+/// A cached leaf, with a count of its uses through hints.
 struct Kept<L> {
     hinted: AtomicU8,
     leaf: L,
@@ -157,20 +156,20 @@ impl<L> Kept<L> {
         Arc::new(Self { hinted: AtomicU8::new(0), leaf })
     }
 
-    /// Whether its cache is to be told that it is used: at the first time and then now and again.
+    /// Whether this use is reported to the cache: the first one, and then one of every [`TOLD_EACH`].
     fn is_told(&self) -> bool {
-        // Of two readers at the same time one may not be counted, which does no harm.
+        // Two concurrent readers may be counted as one, which does no harm.
         let hinted = self.hinted.load(Ordering::Relaxed);
         self.hinted.store(hinted.wrapping_add(1), Ordering::Relaxed);
         hinted.is_multiple_of(TOLD_EACH)
     }
 }
 
-/// A leaf in use. Others may use it later, or a cache keep it: it is made and given back without counting.
+/// A leaf in use. Other readers or the cache may keep it longer, so its memory does not count for the operation.
 pub(crate) struct InUse<L>(Option<Arc<Kept<L>>>);
 
 impl<L> InUse<L> {
-    /// A leaf that no cache keeps.
+    /// A leaf that is not cached.
     pub fn made(make: impl FnOnce() -> L) -> Self {
         let _uncounted = bunko_heap::Uncounted::begin();
         Self(Some(Kept::new(make())))
@@ -211,7 +210,7 @@ impl<L: OfBlock> Weighter<LeafId, Arc<Kept<L>>> for ByMemory {
     }
 }
 
-/// The leaves that are kept.
+/// The cache of leaves.
 pub(crate) struct Leaves<L> {
     cache: Cache<LeafId, Arc<Kept<L>>, ByMemory, RandomState>,
     pub blocks: Arc<Blocks>,
@@ -225,19 +224,19 @@ impl<L: OfBlock> Leaves<L> {
         Self { cache, blocks: Arc::clone(blocks) }
     }
 
-    /// Drops the leaves of all tables but these.
+    /// Drops the leaves of all tables except these.
     pub fn forget_others(&self, tables: &FxHashSet<TableId>) {
         self.cache.retain(|((table, _), _), _| tables.contains(table));
     }
 
-    /// Bytes of leaves that are kept.
+    /// Bytes of the cached leaves.
     pub fn cached_bytes(&self) -> u64 {
         self.cache.weight()
     }
 
     /// The leaf of a block.
     /// # Errors
-    /// What the tree says where it cannot read, and `Corrupt` for entries that nobody wrote.
+    /// The tree's error if it cannot read the block, and `Corrupt` if the block is malformed.
     pub fn leaf(&self, place: &BlockPlace, keyspace: KeyspaceId) -> Result<InUse<L>> {
         if let Some(kept) = place.hint::<Kept<L>>(keyspace)
             && !kept.is_told()
@@ -249,7 +248,7 @@ impl<L: OfBlock> Leaves<L> {
             place.set_hint(keyspace, &kept);
             return Ok(InUse(Some(kept)));
         }
-        // The cache keeps it, for all who come after.
+        // The leaf stays in the cache for later readers, so its memory does not count for the operation.
         let _uncounted = bunko_heap::Uncounted::begin();
         let (table, handle) = (place.table(), place.handle());
         let block = self.blocks.read(table, handle)?;
@@ -263,7 +262,7 @@ impl<L: OfBlock> Leaves<L> {
 }
 
 impl Leaves<Leaf> {
-    /// The newest version of a record below `before` that a table knows.
+    /// The newest version of a record below `before` in a table.
     pub fn find(&self, table: &Table, keyspace: KeyspaceId, record: u64, before: SeqNo) -> Result<Option<LeafEntry>> {
         let mut place = BlockPlace::first(&self.blocks, table.clone())?;
         if !key::with_key(keyspace, &record.to_be_bytes(), |key| place.seek(&self.blocks, key))? {

@@ -1,8 +1,9 @@
-//! Files of the trees that no version names.
+//! Removes files of the trees that no version names.
 //!
-//! lsm-tree removes them when it opens the trees. A start that is refused later would have removed what may help to repair
-//! the directory: what an earlier process left is put aside before, and put back unless this one comes to write. What a
-//! flush or a merge of this process leaves that failed goes as soon as none runs any more that could be about to name it.
+//! lsm-tree removes such files when it opens the trees, but a start that is refused later must not remove files that
+//! may help to repair the directory. So the files of an earlier process are put aside before, and put back unless this
+//! process writes. Files of a failed flush or merge of this process are removed once no flush or merge is running that
+//! could be about to name them.
 
 use crate::tree_files::TreeFiles;
 use bunko_store::{Result, StorageError};
@@ -12,14 +13,15 @@ use rustc_hash::FxHashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What an earlier process left, out of lsm-tree's way.
+/// Files that an earlier process left, out of lsm-tree's way.
 pub(crate) struct Aside {
     files: Arc<TreeFiles>,
     is_removed: bool,
 }
 
 impl Aside {
-    /// Puts aside what the present version does not name, whoever put some of it aside before.
+    /// Puts aside the files that the present version does not name, after putting back those that an earlier start left
+    /// aside.
     pub fn put(files: &Arc<TreeFiles>) -> Result<Self> {
         put_back(files)?;
         let aside = Self { files: Arc::clone(files), is_removed: false };
@@ -37,7 +39,8 @@ impl Aside {
         let aside = self.files.aside();
         let io = |error| StorageError::io(&aside, error);
         if aside.exists() {
-            // A kill may have come between the version that made them superfluous and the sync of its name.
+            // A crash may have come after the version that made the files superfluous was written, but before its name
+            // was synced.
             std::fs::File::open(&self.files.path).and_then(|trees| trees.sync_all()).map_err(io)?;
             std::fs::remove_dir_all(&aside).map_err(io)?;
         }
@@ -49,7 +52,7 @@ impl Aside {
 impl Drop for Aside {
     fn drop(&mut self) {
         if !self.is_removed {
-            // Where that fails, the next start does it.
+            // If that fails, the next start puts them back.
             let _ = put_back(&self.files);
         }
     }
@@ -75,7 +78,7 @@ fn move_into(path: &Path, directory: &Path) -> Result<()> {
     std::fs::rename(path, directory.join(name)).map_err(|error| StorageError::io(path, error))
 }
 
-/// Whoever writes tables says so here.
+/// Keeps track of running flushes and merges, which write tables, and removes the tables of failed ones.
 pub(crate) struct Leftovers {
     tree: AnyTree,
     pub files: Arc<TreeFiles>,
@@ -84,20 +87,22 @@ pub(crate) struct Leftovers {
 
 #[derive(Default)]
 struct State {
-    /// Of an earlier process; gone once this one writes.
+    /// Files of an earlier process; removed once this process writes.
     aside: Option<Aside>,
-    /// Flushes and merges that run.
+    /// Number of running flushes and merges.
     running: usize,
-    /// The first number that a table of theirs may have, since none ran.
+    /// The lowest table number that the running flushes and merges may use: the next number when the first of them
+    /// began.
     first: u64,
-    /// Tables from that number on which a version has named; a reader may have them though the present one does not.
+    /// Tables from `first` on that a version has named. Readers may use them even if the present version does not name
+    /// them.
     named: FxHashSet<u64>,
     has_failed: bool,
-    /// Tables of those that failed, until they are removed.
+    /// Tables of failed flushes and merges, until they are removed.
     suspects: FxHashSet<u64>,
 }
 
-/// A flush or merge that runs. One that is not finished has failed.
+/// A running flush or merge. It counts as failed if it is dropped before [`Self::finish`].
 pub(crate) struct Writing<'l> {
     leftovers: &'l Leftovers,
     is_finished: bool,
@@ -109,12 +114,12 @@ impl Leftovers {
         Self { tree: tree.clone(), files: Arc::clone(files), state }
     }
 
-    /// Removes what an earlier process left; to be asked before the first version is written.
+    /// Removes the files of an earlier process. Must be called before the first version is written.
     pub fn sweep(&self) -> Result<()> {
         self.state.lock().aside.take().map_or(Ok(()), Aside::remove)
     }
 
-    /// Bytes of tables that the present version does not name, without those that are being written.
+    /// Bytes of tables that the present version does not name, except those being written.
     pub fn unnamed_bytes(&self) -> u64 {
         let being_written = {
             let state = self.state.lock();
@@ -130,7 +135,7 @@ impl Leftovers {
         std::fs::read_dir(self.files.tables()).map_or(0, |entries| entries.filter_map(bytes).sum())
     }
 
-    /// A flush or merge begins.
+    /// Notes that a flush or merge begins.
     pub fn begin(&self) -> Result<Writing<'_>> {
         self.sweep()?;
         let mut state = self.state.lock();
@@ -142,7 +147,7 @@ impl Leftovers {
         Ok(Writing { leftovers: self, is_finished: false })
     }
 
-    /// Removes what those that failed have left; none runs.
+    /// Removes the tables of failed flushes and merges. No flush or merge may be running.
     fn clean_up(&self, state: &mut State) {
         if state.has_failed {
             let tables = state.first..self.tree.next_table_id();
@@ -151,14 +156,14 @@ impl Leftovers {
         if state.suspects.is_empty() {
             return;
         }
-        // One that failed at its last step may have reached the disk: then the next start goes by it.
+        // A flush or merge that failed at its last step may have its version on disk, which the next start would use.
         let Some(on_disk) = self.files.named() else { return };
         let in_memory: FxHashSet<u64> = self.tree.current_version().iter_tables().map(lsm_tree::Table::id).collect();
         state.suspects.retain(|table| {
             if in_memory.contains(table) {
                 return false;
             }
-            // Where it cannot be removed, the next start does.
+            // If it cannot be removed, the next start removes it.
             let remove = || std::fs::remove_file(self.files.table(*table));
             on_disk.contains(table) || remove().is_err_and(|error| error.kind() != std::io::ErrorKind::NotFound)
         });
@@ -166,12 +171,12 @@ impl Leftovers {
 }
 
 impl Writing<'_> {
-    /// A version names these tables; said before a merge can choose them.
+    /// Notes that a version names these tables. Must be called before a merge can choose them.
     pub fn named(&self, tables: impl Iterator<Item = u64>) {
         self.leftovers.state.lock().named.extend(tables);
     }
 
-    /// It went well.
+    /// Ends the flush or merge as a success.
     pub fn finish(mut self) {
         self.is_finished = true;
     }
@@ -222,7 +227,7 @@ mod tests {
         assert!(leftovers.tree.flush_to_tables(torn).is_err());
     }
 
-    /// Names of the tables that are there.
+    /// Names of the table files.
     fn tables(leftovers: &Leftovers) -> Vec<String> {
         let entries = std::fs::read_dir(leftovers.files.tables()).expect("readable");
         let mut names: Vec<_> =
@@ -248,7 +253,7 @@ mod tests {
         drop(failing);
         assert!(tables(&leftovers).len() > usual.len(), "the other one may be about to name any");
         flush(&leftovers, &other);
-        // A merge takes what was just flushed away, while somebody reads it.
+        // A merge removes the flushed tables while a reader uses them.
         let reader = leftovers.tree.current_version();
         leftovers.tree.major_compact(u64::MAX, 0).expect("merged");
         other.finish();

@@ -1,11 +1,12 @@
-//! The default engine: locations and keys in LSM trees, documents where the log put them.
+//! The default engine: locations and keys in an LSM tree, documents in the log.
 //!
-//! As in WiscKey (FAST '16) keys and values live apart: one LSM tree maps record ids to locations in the log and index
-//! keys to record ids, with the log's LSN as its sequence number, so a snapshot is an LSN. Documents stay where the log
-//! put them until their segment is full; then those that are alive move into a compressed extent, under the same names.
+//! As in WiscKey (FAST '16), keys and values are separate: one LSM tree maps record ids to locations in the log, and
+//! index keys to record ids. Its sequence numbers are the log's LSNs, so a snapshot is an LSN. Documents stay in the
+//! log until their segment is full; then the live ones move into a compressed extent and keep their locations.
 //!
-//! **Invariant:** the tree is flushed only inside a checkpoint, after the log has been synced past all it holds.
-//! **Invariant:** neither a write nor a point read takes a lock of the tree, which it holds while it waits for the disk.
+//! **Invariant:** the tree is flushed only inside a checkpoint, after the log has been synced past all that it holds.
+//! **Invariant:** neither a write nor a point read takes a lock of the tree, which the tree may hold while it waits for
+//! the disk.
 #![forbid(unsafe_code)]
 
 mod accounts;

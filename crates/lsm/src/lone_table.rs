@@ -1,34 +1,34 @@
-//! Walking keys that only one table may know, in ascending order.
+//! Walks keys that only one table may have, in ascending order.
 //!
-//! The tree's own walk seeks both ends of a range in the index and in the blocks, and merges what it finds, behind several calls
-//! for each entry. Where no second table reaches over the range, one seek of its beginning is enough, and each key is compared
-//! with its end.
+//! The tree's own walk seeks both ends of a range in the index and in the blocks, and merges the tables' entries
+//! through several calls for each entry. If no second table overlaps the range, one seek of its beginning is enough,
+//! and each key is compared with the end.
 
 use lsm_tree::{InternalValue, SeqNo, Table, UserKey, UserValue};
 use std::ops::Bound;
 
 type Entries = Box<dyn Iterator<Item = lsm_tree::Result<InternalValue>> + Send>;
 
-/// Values as of all below an LSN, within a range in the tree's form.
+/// Walks values below an LSN, within a range in the tree's form.
 pub(crate) struct LoneTable {
     entries: Entries,
     end: Bound<Vec<u8>>,
     before: SeqNo,
-    /// The last key of which a version was met that the walk shows.
+    /// The last key of which a version has been found that the walk sees.
     decided: Option<UserKey>,
     is_over: bool,
-    /// Its file is kept for as long as it is held.
+    /// Keeps the table's file while it is walked.
     _table: Table,
 }
 
 impl LoneTable {
-    /// Reads nothing yet.
+    /// A walk that has read nothing yet.
     pub fn new(table: Table, (start, end): (Bound<Vec<u8>>, Bound<Vec<u8>>), before: SeqNo) -> Self {
         let entries = Box::new(table.range((start.map(UserKey::from), Bound::<UserKey>::Unbounded)));
         Self { entries, end, before, decided: None, is_over: false, _table: table }
     }
 
-    /// The next key and its value; deleted ones are passed.
+    /// The next key and its value; deleted keys are skipped.
     pub fn next(&mut self) -> lsm_tree::Result<Option<(UserKey, UserValue)>> {
         while !self.is_over {
             let Some(entry) = self.entries.next().transpose()? else { break };

@@ -1,8 +1,8 @@
-//! What has been applied since the last checkpoint, in memory.
+//! The changes since the last checkpoint, in memory.
 //!
-//! Our own, not the tree's: the tree holds a lock over the fsyncs with which it registers a flush, and whoever would
-//! insert into its memtable waits for the disk meanwhile. B-trees per keyspace are also some three times as fast as a
-//! skip list: a node's keys stand side by side.
+//! The tree's own memtable is not used: the tree holds a lock during the fsyncs that register a flush, and inserts into
+//! its memtable would wait for the disk. B-trees for each keyspace are also about three times as fast as a skip list,
+//! because a node's keys stand side by side.
 
 use crate::key_leaves::{KeyLeaf, KeyVersion};
 use crate::key_value::KeyValue;
@@ -17,31 +17,31 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-/// What is known of a key.
+/// A value or a deletion.
 pub(crate) type Known = bunko_versions::Known<UserValue>;
 
-/// What an entry costs beside its bytes: key, value, version and its share of a node.
+/// Bytes of an entry beside its key and value: its version and its share of a node.
 const ENTRY_BYTES: u64 = 112;
-/// What a version that is kept behind a newer one costs beside its bytes.
+/// Bytes of an older version beside its value.
 const OLDER_VERSION_BYTES: u64 = size_of::<Version<UserValue>>() as u64;
 
-/// Keys from which on a keyspace is flushed into tables of its own.
+/// A keyspace with at least this many keys is flushed into tables of its own.
 const PART_KEYS_MIN: usize = 16 * 1024;
-/// Keys that a flush takes out of a keyspace at once, so that it never holds a second copy of all, and that are freed at
-/// once.
+/// Number of keys that a flush copies, or that are freed, at a time. So a flush never holds a second copy of a whole
+/// keyspace.
 const KEYS_AT_ONCE: usize = 256;
 
-/// All keyspaces' recent entries.
+/// Recent entries of all keyspaces.
 #[derive(Default)]
 pub(crate) struct Memtable {
     keyspaces: RwLock<FxHashMap<KeyspaceId, Arc<Shelf>>>,
     bytes: AtomicU64,
 }
 
-/// One keyspace's entries by key.
+/// Entries of one keyspace by key.
 type Shelf = VersionedMap<ShelfKey, UserValue>;
 
-/// The tree's keys hold usual ones without an allocation.
+/// The tree's keys store keys of usual length without an allocation.
 type ShelfKey = HeadKey<UserKey>;
 
 impl Memtable {
@@ -49,7 +49,7 @@ impl Memtable {
         self.keyspaces.read().get(&keyspace).cloned()
     }
 
-    /// Puts a value, or a deletion, and forgets what no view sees; returns the memtable's size in bytes.
+    /// Puts a value, or a deletion, and forgets versions that no view sees. Returns the memtable's size in bytes.
     pub fn put(&self, keyspace: KeyspaceId, key: &[u8], lsn: SeqNo, value: Option<&[u8]>, views: Views<'_>) -> u64 {
         let version_bytes = value.map_or(0, |value| value.len() as u64);
         let put = |shelf: &Shelf| shelf.put(ShelfKey::from(key), lsn, value.map(UserValue::from), views);
@@ -69,36 +69,36 @@ impl Memtable {
         self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
     }
 
-    /// What it takes in memory, about.
+    /// Approximate size in memory.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// How many keys it has.
+    /// Number of keys.
     pub fn keys(&self) -> u64 {
         self.keyspaces.read().values().map(|shelf| shelf.key_count() as u64).sum()
     }
 
-    /// What is known of a key below `before`; nothing where this memtable does not know it.
+    /// The value or deletion of a key below `before`; `None` if this memtable has neither.
     pub fn get(&self, keyspace: KeyspaceId, key: &[u8], before: SeqNo) -> Option<Known> {
         self.keyspaces.read().get(&keyspace)?.get(&ShelfKey::from(key), before)
     }
 
-    /// Whether it knows anything of a keyspace.
+    /// Whether it has entries of a keyspace.
     pub fn has(&self, keyspace: KeyspaceId) -> bool {
         self.keyspaces.read().contains_key(&keyspace)
     }
 
-    /// Whether it knows a key from `first` to `last`, be it a deleted one.
+    /// Whether it has a key from `first` to `last`, even a deleted one.
     pub fn knows_any(&self, keyspace: KeyspaceId, first: &[u8], last: &[u8]) -> bool {
         self.shelf(keyspace).is_some_and(|shelf| shelf.has_any(ShelfKey::from(first)..=ShelfKey::from(last)))
     }
 
-    /// Every entry in the tree's form and order, in parts that are to be tables of their own; only the newest version of
-    /// each where older ones may be forgotten.
+    /// All entries in the tree's form and order, in parts that become separate tables; with `Keep::Newest`, only the
+    /// newest version of each.
     ///
-    /// A large keyspace is a part by itself: most grow at their end, so that such tables follow each other and lie side
-    /// by side in one run of the tree, where tables of all keyspaces would all overlap.
+    /// A large keyspace is a part by itself. Most keyspaces grow at their end, so their tables follow each other and
+    /// fit side by side into one run of the tree; tables of all keyspaces would all overlap.
     pub fn parts(&self, keep: Keep) -> Vec<impl Iterator<Item = InternalValue> + use<>> {
         let mut keyspaces: Vec<_> = self.keyspaces.read().iter().map(|(id, shelf)| (*id, Arc::clone(shelf))).collect();
         keyspaces.sort_by_key(|(id, _)| *id);
@@ -109,25 +109,26 @@ impl Memtable {
         parts.into_iter().map(|part| part.into_iter().flat_map(in_order)).collect()
     }
 
-    /// Frees it a few keys at a time and tells how many it were, but for a keyspace that a walk is looking something up
-    /// in at this instant, which that frees.
+    /// Frees the memtable a few keys at a time, and reports their number. A keyspace that a walk is using at this
+    /// instant is freed by that walk instead.
     pub fn free(self, mut freed: impl FnMut(u64)) {
         for shelf in self.keyspaces.into_inner().into_values().filter_map(Arc::into_inner) {
             shelf.free(KEYS_AT_ONCE, |keys| freed(keys as u64));
         }
     }
 
-    /// The records of a keyspace, for walks that go far; nothing where it has none.
+    /// The records of a keyspace, for long walks; `None` if there are none.
     pub fn records(&self, keyspace: KeyspaceId) -> Option<MemtableRecords> {
         self.shelf(keyspace).as_ref().map(|shelf| MemtableRecords(Arc::downgrade(shelf)))
     }
 
-    /// The index keys of a keyspace, for walks in ascending order; nothing where it has none.
+    /// The index keys of a keyspace, for walks in ascending order; `None` if there are none.
     pub fn keys_of(&self, keyspace: KeyspaceId) -> Option<MemtableKeys> {
         self.shelf(keyspace).as_ref().map(|shelf| MemtableKeys(Arc::downgrade(shelf)))
     }
 
-    /// Walks a keyspace, which the walk does not keep in memory: cursors stay open for long without being read from.
+    /// Walks a keyspace. The walk does not keep the memtable in memory, because cursors may stay open for long without
+    /// being read.
     pub fn walk(
         &self,
         keyspace: KeyspaceId,
@@ -145,18 +146,19 @@ impl Memtable {
     }
 }
 
-/// Records of one keyspace in ascending order, part by part. What they are of is not kept in memory.
+/// Records of one keyspace in ascending order, part by part. Does not keep the memtable in memory.
 pub(crate) struct MemtableRecords(Weak<Shelf>);
 
 /// A part of a memtable's records.
 pub(crate) enum RecordsBehind {
     Leaf(Leaf),
-    /// The memtable went; it stands in the tables.
+    /// The memtable was freed; its entries are in the tables.
     Gone,
 }
 
 impl MemtableRecords {
-    /// The next records from one on, of each the version that a view of all below `before` sees; one lock for all of them.
+    /// The next records from `from` on, each in the version that a view of everything below `before` sees. Takes one
+    /// lock for all of them.
     pub fn leaf(&self, from: u64, before: SeqNo) -> RecordsBehind {
         let Some(shelf) = self.0.upgrade() else { return RecordsBehind::Gone };
         let mut entries = Vec::with_capacity(KEYS_AT_ONCE);
@@ -177,19 +179,20 @@ impl MemtableRecords {
     }
 }
 
-/// Index keys of one keyspace in ascending order, part by part. What they are of is not kept in memory.
+/// Index keys of one keyspace in ascending order, part by part. Does not keep the memtable in memory.
 pub(crate) struct MemtableKeys(Weak<Shelf>);
 
 /// A part of a memtable's index keys.
 pub(crate) enum KeysFrom {
-    /// With whether there are no more of them within the range.
+    /// Keys, and whether they are the last within the range.
     Leaf(KeyLeaf, bool),
-    /// The memtable went; it stands in the tables.
+    /// The memtable was freed; its entries are in the tables.
     Gone,
 }
 
 impl MemtableKeys {
-    /// The first keys of a range, of each the version that a view of all below `before` sees; one lock for all of them.
+    /// The first keys of a range, each in the version that a view of everything below `before` sees. Takes one lock for
+    /// each `count` of them.
     pub fn leaf(&self, range: (Bound<&[u8]>, Bound<&[u8]>), count: usize, before: SeqNo) -> KeysFrom {
         let Some(shelf) = self.0.upgrade() else { return KeysFrom::Gone };
         let mut leaf = KeyLeaf::default();
@@ -204,7 +207,7 @@ impl MemtableKeys {
                 leaf.push(key, KeyVersion::new(version.lsn(), record));
             });
             match last {
-                // What the view does not see yet leads nowhere; whoever asks would take an empty leaf for the end.
+                // Goes on if none of these keys is visible: the caller would take an empty leaf for the end.
                 Some(last) if shown == count && leaf.versions.is_empty() => from = Bound::Excluded(last),
                 last => return KeysFrom::Leaf(leaf, last.is_none() || shown < count),
             }
@@ -212,19 +215,19 @@ impl MemtableKeys {
     }
 }
 
-/// Which versions a flush writes.
+/// The versions that a flush writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
     AllVersions,
     Newest,
 }
 
-/// A keyspace's entries in the tree's form and order.
+/// Iterates over a keyspace's entries in the tree's form and order.
 struct InOrder {
     keyspace: KeyspaceId,
     shelf: Arc<Shelf>,
     keep: Keep,
-    /// The last key that was taken out.
+    /// The last key that was copied.
     last: Option<ShelfKey>,
     ahead: VecDeque<InternalValue>,
 }
@@ -256,16 +259,16 @@ fn internal(key: UserKey, version: &Version<UserValue>) -> InternalValue {
     }
 }
 
-/// A walk that holds no lock between calls; `None` over a keyspace that this memtable does not know.
+/// A walk that holds no lock between calls; `None` if the memtable has no entries of the keyspace.
 pub(crate) struct MemtableWalk(Option<Walk<ShelfKey, UserValue, Weak<Shelf>>>);
 
 impl MemtableWalk {
-    /// The next key and its value, `None` for a deleted one.
+    /// The next key and its value; `None` as value is a deletion.
     pub fn next(&mut self) -> Option<(UserKey, Option<UserValue>)> {
         self.0.as_mut()?.next().map(|(key, value)| (key.into_bytes(), value))
     }
 
-    /// Whether it ended because the memtable went, which stands in the tables then.
+    /// Whether the walk ended because the memtable was freed. Its entries are in the tables then.
     pub fn is_gone(&self) -> bool {
         self.0.as_ref().is_some_and(Walk::is_gone)
     }

@@ -1,4 +1,4 @@
-//! Merging the tree's tables, beside checkpoints.
+//! Merges the tree's tables, beside checkpoints.
 
 #[cfg(all(test, feature = "models"))]
 mod model;
@@ -19,26 +19,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Tables of the first level before they are merged into the next. Each is asked by every read, but merging them costs writers.
+/// Number of tables in the first level that a merge waits for. Every read looks into each of them, but merging slows
+/// writers down.
 const L0_TABLES_MAX: u8 = 16;
-/// The same once there are no writers to cost.
+/// As [`L0_TABLES_MAX`], when there are no writers to slow down.
 const L0_TABLES_MAX_AT_REST: u8 = 2;
-/// How long after a flush of any size to speak of nobody writes, it is taken.
+/// Time after the last notable flush from which on there are taken to be no writers.
 const REST: Duration = Duration::from_secs(30);
-/// A flush of less, in bytes, does not disturb the rest: the server itself writes now and then.
+/// A smaller flush, in bytes, is not notable: the server itself writes now and then.
 const FLUSH_BYTES_MIN: u64 = 1 << 20;
-/// Most merges in a row: each moves one level on, seven is the tree's depth.
+/// Maximum number of merges in a row: each moves data one level down, and the tree has seven levels.
 const ROUNDS_MAX: usize = 7;
 
-/// Entries that the tables may hold for nothing, beside as many as live ones.
+/// Dead entries that the tables may hold, beyond as many as there are live ones.
 const DEAD_ENTRIES_MAX: u64 = 500_000;
-/// Size of a table that a rewrite of all makes, in bytes.
+/// Size in bytes of the tables that a rewrite of all tables makes.
 const TABLE_BYTES: u64 = 64 << 20;
 
-/// Keeps a flush from adding tables while a merge chooses some.
+/// Keeps flushes from adding tables while a merge chooses tables.
 ///
-/// What a merge may forget is decided before the tree chooses among its tables. With tables between that hold newer
-/// versions, older ones would be forgotten that a view still needs. The tree makes the merge's filter once it has chosen.
+/// The threshold below which a merge may forget versions is decided before the tree chooses tables. If tables with
+/// newer versions were added in between, older versions that a view still needs would be forgotten. The tree makes the
+/// merge's filter once it has chosen.
 #[derive(Default)]
 pub(crate) struct Choice {
     is_open: Mutex<bool>,
@@ -46,20 +48,20 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// What may be forgotten is decided next, then the tables are chosen; at the latest when what is returned goes, be it
-    /// by a panic.
+    /// Begins a choice: the threshold is decided next, then the tables are chosen. The choice ends at the latest when
+    /// the returned guard is dropped, also by a panic.
     pub fn begin(&self) -> OpenChoice<'_> {
         *self.is_open.lock() = true;
         OpenChoice(self)
     }
 
-    /// The tables are chosen, or nothing is there to choose.
+    /// The tables have been chosen, or there were none to choose.
     pub fn end(&self) {
         *self.is_open.lock() = false;
         self.is_made.notify_all();
     }
 
-    /// Waits until the tables are chosen; none can be chosen while what is returned lives.
+    /// Waits until the tables are chosen; none can be chosen while the returned guard lives.
     fn wait(&self) -> MutexGuard<'_, bool> {
         let mut is_open = self.is_open.lock();
         self.is_made.wait_while(&mut is_open, |is_open| *is_open);
@@ -76,7 +78,7 @@ impl Drop for OpenChoice<'_> {
     }
 }
 
-/// The one who merges tables; the store has it do one thing at a time.
+/// Merges tables; the store calls it for one thing at a time.
 pub(crate) struct Merger {
     tree: AnyTree,
     leftovers: Arc<Leftovers>,
@@ -85,16 +87,16 @@ pub(crate) struct Merger {
     backlog: Arc<Backlog>,
     drops: Arc<Drops>,
     pub choice: Arc<Choice>,
-    /// All that the tables hold is below.
+    /// Exclusive upper bound of the LSNs in the tables.
     marked: AtomicU64,
-    /// The last flush of any size to speak of, or the start; `None` where what was written since is to be merged all the same.
+    /// Time of the last notable flush, or of the start; `None` if the next merge is to ignore recent writes.
     last_flush: Mutex<Option<Instant>>,
-    /// Since the start.
+    /// Number of merges since the start.
     count: AtomicU64,
 }
 
 impl Merger {
-    /// `choice` is ended by the filter that the tree makes for a merge.
+    /// The filter that the tree makes for a merge ends `choice`.
     pub fn new(
         tree: &AnyTree,
         leftovers: &Arc<Leftovers>,
@@ -118,24 +120,24 @@ impl Merger {
         }
     }
 
-    /// All that the next flush adds is below that.
+    /// Notes the exclusive upper bound of the LSNs in the next flush.
     pub fn mark(&self, watermark: Lsn) {
         self.marked.store(watermark.0, Ordering::Relaxed);
     }
 
-    /// So many bytes of a memtable have become tables.
+    /// Notes that so many bytes of a memtable have become tables.
     pub fn note_flush(&self, bytes: u64) {
         if bytes >= FLUSH_BYTES_MIN {
             *self.last_flush.lock() = Some(Instant::now());
         }
     }
 
-    /// The next merge is made as if nobody had written for a while.
+    /// Makes the next merge as thorough as if no client had written for a while.
     pub fn come_to_rest(&self) {
         *self.last_flush.lock() = None;
     }
 
-    /// To be held while tables are added.
+    /// A guard that must be held while tables are added.
     pub fn adding(&self) -> MutexGuard<'_, bool> {
         self.choice.wait()
     }
@@ -144,14 +146,14 @@ impl Merger {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// The tree forgets versions below the threshold that have a successor, however new that is. So only when no open
-    /// view is older than all that the tables hold may anything be forgotten at all.
+    /// Threshold for forgetting versions: the tree forgets every version below it that has a successor, even a newer
+    /// one than the threshold. So it is 0, for nothing, unless all open views see everything in the tables.
     pub fn forgettable(&self, oldest_view: Lsn) -> SeqNo {
         let marked = self.marked.load(Ordering::Relaxed);
         if oldest_view.0 >= marked { marked } else { 0 }
     }
 
-    /// Merges what has become too much; `oldest_view` is asked before each merge.
+    /// Merges tables where there are too many; `oldest_view` is called before each merge.
     pub fn merge(&self, oldest_view: &dyn Fn() -> Lsn) -> Result<()> {
         match self.merge_levels(oldest_view) {
             Err(_) if self.backlog.is_given_up() => Ok(()),
@@ -171,22 +173,22 @@ impl Merger {
                 break;
             }
         }
-        // Merging level by level keeps little that is superseded. What is left after a drop, or after most of a
-        // collection was deleted, it may never come to.
+        // Merging level by level leaves few superseded entries. But it may never reach those that remain after a drop,
+        // or after most of a collection was deleted.
         let (stored, live) = self.entries();
         let oldest_view = oldest_view();
         let is_worth_while = stored > 2 * live + DEAD_ENTRIES_MAX && self.forgettable(oldest_view) > 0;
         if is_worth_while { self.rewrite_tables(oldest_view) } else { Ok(()) }
     }
 
-    /// Entries in the tables, and how many there are in the newest state.
+    /// Number of entries in the tables, and in the newest state.
     fn entries(&self) -> (u64, u64) {
         let stored = self.tree.current_version().iter_tables().map(|table| table.metadata.item_count).sum();
         let live = self.accounts.copy().accounts().map(|(_, account)| account.entries).sum();
         (stored, live)
     }
 
-    /// Bytes of entries that are superseded, but cannot go before all views from the oldest on are closed.
+    /// Bytes of superseded entries that must stay until all views from the oldest on are closed.
     pub fn kept_bytes(&self, oldest_view: Lsn) -> u64 {
         if self.forgettable(oldest_view) > 0 {
             return 0;
@@ -206,11 +208,11 @@ impl Merger {
         self.change(oldest_view, |threshold| self.tree.major_compact(TABLE_BYTES, threshold))
     }
 
-    /// Removes tables that hold nothing but dropped keyspaces; those that hold others too are left to merges.
+    /// Removes tables that hold only dropped keyspaces; tables that hold others too are left to merges.
     fn drop_tables(&self, oldest_view: Lsn) -> Result<()> {
         self.leftovers.sweep()?;
         let dropped = self.drops.seen_by_all(oldest_view);
-        // Neighbours go together: each range costs the tree a sync.
+        // Adjacent keyspaces are dropped together, because each range costs the tree a sync.
         for neighbours in dropped.chunk_by(|one, next| one.0 + 1 == next.0) {
             self.tree.drop_range(key::all_of(neighbours)).map_err(|error| self.leftovers.files.error(error))?;
         }
@@ -235,7 +237,7 @@ impl Merger {
         Ok(())
     }
 
-    /// The tables below the first level, with their levels: flushes change none of it.
+    /// The tables below the first level, with their levels. Flushes do not change these.
     fn below_first_level(&self) -> Vec<(usize, u64)> {
         let version = self.tree.current_version();
         let levels = version.iter_levels().enumerate().skip(1);

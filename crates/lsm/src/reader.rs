@@ -1,5 +1,5 @@
-//! Reading documents one after the other: what stands beside a document in the log or in its extent is at hand for the
-//! next.
+//! Reads documents one after the other. Bytes around a document in the log, or in its extent, are kept for the next
+//! one.
 
 use crate::documents::{Documents, Home, block_number, not_in_block};
 use crate::extents::{Block, Extent};
@@ -7,22 +7,22 @@ use bunko_heap::prefetch;
 use bunko_store::{KeyspaceId, Location, Log, Result};
 use std::sync::Arc;
 
-/// Least and most that is read ahead in the log, in bytes. The most leaves the processor's first cache room for what is done
-/// with it; from a disk the system reads further ahead.
+/// Minimum and maximum of the bytes that are read ahead in the log. The maximum leaves room in the processor's first
+/// cache for work on the documents; the system reads further ahead from a disk.
 const AHEAD_BYTES_MIN: u64 = 4 * 1024;
 const AHEAD_BYTES_MAX: u64 = 32 * 1024;
-/// How many documents ahead the next ones of a block are fetched from memory: about as far as that takes.
+/// A document of a block is prefetched this many documents ahead, which is about as long as that takes.
 const PREFETCHED_AHEAD: usize = 2;
-/// Of each so many bytes at most.
+/// Maximum number of bytes that are prefetched of each document.
 const PREFETCHED_BYTES: usize = 256;
-/// A gap between two documents that still counts as log order, in bytes.
+/// Largest gap between two documents that still counts as log order, in bytes.
 const GAP_BYTES: u64 = 64 * 1024;
 
-/// What one cursor has read.
+/// Data that one cursor has read.
 #[derive(Default)]
 pub(crate) struct Reader {
     window: Window,
-    /// The block of the last document that was in an extent.
+    /// The block of the last document from an extent.
     current: Option<Current>,
 }
 
@@ -30,14 +30,14 @@ struct Current {
     extent: Arc<Extent>,
     number: usize,
     block: Arc<Block>,
-    /// The first block that was not read ahead.
+    /// Number of the first block that was not read ahead.
     not_ahead: usize,
-    /// The document that a scan reads next.
+    /// Number of the document that a scan reads next.
     next: usize,
 }
 
 impl Current {
-    /// The next block of a scan, read ahead where one follows the other.
+    /// Loads the next block of a scan, with read-ahead if it follows the block before.
     fn next(before: Option<&Self>, documents: &Documents, extent: Arc<Extent>, number: usize) -> Result<Self> {
         let before = before.filter(|before| before.extent.number == extent.number && before.number + 1 == number);
         let not_ahead = match before {
@@ -51,9 +51,9 @@ impl Current {
 }
 
 impl Reader {
-    /// A document, lent until the next call.
+    /// Reads a document, which is lent until the next call.
     pub fn read(&mut self, documents: &Documents, keyspace: KeyspaceId, location: Location) -> Result<&[u8]> {
-        // What the log says never changes, wherever else the document may be by now.
+        // The log's bytes never change, even if the document has moved to an extent meanwhile.
         if self.window.holds(location) {
             let document = self.window.document(location);
             documents.log().verify(location, document)?;
@@ -89,15 +89,15 @@ impl Reader {
     }
 }
 
-/// Bytes of the log read ahead of need.
+/// Bytes of the log that were read ahead.
 struct Window {
     position: u64,
-    /// How many bytes of the buffer are the log's.
+    /// Number of valid bytes in the buffer.
     valid: usize,
     buffer: Vec<u8>,
-    /// Where the last document ended: one that begins soon after it is taken for a scan in log order.
+    /// End of the last document. A document that begins soon after it is taken for part of a scan in log order.
     last_end: u64,
-    /// What the next read takes; doubles while documents follow each other, so that strays cost no more than they are.
+    /// Bytes of the next read. It doubles while documents follow each other, so that scattered reads stay small.
     ahead: u64,
 }
 
@@ -135,7 +135,7 @@ impl Window {
         if self.buffer.len() < wanted {
             self.buffer.resize(wanted, 0);
         }
-        // Nothing is valid where the read fails, so that stale bytes are never taken for the window's.
+        // Nothing is valid if the read fails, so stale bytes are never used.
         self.valid = 0;
         log.read_raw(location.position, &mut self.buffer[..wanted])?;
         self.position = location.position;

@@ -1,8 +1,8 @@
-//! Moving live documents out of full segments, and out of extents in which too little is alive.
+//! Moves live documents out of full segments, and out of extents in which too little is alive.
 //!
-//! A document is dead for all views, open or to come, if the oldest of them does not lead to it any more. The store has
-//! synced the log up to that view before it lets us ask: what is judged here by a record that a power cut could still
-//! take back would be lost.
+//! A document is dead for all present and future views if the oldest view does not lead to it any more. The store has
+//! synced the log up to that view before it calls this: otherwise a power cut could take back the record that made a
+//! document dead, after the document was removed.
 
 use crate::accounts::{Accounts, Share, State};
 use crate::compression::Compression;
@@ -23,22 +23,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// An extent in which less than that part is alive is rewritten.
+/// An extent is rewritten if less than this part of it is alive.
 const LIVE_PART_MIN: f64 = 0.5;
-/// The worst extents are rewritten until that part of all of them together is alive.
+/// The worst extents are rewritten until this part of all extents together is alive.
 const LIVE_PART_ALL: f64 = 0.75;
-/// With [`Effort::All`] everything is rewritten in which less than that part is alive.
+/// With [`Effort::All`], everything is rewritten in which less than this part is alive.
 const LIVE_PART_EFFORT: f64 = 0.98;
-/// Live bytes that one step moves, about.
+/// Approximate number of live bytes that one step moves.
 const STEP_BYTES: u64 = SEGMENT_BYTES;
-/// Most segments or extents that one step empties.
+/// Maximum number of segments or extents that one step empties.
 const STEP_SOURCES: usize = 16;
 
 /// Counters since the start.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub segments_moved: AtomicU64,
-    /// Written ahead of the log.
+    /// Extents written ahead of the log.
     pub extents_staged: AtomicU64,
     pub extents_written: AtomicU64,
     pub extents_rewritten: AtomicU64,
@@ -55,7 +55,7 @@ impl Counters {
     }
 }
 
-/// The one who moves documents.
+/// Moves documents into extents.
 pub(crate) struct Mover {
     directory: PathBuf,
     documents: Arc<Documents>,
@@ -68,27 +68,29 @@ pub(crate) struct Mover {
 
 #[derive(Default)]
 struct Moves {
-    /// Whether what an earlier run left has been looked for: a start that is refused should change nothing.
+    /// Whether files of an earlier run have been removed. This waits for the first write, because a refused start must
+    /// change nothing.
     is_swept: bool,
     next_number: u64,
-    /// Segments and extents, by their first segment, that hold nothing alive, since when.
+    /// Segments without live documents, with the end of the applied log when that was noticed.
     empty_since: FxHashMap<u64, Lsn>,
-    /// Segments of the log that hold nothing that any view needs.
+    /// Segments of the log that no view needs.
     emptied: FxHashSet<u64>,
     cooling: Cooling,
-    /// Extents that hold documents only for views older than that: not worth while to be rewritten until those close.
+    /// Extents that may hold documents only for views older than the given LSN; rewriting them gains nothing until
+    /// these views are closed.
     held_back: FxHashMap<u64, Lsn>,
-    /// Extents that were replaced, but that the last durable manifest may name.
+    /// Replaced extents that the last durable manifest may still name.
     replaced: Vec<Arc<Extent>>,
-    /// Those of them that the manifest being written does not name.
+    /// Replaced extents that the manifest being written does not name.
     leaving: Vec<Arc<Extent>>,
     /// Segments that the last durable manifest no longer needs.
     left: FxHashSet<u64>,
-    /// Those that the manifest being written does not need.
+    /// Segments that the manifest being written does not need.
     being_left: FxHashSet<u64>,
 }
 
-/// What a step empties.
+/// The segments or extents that a step empties.
 enum Sources {
     Segments(Vec<u64>),
     Extents(Vec<Arc<Extent>>),
@@ -125,7 +127,7 @@ impl Mover {
         }))
     }
 
-    /// The log names an extent that was written ahead of it.
+    /// Registers an extent that was written ahead of the log, now that the log names it.
     pub fn adopt(&self, number: u64) -> Result<()> {
         let mut moves = self.state.lock();
         moves.next_number = moves.next_number.max(number + 1);
@@ -138,7 +140,7 @@ impl Mover {
         Ok(())
     }
 
-    /// What is said where documents lead to a segment that is nowhere.
+    /// The error for documents that lead to a missing segment or extent.
     pub fn missing(&self, log: &RecoveredLog, segment: u64) -> StorageError {
         let Some(number) = extent_of_segment(segment) else { return log.missing_segment(segment) };
         StorageError::Corrupt {
@@ -154,8 +156,8 @@ impl Mover {
         moves.next_number - 1
     }
 
-    /// The extents that a manifest written now must name, and the number of the next; what they leave behind goes once
-    /// it is durable.
+    /// The extents that the next manifest must name, and the next extent number. Extents and segments that the manifest
+    /// no longer needs are released once it is durable.
     pub fn note(&self) -> (Arc<Registry>, u64) {
         let mut moves = self.state.lock();
         let registry = self.documents.registry.load_full();
@@ -167,27 +169,27 @@ impl Mover {
         (registry, moves.next_number)
     }
 
-    /// The manifest that [`Self::note`] was asked for is durable.
+    /// The manifest with the last [`Self::note`] is durable.
     pub fn note_is_durable(&self) -> Result<()> {
         let leaving = {
             let mut moves = self.state.lock();
             moves.left = std::mem::take(&mut moves.being_left);
             std::mem::take(&mut moves.leaving)
         };
-        // Who still reads one has it open.
+        // Readers that still use an extent have its file open.
         leaving.iter().try_for_each(|extent| {
             std::fs::remove_file(&extent.path).map_err(|error| StorageError::io(&extent.path, error))
         })
     }
 
-    /// Whether nobody reads from a segment of the log any more.
+    /// Whether the last durable manifest no longer needs a segment of the log.
     pub fn has_left(&self, segment: u64) -> bool {
         let moves = self.state.lock();
         let is_broken = bunko_store::planted::active(bunko_store::planted::Bug::SegmentBeforeExtent);
         moves.left.contains(&segment) || is_broken && moves.being_left.contains(&segment)
     }
 
-    /// One step; the store takes one at a time.
+    /// Does one step; the store takes one step at a time.
     pub fn reclaim(&self, oldest: &LsmView, oldest_view: Lsn, effort: Effort) -> Result<Reclaimed> {
         self.sweep()?;
         self.accounts.forget_dropped(oldest_view);
@@ -208,12 +210,12 @@ impl Mover {
         }
     }
 
-    /// Bytes that are dead, but cannot go before all views from the oldest on are closed.
+    /// Bytes that are dead, but must stay until all views from the oldest on are closed.
     pub fn kept_bytes(&self, oldest_view: Lsn) -> u64 {
         let by_segment = self.accounts.copy().by_segment();
         let live_of = |segment: &u64| by_segment.get(segment).map_or(0, |share| share.live);
         let registry = self.documents.registry.load();
-        // Nobody may say of a segment what is dead in it while a view does not see all of its records.
+        // A segment stays as long as the oldest view does not see all of its records.
         let mut segments = self.documents.log().sealed_segments();
         let moves = self.state.lock();
         segments.retain(|segment| {
@@ -232,7 +234,7 @@ impl Mover {
         in_log + registry.extents().iter().filter(is_held_back).map(|extent| dead_of(extent)).sum::<u64>()
     }
 
-    /// Removes what an earlier run left, unless that was done.
+    /// Removes files of an earlier run, the first time that it is called.
     pub fn sweep(&self) -> Result<()> {
         let mut moves = self.state.lock();
         if !moves.is_swept {
@@ -243,7 +245,7 @@ impl Mover {
         Ok(())
     }
 
-    /// Segments whose records are applied, all of them, and seen by every view.
+    /// Sealed segments of which the oldest view sees all records, and which still have to be emptied.
     fn full_segments(&self, log: &Log, registry: &Registry, oldest_view: Lsn) -> Vec<u64> {
         let mut moves = self.state.lock();
         let mut segments = log.sealed_segments();
@@ -256,7 +258,7 @@ impl Mover {
         segments
     }
 
-    /// The oldest full segments, as many as one extent is to take over.
+    /// The oldest full segments, as many as one extent takes over.
     fn choose_segments(
         &self,
         log: &Log,
@@ -269,7 +271,7 @@ impl Mover {
         let live_of = |segment: u64| by_segment.get(&segment).map_or(0, |share| share.live);
         let (empty, full): (Vec<u64>, Vec<u64>) = full.iter().partition(|segment| live_of(**segment) == 0);
         for segment in empty {
-            // The write that deleted the last document has a smaller LSN, whatever is open now.
+            // The write that deleted the last document has a smaller LSN than the end of the applied log.
             let since = *moves.empty_since.entry(segment).or_insert_with(|| log.applied_before());
             if since <= oldest_view {
                 moves.empty_since.remove(&segment);
@@ -277,7 +279,7 @@ impl Mover {
             }
         }
         if effort == Effort::Room {
-            // It takes disk for what is alive in it, before it gives any back.
+            // Moving the live documents takes disk before the segment gives any back.
             let gains = |segment: &u64| {
                 by_segment.get(segment).is_none_or(|share| share.live as f64 <= share.total as f64 * LIVE_PART_ALL)
             };
@@ -298,7 +300,7 @@ impl Mover {
         (!chosen.is_empty()).then_some(Sources::Segments(chosen))
     }
 
-    /// The extents that it pays to rewrite, the worst first.
+    /// The extents that are worth rewriting, the worst first.
     fn choose_extents(
         &self,
         registry: &Registry,
@@ -343,7 +345,7 @@ impl Mover {
         (!chosen.is_empty()).then_some(Sources::Extents(chosen))
     }
 
-    /// Moves what is alive in the sources into a new extent, which takes their segments over.
+    /// Moves the live documents of the sources into a new extent, which takes over the sources' segments.
     fn empty(&self, sources: &Sources, oldest: &LsmView, state: &State, haste: Haste) -> Result<Reclaimed> {
         let mut segments = match sources {
             Sources::Segments(segments) => segments.clone(),
@@ -385,7 +387,8 @@ impl Mover {
             Sources::Segments(_) if extent.is_none() => moves.emptied.extend(&segments),
             Sources::Segments(_) => {}
         }
-        // What is there only for older views stays until they are closed; asking again before gains nothing.
+        // Documents that only older views need stay until these views are closed; rewriting the extent before gains
+        // nothing.
         moves.held_back.extend(extent.map(|extent| (extent.number, begun)));
         drop(moves);
         failpoint::pass(Failpoint::ExtentRegistered);
@@ -409,14 +412,15 @@ impl Mover {
     }
 }
 
-/// Tells the living from the dead.
+/// Decides whether a document is alive.
 struct Sieve<'a> {
     oldest: &'a LsmView,
     state: &'a State,
 }
 
 impl Sieve<'_> {
-    /// Whether anything of an extent may be needed: something of it is counted, or was not dropped for every view.
+    /// Whether documents of an extent may be needed: one of its keyspaces has documents there, or was dropped but is
+    /// still in some view.
     fn may_need(&self, extent: &Extent) -> bool {
         extent.contents.keys().any(|keyspace| {
             let is_counted = |segment: &u64| self.state.share(*keyspace, *segment).is_some();
@@ -426,13 +430,13 @@ impl Sieve<'_> {
 
     fn is_needed(&self, keyspace: KeyspaceId, record: RecordId, position: u64) -> Result<bool> {
         match self.state.share(keyspace, segment_of(position)) {
-            // Nothing there has died: the usual case where documents are only inserted, and it costs no search.
+            // No document there has died. This is usual where documents are only inserted, and needs no search.
             Some(share) if share.live == share.total => Ok(true),
             Some(_) => {
                 let location = self.oldest.location(keyspace, record)?;
                 Ok(location.is_some_and(|location| location.position == position))
             }
-            // The keyspace was dropped; perhaps not yet for every view.
+            // The keyspace was dropped, perhaps not yet for every view.
             None => Ok(self.state.is_dropped(keyspace)),
         }
     }
@@ -443,14 +447,14 @@ struct Removal<'a> {
     sieve: Sieve<'a>,
     extent: ExtentWriter,
     default_compression: Compression,
-    /// Bytes that were kept.
+    /// Bytes that were kept, by keyspace and segment.
     kept: FxHashMap<(KeyspaceId, u64), u64>,
     left_behind: u64,
     moved: u64,
     pace: Pace,
     haste: Haste,
     log: &'a Log,
-    /// Where the log ended when this was last asked.
+    /// End of the log at the last check.
     log_end: Option<Lsn>,
 }
 
@@ -459,7 +463,7 @@ impl Removal<'_> {
         self.pace.step(|| {
             let log_end = self.log.next_lsn();
             let is_written = self.log_end.replace(log_end) != Some(log_end);
-            // Who stops waits for the step.
+            // Without writers the step need not be slow, and a shutdown waits for the step.
             if self.haste == Haste::Leisure && !is_written { Haste::Usual } else { self.haste }
         });
     }
@@ -478,9 +482,9 @@ impl Removal<'_> {
         })
     }
 
-    /// Merges the extents: their documents are sorted alike, but their segments may be anywhere among each other.
+    /// Merges the extents: each is sorted by the same order, but their segments may interleave.
     fn take_extents(&mut self, extents: &[Arc<Extent>]) -> Result<()> {
-        // Of a dropped collection nothing is needed, and nothing is read.
+        // An extent whose collections were all dropped has no needed documents, so it is not read.
         let needed = extents.iter().filter(|extent| self.sieve.may_need(extent));
         let mut walks = needed.map(|extent| ExtentWalk::new(extent)).collect::<Result<Vec<_>>>()?;
         loop {

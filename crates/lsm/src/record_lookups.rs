@@ -1,5 +1,5 @@
-//! Finding many records at once: in the order of their ids, so that each leaf of a table is gone to once, and their documents
-//! in the order in which they stand.
+//! Finds many records at once: in the order of their ids, so that each leaf is visited once. Reads their documents in
+//! the order in which they are stored.
 
 use crate::blocks::{BlockId, BlockPlace};
 use crate::documents::{Documents, Home, block_number, document};
@@ -17,13 +17,15 @@ use lsm_tree::table::filter::standard_bloom;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// A gap between two documents in the log up to which one read takes both, in bytes: to copy so many costs less than a call.
+/// Largest gap between two documents in the log that one read still bridges, in bytes: copying them costs less than a
+/// call.
 const GAP_BYTES: u64 = 2 * 1024;
-/// Most bytes that one read takes for several documents.
+/// Maximum number of bytes that one read takes for several documents.
 const TOGETHER_BYTES_MAX: u64 = 64 * 1024;
-/// From so many documents at a time on, what the log has of them is kept where it is asked for often.
+/// From this number of documents on, parts of the log that are read often are kept.
 const MANY: usize = 16;
-/// Most blocks of an extent, and documents in them, that are fetched from memory side by side, and bytes of each document.
+/// Maximum number of an extent's blocks, and of documents in them, that are prefetched together, and of bytes of each
+/// document.
 const BLOCKS_TOGETHER: usize = 16;
 const DOCUMENTS_TOGETHER: usize = 64;
 const PREFETCHED_BYTES: usize = 256;
@@ -31,14 +33,14 @@ const PREFETCHED_BYTES: usize = 256;
 /// A record that is looked up.
 struct Sought {
     record: u64,
-    /// Which of those that were asked for it is.
+    /// Its index among the requested records.
     number: usize,
     outcome: Outcome,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// Nothing is known of it yet.
+    /// Not found yet.
     Open,
     Found(Location),
     Deleted,
@@ -57,7 +59,7 @@ impl Outcome {
     }
 }
 
-/// Where the documents of records are, as of all below an LSN; in the order of the records given.
+/// Locations of records' documents below an LSN, in the order of `records`.
 pub(crate) fn locations(
     state: &State,
     leaves: &Leaves<Leaf>,
@@ -102,9 +104,9 @@ fn look_in_tables(
     let last = open.next_back().unwrap_or(first);
     let bound = |record: u64| Bound::Included(record.to_be_bytes().to_vec());
     let runs = state.runs_reaching(&key::in_tree(keyspace, (bound(first), bound(last))));
-    // Where one run has all, a filter tells nothing that its leaf would not.
+    // With a single run, a filter tells nothing that its leaf would not.
     let filters = if runs.len() > 1 { Filters::Asked } else { Filters::PassedOver };
-    // The newest first, as what it knows hides what the others do.
+    // The newest run first, because its entries hide those of the others.
     for tables in runs {
         let mut run = RunLookups { leaves, keyspace, before, filters, run: TableRun::new(tables) };
         run.find_all(sought)?;
@@ -112,14 +114,14 @@ fn look_in_tables(
     Ok(())
 }
 
-/// Whether filters of tables are asked before leaves.
+/// Whether the tables' filters are checked before their leaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Filters {
     Asked,
     PassedOver,
 }
 
-/// Looks records up in one run of tables, in ascending order.
+/// Looks up records in one run of tables, in ascending order.
 struct RunLookups<'l> {
     leaves: &'l Leaves<Leaf>,
     keyspace: KeyspaceId,
@@ -129,8 +131,8 @@ struct RunLookups<'l> {
 }
 
 impl RunLookups<'_> {
-    /// Finds what the run knows of records. Where each may be is found for all of them first: so the processor fetches them from
-    /// memory side by side, which takes longer than the search.
+    /// Looks up records in the run. First finds the likely entries of all records, so that the processor fetches them
+    /// from memory in parallel, which takes longer than the searches.
     fn find_all(&mut self, sought: &mut [Sought]) -> Result<()> {
         let mut leaves: Vec<(BlockId, InUse<Leaf>)> = Vec::new();
         let mut places = Vec::with_capacity(sought.len());
@@ -157,7 +159,7 @@ impl RunLookups<'_> {
         Ok(())
     }
 
-    /// The same of a record whose versions may go on in the next block.
+    /// As [`Self::find_all`], for a record whose versions may go on in the next block.
     fn find_behind(&self, sought: &mut Sought) -> Result<()> {
         let mut again = RunLookups { run: self.run.again(), ..*self };
         if again.seek(sought.record)? != Some(true) {
@@ -174,7 +176,7 @@ impl RunLookups<'_> {
         Ok(())
     }
 
-    /// Goes to the block in which a record may be, and says whether the table may know it; `None` behind the last block.
+    /// Goes to the block that may have a record. Returns whether the table may have it; `None` behind the last block.
     fn seek(&mut self, record: u64) -> Result<Option<bool>> {
         let leaves = self.leaves;
         key::with_key(self.keyspace, &record.to_be_bytes(), |key| {
@@ -182,20 +184,20 @@ impl RunLookups<'_> {
         })
     }
 
-    /// Whether the table that the run is at may know a key, which is in the tree's form.
+    /// Whether the run's present table may have a key in the tree's form.
     fn may_know(&self, key: &[u8]) -> bool {
         let Some(table) = self.run.place.as_ref().map(BlockPlace::table) else { return false };
         if key < &**table.metadata.key_range.min() {
             return false;
         }
         let filter = table.pinned_filter_block.as_ref().filter(|_| self.filters == Filters::Asked);
-        // A filter that cannot be read leaves the question to the blocks.
+        // If a filter cannot be read, the table's blocks are searched.
         filter.is_none_or(|filter| filter.maybe_contains_hash(standard_bloom::Builder::get_hash(key)).unwrap_or(true))
     }
 }
 
 impl Documents {
-    /// Reads documents of one keyspace, each with its number, and shows them in the order in which they stand.
+    /// Reads documents of one keyspace, each with its number, and shows them in the order in which they are stored.
     pub fn read_each(
         &self,
         keyspace: KeyspaceId,
@@ -238,7 +240,8 @@ impl Documents {
         Ok(())
     }
 
-    /// Shows the documents of the log that are kept, up to one that is not or is in another segment. How many.
+    /// Shows documents from kept parts of the log, up to the first that is not kept or is in another segment. Returns
+    /// their number.
     fn take_from_kept(&self, places: &[(Location, usize)], take: &mut TakeRecord<'_>) -> usize {
         let Some(segment) = places.first().and_then(|(first, _)| self.kept_log.segment(*first)) else { return 0 };
         let get = |(location, number): &(Location, usize)| Some((*location, *number, segment.get(*location)?));
@@ -251,7 +254,8 @@ impl Documents {
                 prefetch(&document[..document.len().min(PREFETCHED_BYTES)]);
             }
             for (location, number, document) in &documents {
-                // What does not pass is read anew, and then it is known where the fault is.
+                // A document that fails its check is read again from the file, so that the error names the damaged
+                // place.
                 if self.log().verify(*location, document).is_err() {
                     return taken;
                 }
@@ -264,7 +268,8 @@ impl Documents {
         }
     }
 
-    /// Shows documents of an extent, of which the first is one: as many as are fetched from memory together. How many.
+    /// Shows the first documents of `places` that are in this extent, as many as are prefetched together. Returns their
+    /// number.
     fn take_from_blocks(
         &self,
         keyspace: KeyspaceId,
@@ -305,7 +310,7 @@ impl Documents {
     }
 }
 
-/// How many of the first places, which are in order and in the log, one read takes; and where the last of them ends.
+/// The number of leading documents, which are in log order, that one read takes, and the end of the last of them.
 fn stretch(places: &[(Location, usize)]) -> (usize, u64) {
     let first = places[0].0;
     let end_of = |location: Location| location.position + u64::from(location.length);

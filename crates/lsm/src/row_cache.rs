@@ -1,9 +1,9 @@
-//! What primary keys lead to, remembered from earlier reads.
+//! A cache of rows, the records and locations that primary keys lead to.
 //!
-//! A point read costs a walk through memtable, filters and blocks; for what is read often this saves it. Only reads
-//! at the latest state look here: a snapshot's LSN says nothing about what is remembered.
+//! A point read costs a walk through memtables, filters and blocks, which this saves for keys that are read often. Only
+//! reads of the latest state use it: a snapshot's LSN does not tell whether a cached row is visible to it.
 //!
-//! A reader fills a slot only where no write has touched it since the reader looked: otherwise a reader that was slow
+//! A reader fills a slot only if no write has touched the slot since the reader looked. Otherwise a reader that is slow
 //! between its walk and its fill could put an old location back for good.
 
 use bunko_store::{KeyspaceId, Location, RecordId};
@@ -12,14 +12,14 @@ use parking_lot::Mutex;
 use std::hash::{BuildHasher, Hash};
 use std::sync::{LazyLock, OnceLock};
 
-/// Slots: at most 36 MB, allocated chunk by chunk as they are used.
+/// Number of slots: at most 36 MB, allocated in chunks as they are used.
 const SLOTS: usize = CHUNKS * CHUNK_SLOTS;
 const CHUNKS: usize = 512;
 const CHUNK_SLOTS: usize = 1024;
-/// Longest index key that is remembered.
+/// Length of the longest index key that is cached.
 const KEY_BYTES_MAX: usize = 19;
 
-/// Direct-mapped: a new entry replaces whatever had its slot.
+/// Direct-mapped: a new entry replaces the entry in its slot.
 pub(crate) struct RowCache(Box<[OnceLock<Chunk>]>);
 
 type Chunk = Box<[Mutex<Slot>]>;
@@ -29,16 +29,16 @@ struct Slot {
     entry: Option<(PrimaryKey, Row)>,
 }
 
-/// A record and where its newest document stands.
+/// A record and the location of its newest document.
 pub(crate) type Row = (RecordId, Location);
 
-/// What a reader saw of a slot before it walked the tree.
+/// State of a slot before its reader walked the tree.
 pub(crate) struct Ticket {
     key: PrimaryKey,
     version: u32,
 }
 
-/// A short primary key, by value.
+/// A short primary key, stored inline.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct PrimaryKey {
     keyspace: KeyspaceId,
@@ -47,7 +47,7 @@ struct PrimaryKey {
 }
 
 impl PrimaryKey {
-    /// `None` for a key too long to be remembered.
+    /// `None` if the key is too long for the cache.
     fn new(keyspace: KeyspaceId, key: &[u8]) -> Option<Self> {
         let mut bytes = [0; KEY_BYTES_MAX];
         bytes.get_mut(..key.len())?.copy_from_slice(key);
@@ -55,7 +55,7 @@ impl PrimaryKey {
     }
 
     fn slot(&self) -> usize {
-        // Another one in each process: clients choose keys, and could choose them all for one slot.
+        // Seeded anew in each process: clients choose keys, and could choose them all for one slot.
         static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
         SEED.hash_one(self) as usize % SLOTS
     }
@@ -72,7 +72,7 @@ impl RowCache {
         &chunk[index % CHUNK_SLOTS]
     }
 
-    /// What a primary key leads to, or a ticket to remember it by; no ticket where the key is too long.
+    /// The row of a primary key, or a ticket for filling its slot; no ticket if the key is too long.
     pub fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Row, Option<Ticket>> {
         let key = PrimaryKey::new(keyspace, key).ok_or(None)?;
         let slot = self.slot(key.slot()).lock();
@@ -82,7 +82,7 @@ impl RowCache {
         }
     }
 
-    /// Remembers a row, unless a write came in between.
+    /// Caches a row, unless a write has touched the slot since the ticket was issued.
     pub fn fill(&self, ticket: &Ticket, row: Row) {
         let mut slot = self.slot(ticket.key.slot()).lock();
         if slot.version == ticket.version {
@@ -90,12 +90,12 @@ impl RowCache {
         }
     }
 
-    /// A primary key leads to a new version of its document; called after the tree knows.
+    /// Updates the row of a primary key. Must be called after the memtable has it.
     pub fn replace(&self, keyspace: KeyspaceId, key: &[u8], row: Row) {
         self.written(keyspace, key, Some(row));
     }
 
-    /// A primary key was deleted; called after the tree knows.
+    /// Removes the row of a primary key. Must be called after the memtable has the deletion.
     pub fn forget(&self, keyspace: KeyspaceId, key: &[u8]) {
         self.written(keyspace, key, None);
     }
@@ -103,7 +103,7 @@ impl RowCache {
     fn written(&self, keyspace: KeyspaceId, key: &[u8], row: Option<Row>) {
         let Some(key) = PrimaryKey::new(keyspace, key) else { return };
         let index = key.slot();
-        // A reader that could bring an old row back has made the chunk.
+        // A reader that could bring an old row back has allocated the chunk.
         if self.0[index / CHUNK_SLOTS].get().is_none() {
             return;
         }

@@ -1,4 +1,4 @@
-//! What keyspaces take on disk.
+//! Disk space of keyspaces.
 
 use crate::accounts::{Account, State};
 use crate::extents::{Contents, Registry};
@@ -7,11 +7,11 @@ use bunko_store::{KeyspaceId, KeyspaceStatistics, Space};
 use lsm_tree::{AbstractTree, AnyTree, UserKey};
 use rustc_hash::FxHashMap;
 
-/// About what a record takes in a tree.
+/// Approximate size of a record's entry in a tree.
 const RECORD_ENTRY_BYTES: u64 = 30;
 
-/// What each keyspace takes: documents in extents and in the log, and a share of the trees. `flushed` counts the entries
-/// that the trees hold; those beyond, which only the log holds yet, count as their keys do.
+/// Space of each keyspace: documents in extents and in the log, and a share of the trees. `flushed` has the counts of
+/// entries in the trees. Newer entries, which are only in the log, count with the size of their keys.
 pub(crate) fn of_keyspaces(
     keyspaces: &[(KeyspaceId, KeyspaceStatistics)],
     registry: &Registry,
@@ -52,14 +52,14 @@ pub(crate) fn of_keyspaces(
     keyspaces.iter().map(of_keyspace).collect()
 }
 
-/// The part of the stored bytes that falls to live documents.
+/// The part of the stored bytes that belongs to live documents.
 fn live_part(contents: Contents, live: u64) -> u64 {
     let part = live.min(contents.documents_bytes) as f64 / contents.documents_bytes.max(1) as f64;
     (contents.stored_bytes as f64 * part) as u64
 }
 
-/// Bytes of the tables by keyspace. A table that holds several is divided as their entries are: what an entry takes
-/// differs little between them, a record's 30 bytes or so and a key's.
+/// Bytes of the tables by keyspace. A table with several keyspaces is divided in proportion to their entries, because
+/// entries differ little in size: about 30 bytes for a record, and the key for an index key.
 fn of_trees(tree: &AnyTree, state: &State) -> FxHashMap<KeyspaceId, u64> {
     let mut bytes = FxHashMap::default();
     for table in tree.current_version().iter_tables() {

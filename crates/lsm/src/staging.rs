@@ -1,7 +1,7 @@
-//! Extents that are written ahead of the log: documents of a bulk load, which pass through no segment.
+//! Extents that are written ahead of the log, for documents of a bulk load, which are in no segment.
 //!
-//! Such an extent takes the place of a segment that never was: its documents' locations are as if they had come from a
-//! segment with a number beyond all that the log will ever reach.
+//! Such an extent takes the place of a virtual segment: its documents have locations in a segment whose number is
+//! beyond all segments that the log will ever reach.
 
 use crate::compression::Compression;
 use crate::extents::{Extent, ExtentWriter};
@@ -11,20 +11,20 @@ use rustc_hash::FxHashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The first of the segments that never were; the log would need four exabytes to come to it.
+/// The first virtual segment; the log would need four exabytes to reach it.
 const FIRST_SEGMENT: u64 = 1 << 36;
 
-/// The segment whose place the extent with that number takes.
+/// The virtual segment of the extent with that number.
 pub(crate) fn segment_of_extent(number: u64) -> u64 {
     FIRST_SEGMENT + number
 }
 
-/// The extent that took the place of a segment; `None` for a segment of the log.
+/// The extent of a virtual segment; `None` for a segment of the log.
 pub(crate) fn extent_of_segment(segment: u64) -> Option<u64> {
     segment.checked_sub(FIRST_SEGMENT)
 }
 
-/// Writes documents into an extent of their own, and says where each is.
+/// Writes documents into an extent of their own, and returns their locations.
 pub(crate) fn write(
     directory: &Path,
     number: u64,
@@ -49,23 +49,24 @@ pub(crate) fn write(
     Ok((writer.finish(vec![segment])?, locations))
 }
 
-/// Extents on their way into the registry, and those in it whose documents are still being placed.
+/// Extents that are not in the registry yet, and extents in it whose documents are still being placed.
 #[derive(Default)]
 pub(crate) struct Staging {
     extents: Mutex<FxHashMap<u64, Stage>>,
 }
 
 enum Stage {
-    /// Written, and not named by the log.
+    /// Written, and not named by the log yet.
     Written(Arc<Extent>),
     /// Named by the log; its documents are being placed.
     Placing,
-    /// All that will be placed is below.
+    /// All documents that will be placed have been placed below this LSN.
     Placed(Lsn),
 }
 
 impl Staging {
-    /// Whether an extent must be left alone: what a view from `oldest_view` on does not find in it may yet be placed.
+    /// Whether an extent must be left alone, because documents that a view from `oldest_view` on does not see in it may
+    /// still be placed.
     pub fn protects(&self, number: u64, oldest_view: Lsn) -> bool {
         let mut extents = self.extents.lock();
         let is_over = matches!(extents.get(&number), Some(Stage::Placed(end)) if *end <= oldest_view);
@@ -75,8 +76,8 @@ impl Staging {
         extents.contains_key(&number)
     }
 
-    /// The log names an extent: it comes out, from here or, at a start, from its file. `None` where there is neither,
-    /// because it was rewritten later.
+    /// Takes out an extent that the log now names; at a start, opens it from its file. `None` if neither is possible,
+    /// because the extent was rewritten later.
     pub fn adopt(&self, directory: &Path, number: u64) -> Result<Option<Arc<Extent>>> {
         let mut extents = self.extents.lock();
         if let Some(stage) = extents.get_mut(&number) {
@@ -92,7 +93,7 @@ impl Staging {
     }
 }
 
-/// Keeps an extent from being rewritten; dropped when the last document is placed.
+/// Keeps an extent from being rewritten; dropped when the last document has been placed.
 pub(crate) struct Hold {
     number: u64,
     staging: Arc<Staging>,
@@ -100,7 +101,7 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    /// Enters an extent that was just written.
+    /// Registers an extent that was just written.
     pub fn new(extent: Extent, staging: &Arc<Staging>, now: Box<dyn Fn() -> Lsn + Send>) -> Self {
         let number = extent.number;
         staging.extents.lock().insert(number, Stage::Written(Arc::new(extent)));
@@ -112,7 +113,7 @@ impl Drop for Hold {
     fn drop(&mut self) {
         let mut extents = self.staging.extents.lock();
         match extents.remove(&self.number) {
-            // Nobody will ever name it. Where it cannot be removed, the next start does.
+            // The log will never name the extent. If its file cannot be removed, the next start removes it.
             Some(Stage::Written(extent)) => drop(std::fs::remove_file(&extent.path)),
             Some(Stage::Placing) => drop(extents.insert(self.number, Stage::Placed((self.now)()))),
             Some(Stage::Placed(_)) | None => {}

@@ -1,4 +1,4 @@
-//! Where the newest state is: two memtables and the tables. Replaced as a whole, so readers take no lock.
+//! The memtables and tables of the newest state. Replaced as a whole, so that readers take no lock.
 
 use crate::key;
 use crate::leaves::{Leaf, Leaves};
@@ -11,7 +11,7 @@ use lsm_tree::{AbstractTree, AnyTree, SeqNo, Table, UserValue};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// One version of the tree's tables, in functions because its type has no name outside of the tree's own crate.
+/// One version of the tree's tables, as functions, because the version's type has no public name in lsm-tree.
 #[derive(Clone)]
 struct Tables {
     get: Arc<Get>,
@@ -21,33 +21,33 @@ struct Tables {
     runs_reaching: Arc<RunsReaching>,
 }
 
-/// Looks a key of the tree up.
+/// Looks up a key in the tree's form.
 type Get = dyn Fn(&[u8], SeqNo) -> lsm_tree::Result<Option<UserValue>> + Send + Sync;
 
-/// Whether no table reaches over a key from the first to the last.
+/// Whether no table's key range overlaps the keys from the first to the last.
 type IsVacant = dyn Fn(&[u8], &[u8]) -> bool + Send + Sync;
 
-/// Shows the tables that may know a key, the newest first, until the visitor has found it.
+/// Shows the tables that may have a key, the newest first, until the visitor breaks off.
 type Ask = dyn Fn(&[u8], &mut dyn FnMut(&Table) -> ControlFlow<()>) + Send + Sync;
 
-/// The tables that reach over a range, which has the tree's form.
+/// The tables that overlap a range in the tree's form.
 pub(crate) enum Reach {
     None,
     One(Table),
     Several,
 }
 
-/// Which tables reach over a range.
+/// Finds the tables that overlap a range.
 type Reaching = dyn Fn(&key::Range) -> Reach + Send + Sync;
 
-/// The tables that reach over a range, by runs.
+/// Finds the tables that overlap a range, by runs.
 type RunsReaching = dyn Fn(&key::Range) -> Vec<Vec<Table>> + Send + Sync;
 
-/// One arrangement of what the engine holds; what comes first hides what comes later.
+/// One arrangement of memtables and tables. Entries in earlier ones hide those in later ones.
 #[derive(Clone)]
 pub(crate) struct State {
     pub active: Arc<Memtable>,
-    /// Being flushed, newest first.
+    /// Memtables that are being flushed, newest first.
     pub sealed: Vec<Arc<Memtable>>,
     tables: Tables,
     pub files: Arc<TreeFiles>,
@@ -58,19 +58,19 @@ impl State {
         Self { active: Arc::default(), sealed: Vec::new(), tables: tables_of(tree), files: Arc::clone(files) }
     }
 
-    /// A new memtable is written to from now on.
+    /// The state with a new active memtable; the present one is sealed.
     pub fn sealed(&self) -> Self {
         let sealed = std::iter::once(&self.active).chain(&self.sealed).cloned().collect();
         Self { active: Arc::default(), sealed, ..self.clone() }
     }
 
-    /// That memtable stands in the tables now.
+    /// The state after a memtable was flushed to the tables.
     pub fn flushed(&self, memtable: &Arc<Memtable>, tree: &AnyTree) -> Self {
         let sealed = self.sealed.iter().filter(|sealed| !Arc::ptr_eq(sealed, memtable)).cloned().collect();
         Self { sealed, tables: tables_of(tree), ..self.clone() }
     }
 
-    /// The tables were rewritten.
+    /// The state after tables were rewritten.
     pub fn compacted(&self, tree: &AnyTree) -> Self {
         Self { tables: tables_of(tree), ..self.clone() }
     }
@@ -80,12 +80,12 @@ impl State {
         std::iter::once(&self.active).chain(&self.sealed)
     }
 
-    /// What the memtables know of a key below `before`.
+    /// The value or deletion of a key below `before` in the memtables.
     fn known(&self, keyspace: KeyspaceId, key: &[u8], before: SeqNo) -> Option<Known> {
         self.memtables().find_map(|memtable| memtable.get(keyspace, key, before))
     }
 
-    /// The newest value below `before`.
+    /// The newest value of a key below `before`.
     pub fn get(&self, keyspace: KeyspaceId, key: &[u8], before: SeqNo) -> Result<Option<UserValue>> {
         match self.known(keyspace, key, before) {
             Some(Known::Value(value)) => return Ok(Some(value)),
@@ -93,19 +93,19 @@ impl State {
             None => {}
         }
         let found = {
-            // Blocks that are read stay in the tree's cache.
+            // Blocks that are read stay in the tree's cache, so their memory does not count for the operation.
             let _uncounted = bunko_heap::Uncounted::begin();
             key::with_key(keyspace, key, |key| (self.tables.get)(key, before))
         };
         found.map_err(|error| self.files.error(error))
     }
 
-    /// The tables that reach over a range, which has the tree's form, by runs.
+    /// The tables that overlap a range in the tree's form, by runs.
     pub fn runs_reaching(&self, range: &key::Range) -> Vec<Vec<Table>> {
         (self.tables.runs_reaching)(range)
     }
 
-    /// Where a record's document is: the newest location below `before`.
+    /// Location of a record's document: the newest one below `before`.
     pub fn location(
         &self,
         leaves: &Leaves<Leaf>,
@@ -131,12 +131,12 @@ impl State {
         Ok(found?.and_then(|entry| entry.location()))
     }
 
-    /// The tables that may know a key of a range, which has the tree's form.
+    /// The tables that overlap a range in the tree's form.
     pub fn reaching(&self, range: &key::Range) -> Reach {
         (self.tables.reaching)(range)
     }
 
-    /// Whether neither a memtable knows a key from `first` to `last`, nor a table reaches over one.
+    /// Whether no memtable has a key from `first` to `last`, and no table's key range overlaps them.
     pub fn is_vacant(&self, keyspace: KeyspaceId, first: &[u8], last: &[u8]) -> bool {
         let is_known = |memtable: &Arc<Memtable>| memtable.knows_any(keyspace, first, last);
         let in_tables = || {
@@ -148,8 +148,7 @@ impl State {
     }
 }
 
-/// The tables as they are now. A reader that went through the tree instead would wait for the fsyncs of whoever
-/// changes it.
+/// The present tables. A reader that asked the tree instead would wait for the fsyncs of threads that change it.
 fn tables_of(tree: &AnyTree) -> Tables {
     let version = tree.current_version();
     let (of_ranges, of_asked, of_reach, of_runs) = (version.clone(), version.clone(), version.clone(), version.clone());
@@ -170,7 +169,7 @@ fn tables_of(tree: &AnyTree) -> Tables {
     let ask = move |key: &[u8], visit: &mut dyn FnMut(&Table) -> ControlFlow<()>| {
         let mut hash = None;
         for table in of_asked.iter_levels().flat_map(|level| level.iter()).filter_map(|run| run.get_for_key(key)) {
-            // A filter that cannot be read leaves the question to the blocks.
+            // If a filter cannot be read, the table's blocks are searched.
             let is_known = table.pinned_filter_block.as_ref().is_none_or(|filter| {
                 let hash = *hash.get_or_insert_with(|| standard_bloom::Builder::get_hash(key));
                 filter.maybe_contains_hash(hash).unwrap_or(true)

@@ -1,4 +1,4 @@
-//! What `serverStatus` shows of the engine.
+//! The engine's section of `serverStatus`.
 
 use crate::accounts::State;
 use crate::documents::Documents;
@@ -7,7 +7,7 @@ use bunko_bson::DocumentBuf;
 use lsm_tree::{AbstractTree, AnyTree};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What one state of the engine is made of.
+/// Sources of the figures.
 pub(crate) struct Status<'a> {
     pub tree: &'a AnyTree,
     pub documents: &'a Documents,
@@ -21,7 +21,7 @@ pub(crate) struct Status<'a> {
 }
 
 impl Status<'_> {
-    /// Counters since the start, gauges as of now; sizes in bytes.
+    /// Counters since the start, and gauges; sizes in bytes.
     pub fn document(&self) -> DocumentBuf {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as i64;
         let registry = self.documents.registry.load();
@@ -36,7 +36,7 @@ impl Status<'_> {
         }
         let reads = &self.documents.reads;
         let (leaves, key_leaves) = (&self.documents.leaves, &self.documents.key_leaves);
-        // Both are made of the same blocks.
+        // Both caches use the same blocks.
         let of_tables = leaves.cached_bytes() + key_leaves.cached_bytes() + leaves.blocks.cached_bytes();
         let cache = DocumentBuf::new()
             .with("maximumBytes", self.cache_bytes as i64)

@@ -1,4 +1,4 @@
-//! Going through the blocks of tables that follow each other.
+//! Walks the blocks of consecutive tables.
 
 use crate::blocks::{BlockPlace, Blocks};
 use bunko_store::Result;
@@ -7,24 +7,24 @@ use lsm_tree::Table;
 /// Tables of one run, in the order of their keys.
 pub(crate) struct TableRun {
     tables: Vec<Table>,
-    /// The one that the walk has come to, and the place in it.
+    /// Index of the present table; `place` is the position in it.
     at: usize,
     pub place: Option<BlockPlace>,
 }
 
 impl TableRun {
-    /// Before the first of the tables.
+    /// A position before the first table.
     pub fn new(tables: Vec<Table>) -> Self {
         Self { tables, at: 0, place: None }
     }
 
-    /// Before the first of the tables again.
+    /// A new position before the first table.
     pub fn again(&self) -> Self {
         Self::new(self.tables.clone())
     }
 
-    /// Goes to the first block in which a key may be that is not before `start`, which has the tree's form and is not before
-    /// any that was sought before; whether there is one.
+    /// Goes to the first block that may have `start` or a later key; returns whether there is one. `start` is in the
+    /// tree's form, and must not be smaller than any key sought before.
     pub fn seek(&mut self, blocks: &Blocks, start: &[u8]) -> Result<bool> {
         while let Some(table) = self.tables.get(self.at) {
             if &**table.metadata.key_range.max() < start {
@@ -39,7 +39,7 @@ impl TableRun {
         Ok(false)
     }
 
-    /// Goes to the next block; whether there is one.
+    /// Goes to the next block; returns whether there is one.
     pub fn advance(&mut self, blocks: &Blocks) -> Result<bool> {
         if let Some(place) = &mut self.place
             && place.advance(blocks)?

@@ -1,5 +1,5 @@
-//! The files of the trees: checked where lsm-tree believes what it reads, and named where it says only that one of them
-//! is damaged.
+//! The files of the trees. Checks those that lsm-tree reads without a check, and finds the damaged file where
+//! lsm-tree's error does not name it.
 //!
 //! ```text
 //! current    number of the version, u64; XXH3 of its file, u128; kind of the checksum, u8, always 0
@@ -19,13 +19,13 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 const CURRENT_BYTES: usize = 25;
 const XXH3: u8 = 0;
-/// What is read of a file at once.
+/// Bytes of a file that are read at a time.
 const READ_BYTES: usize = 1 << 20;
 
 /// The directory of the trees.
 pub(crate) struct TreeFiles {
     pub path: PathBuf,
-    /// The first file that was found damaged: finding it takes a read of all.
+    /// The first damaged file that was found; finding it takes a read of all files.
     damaged: OnceLock<PathBuf>,
 }
 
@@ -39,22 +39,22 @@ impl TreeFiles {
         self.path.join("current")
     }
 
-    /// Makes the directory of new trees. lsm-tree syncs what is in it but not its own name, and a manifest that names
-    /// trees which a power cut took back is a start that is refused.
+    /// Makes the directory of new trees durable. lsm-tree syncs the files in it but not the directory's own name. If a
+    /// power cut lost that name, a manifest that names the trees would refuse every start.
     pub fn make_durable_directory(&self) -> Result<()> {
         if self.current().exists() {
             return Ok(());
         }
         make_directory(&self.path)?;
-        // A process that was killed here before may have made it and not synced its name.
+        // A process that was killed here earlier may have made the directory without syncing its name.
         let data_directory = self.path.parent().unwrap_or(&self.path);
         File::open(data_directory)
             .and_then(|directory| directory.sync_all())
             .map_err(|error| StorageError::io(data_directory, error))
     }
 
-    /// Compares the present version's file with its checksum, which lsm-tree writes but never reads: a table more or
-    /// less would be believed.
+    /// Compares the present version's file with its checksum, which lsm-tree writes but never reads. Without the check,
+    /// a missing or additional table would go unnoticed.
     pub fn check_version(&self) -> Result<()> {
         let path = self.current();
         let current = match std::fs::read(&path) {
@@ -83,12 +83,12 @@ impl TreeFiles {
         self.tables().join(number.to_string())
     }
 
-    /// Where files are put that no version names; lsm-tree looks into no such directory.
+    /// Directory for files that no version names; lsm-tree does not look into it.
     pub fn aside(&self) -> PathBuf {
         self.path.join("unnamed")
     }
 
-    /// Numbers of the tables that the version on disk names; `None` where it cannot be read.
+    /// Numbers of the tables that the version on disk names; `None` if it cannot be read.
     pub fn named(&self) -> Option<FxHashSet<u64>> {
         let (number, checksum) = parse_current(&std::fs::read(self.current()).ok()?)?;
         let version = self.version(number);
@@ -96,7 +96,7 @@ impl TreeFiles {
         is_whole.then(|| tables(&version))?.map(|tables| tables.into_iter().map(|(number, _)| number).collect())
     }
 
-    /// Files that the version on disk does not name; none where there is no version.
+    /// Files that the version on disk does not name; empty if there is no version.
     pub fn unnamed(&self) -> Result<Vec<PathBuf>> {
         let Some(named) = self.named() else { return Ok(Vec::new()) };
         let io = |error| StorageError::io(&self.path, error);
@@ -113,7 +113,7 @@ impl TreeFiles {
             for entry in std::fs::read_dir(self.tables()).map_err(io)? {
                 let path = entry.map_err(io)?.path();
                 let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
-                // What bears no number is no table: lsm-tree refuses it.
+                // A file whose name is no number is not a table: lsm-tree refuses it.
                 unnamed.extend(number.is_some_and(|number| !named.contains(&number)).then_some(path));
             }
         }
@@ -124,10 +124,10 @@ impl TreeFiles {
         self.path.join(format!("v{number}"))
     }
 
-    /// A tree's error in the store's terms.
+    /// Converts an error of the tree.
     pub fn error(&self, error: lsm_tree::Error) -> StorageError {
         match error {
-            // A file that ends too early is damaged; all else is the system's failure, a full disk for one.
+            // A file that ends too early is damaged; other I/O errors are failures of the system, such as a full disk.
             lsm_tree::Error::Io(source) if source.kind() != ErrorKind::UnexpectedEof => {
                 StorageError::io(&self.path, source)
             }
@@ -138,7 +138,7 @@ impl TreeFiles {
         }
     }
 
-    /// The first table that is not what the present version says.
+    /// The first table whose checksum differs from the one in the present version.
     fn find_damaged(&self) -> Option<PathBuf> {
         let (number, _) = parse_current(&std::fs::read(self.current()).ok()?)?;
         let mut tables = tables(&self.version(number))?.into_iter();
@@ -155,7 +155,7 @@ fn corrupt(file: &Path, found: impl Into<String>) -> StorageError {
     StorageError::Corrupt { file: file.to_owned(), offset_bytes: 0, found: found.into() }
 }
 
-/// The number of the present version and the checksum of its file.
+/// The number of the present version, and the checksum of its file.
 fn parse_current(current: &[u8]) -> Option<(u64, u128)> {
     let current: &[u8; CURRENT_BYTES] = current.try_into().ok()?;
     let (number, rest) = current.split_first_chunk::<8>()?;
@@ -175,7 +175,7 @@ fn file_checksum(path: &Path) -> std::io::Result<u128> {
     }
 }
 
-/// Numbers of the tables that a version is made of, and the checksums of their files.
+/// Numbers of a version's tables, and the checksums of their files.
 fn tables(version: &Path) -> Option<Vec<(u64, u128)>> {
     let archive = sfa::Reader::new(version).ok()?;
     let mut list = archive.toc().section(b"tables")?.buf_reader(version).ok()?;

@@ -21,26 +21,26 @@ use std::sync::Arc;
 /// Larger than any LSN: sequence numbers have 63 bits.
 const LATEST: SeqNo = 0x7fff_ffff_ffff_ffff;
 
-/// What the engine holds, as of one LSN.
+/// The engine's contents as of one LSN.
 ///
-/// Every read looks the arrangement of memtables and tables up afresh. A view sees the same in all of them, because no
-/// version that an open view sees is forgotten; one that it held on to would keep whole memtables in memory.
+/// Every read loads the present memtables and tables. A view sees the same entries in all of them, because no version
+/// that an open view sees is forgotten. A view that held on to its memtables would keep all of them in memory.
 pub(crate) struct LsmView {
     tree: AnyTree,
     documents: Arc<Documents>,
     state: Arc<ArcSwap<State>>,
     before: SeqNo,
-    /// For the latest state only. A row must not be remembered from a state older than its ticket.
+    /// Only for the latest state. A row must not be remembered from a state older than its ticket.
     rows: Option<Arc<RowCache>>,
 }
 
 impl LsmView {
-    /// A view of all that is below an LSN.
+    /// A view of everything below an LSN.
     pub fn before(lsn: Lsn, tree: AnyTree, state: Arc<ArcSwap<State>>, documents: Arc<Documents>) -> Self {
         Self { tree, documents, state, before: lsn.0, rows: None }
     }
 
-    /// A view of whatever has been applied, for as long as the engine lives.
+    /// A view of everything that has been applied, for as long as the engine lives.
     pub fn latest(tree: AnyTree, state: Arc<ArcSwap<State>>, documents: Arc<Documents>, rows: Arc<RowCache>) -> Self {
         Self { tree, documents, state, before: LATEST, rows: Some(rows) }
     }
@@ -49,7 +49,7 @@ impl LsmView {
         self.state.load().get(keyspace, key, self.before)
     }
 
-    /// Where a record's document is.
+    /// Location of a record's document.
     pub fn location(&self, keyspace: KeyspaceId, record: RecordId) -> Result<Option<Location>> {
         self.state.load().location(&self.documents.leaves, keyspace, record, self.before)
     }
@@ -64,7 +64,7 @@ impl LsmView {
         Walk::new(self.tree.clone(), Arc::clone(&self.state), route)
     }
 
-    /// What a primary key leads to, remembered for the next time.
+    /// The row that a primary key leads to; remembers it for later reads.
     fn row(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<Row>> {
         let remembered = self.rows.as_ref().map(|rows| (rows, rows.get(keyspace, key)));
         if let Some((_, Ok(row))) = remembered {
@@ -80,7 +80,7 @@ impl LsmView {
     }
 }
 
-/// What a tree's value should have been.
+/// The error for a malformed value in the trees.
 pub(crate) fn malformed(what: &str) -> StorageError {
     StorageError::Corrupt { file: "trees".into(), offset_bytes: 0, found: format!("a malformed {what}") }
 }
@@ -104,7 +104,7 @@ impl View for LsmView {
         into: &mut Vec<u8>,
     ) -> Result<Option<Location>> {
         let Some(location) = self.location(keyspace, record)? else { return Ok(None) };
-        // A document's place in the log is its name.
+        // Each document has its own log position, so an equal location means an unchanged document.
         if location != known {
             self.documents.read(keyspace, location, into)?;
         }

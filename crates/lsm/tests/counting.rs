@@ -1,4 +1,5 @@
-//! What an operation is counted for is what it holds: not what it reads into caches, and nothing that it has given back.
+//! An operation is charged for the memory that it holds, but not for blocks that it reads into caches, nor for memory
+//! that it has freed.
 
 mod opened;
 
@@ -13,7 +14,7 @@ static ALLOCATOR: bunko_heap::Counting<std::alloc::System> = bunko_heap::Countin
 const RECORDS: KeyspaceId = KeyspaceId(5);
 const INDEX: KeyspaceId = KeyspaceId(6);
 const DOCUMENTS: u64 = 5_000;
-/// Less than the blocks of one index, and than what a few walks take.
+/// Less than the blocks of one index, and less than a few walks take.
 const DRIFT_BYTES_MAX: u64 = 4_000;
 
 fn key(number: u64) -> Vec<u8> {
@@ -24,7 +25,7 @@ fn open(path: &Path) -> Arc<Store> {
     opened::open(path, |what, error| panic!("{what}: {error}")).expect("opens")
 }
 
-/// Everything in tables, and nothing of it in a cache.
+/// A store with everything in tables and empty caches.
 fn filled(path: &Path) -> Arc<Store> {
     let store = open(path);
     for part in 0..10 {
@@ -42,7 +43,7 @@ fn filled(path: &Path) -> Arc<Store> {
     open(path)
 }
 
-/// By how much this thread's count moves while it does something, up or down.
+/// Absolute change of this thread's count during `work`.
 fn drift(mut work: impl FnMut()) -> u64 {
     let before = bunko_heap::taken_bytes();
     work();

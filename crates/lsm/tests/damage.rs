@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 const RECORDS: KeyspaceId = KeyspaceId(5);
 const INDEX: KeyspaceId = KeyspaceId(6);
-/// Most bytes that are flipped in one file, one at a time: each takes a start.
+/// Maximum number of bytes that are flipped in one file, one at a time: each takes a start.
 const FLIPS_MAX: usize = 40;
 
 type Contents = (Vec<(u64, Location)>, Vec<(Vec<u8>, u64)>);
@@ -22,7 +22,7 @@ fn key(number: u64) -> Vec<u8> {
     format!("key {number:04} of an index").into_bytes()
 }
 
-/// Several tables, of which newer ones hide what older ones have.
+/// Makes several tables, in which newer ones hide entries of older ones.
 fn fill(path: &Path) {
     let store = open(path).expect("opens");
     for part in 0..3_u64 {
@@ -49,7 +49,7 @@ fn fill(path: &Path) {
     store.close().expect("closes");
 }
 
-/// Reads everything, each way that there is.
+/// Reads everything, in every way that a view offers.
 fn read(store: &Store) -> Result<Contents, StorageError> {
     let view = store.snapshot();
     let view: &dyn bunko_store::View = &view;
@@ -83,7 +83,7 @@ fn copy(from: &Path, to: &Path) {
     for file in files_below(from) {
         let copied = to.join(file.strip_prefix(from).expect("below it"));
         std::fs::create_dir_all(copied.parent().expect("a directory")).expect("made");
-        // A segment is large and hardly used; nobody writes to it here.
+        // Segments are large, and no test writes to them here.
         std::fs::hard_link(&file, &copied).or_else(|_| std::fs::copy(&file, &copied).map(drop)).expect("copied");
     }
 }
@@ -105,7 +105,7 @@ fn a_flipped_byte_of_the_trees_is_found_and_named() {
             let dbpath = work.path().join(format!("{}-{at}", file.file_name().expect("a file").display()));
             copy(&whole, &dbpath);
             let damaged = dbpath.join(name);
-            // Not through a link to the whole one.
+            // Breaks the hard link first, so that the original stays intact.
             std::fs::remove_file(&damaged).expect("removed");
             let mut flipped = bytes.clone();
             flipped[at] ^= 1 << (at % 8);
@@ -118,7 +118,7 @@ fn a_flipped_byte_of_the_trees_is_found_and_named() {
                 Ok(read) => panic!("{} at {at}: not noticed, served {read:?}", name.display()),
                 Err(other) => panic!("{} at {at}: {other}", name.display()),
             }
-            // The store's threads may still be making a file; then the rest goes at the end.
+            // The store's threads may still be making a file; the temporary directory's removal deletes what is left.
             let _ = std::fs::remove_dir_all(&dbpath);
         }
     }

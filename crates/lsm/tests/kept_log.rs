@@ -1,4 +1,4 @@
-//! What is read from the log again and again is kept in memory: within its bound, for as long as it is in the log, and always right.
+//! The cache of the log: it stays within its limit, drops segments that leave the log, and never returns wrong bytes.
 
 mod opened;
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 const RECORDS: KeyspaceId = KeyspaceId(5);
 const OTHERS: KeyspaceId = KeyspaceId(6);
-/// More than the tests' cache keeps of the log.
+/// More documents than the tests' cache keeps of the log.
 const DOCUMENTS: u64 = 10_000;
 /// A twentieth of that cache.
 const KEPT_BYTES_MAX: i64 = (8 << 20) / 20;
@@ -31,7 +31,7 @@ fn insert(store: &Store, numbers: std::ops::Range<u64>) {
     store.write(lsn).expect("written");
 }
 
-/// Has the log go on in another segment: what stands in a full one can be moved.
+/// Makes the log go on in another segment, so that documents in the full one can be moved.
 fn fill_segment(store: &Store) {
     for number in 0..6 {
         let mut batch = Batch::new();
@@ -41,7 +41,7 @@ fn fill_segment(store: &Store) {
     }
 }
 
-/// Reads documents one by one and together, and compares them with what was written.
+/// Reads documents one by one and together, and compares them with the written ones.
 fn read(store: &Store, numbers: impl Iterator<Item = u64> + Clone) {
     let view = store.latest();
     let mut into = Vec::new();
@@ -88,7 +88,7 @@ fn the_log_is_kept_within_a_bound_until_it_is_moved() {
     }
     let most = kept_bytes(&store);
     assert!(most <= KEPT_BYTES_MAX, "{most}");
-    // What comes behind the last stretch is read though it is not all written yet.
+    // Reads behind the last full stretch work although that part has not been completely written.
     insert(&store, DOCUMENTS..DOCUMENTS + 3);
     for _ in 0..20 {
         read(&store, DOCUMENTS - 3..DOCUMENTS + 3);

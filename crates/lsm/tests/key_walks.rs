@@ -1,5 +1,5 @@
-//! Walks over index keys, whichever tables and memtables know them: they show what a model has, in both directions, within
-//! any range, and as of any snapshot that is held.
+//! Walks over index keys in any mix of tables and memtables show the keys of a model, in both directions, within any
+//! range, and in any open snapshot.
 
 mod opened;
 mod seeded;
@@ -9,13 +9,13 @@ use seeded::{Random, open, reopen};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Keys of the second stand behind all keys of the first in the tree.
+/// In the tree, all keys of the second keyspace stand behind those of the first.
 const KEYSPACES: [KeyspaceId; 2] = [KeyspaceId(5), KeyspaceId(6)];
 const KEYS: u64 = 4000;
 
 type Model = [BTreeMap<Vec<u8>, u64>; 2];
 
-/// Keys of several lengths, so that some begin with others.
+/// Keys of several lengths, so that some keys begin with others.
 fn key(number: u64) -> Vec<u8> {
     let mut key = (number / 3).to_be_bytes()[5..].to_vec();
     key.extend(std::iter::repeat_n(b'x', (number % 3) as usize));
@@ -58,7 +58,7 @@ fn check(view: &dyn View, model: &Model, random: &mut Random) {
     }
 }
 
-/// One cursor shows range after range, whether it walks them to their ends or not.
+/// One cursor shows range after range, whether or not each is walked to its end.
 fn check_ranges(view: &dyn View, model: &Model, random: &mut Random) {
     for (keyspace, model) in KEYSPACES.into_iter().zip(model) {
         let mut first = random.below(KEYS / 4);
@@ -96,7 +96,7 @@ fn between(start: &[u8], end: &[u8]) -> KeyRange {
     KeyRange { start: Bound::Included(start.to_vec()), end: Bound::Excluded(end.to_vec()) }
 }
 
-/// Cursors that are held open see what their snapshot sees, whatever is flushed and merged meanwhile.
+/// An open cursor, which sees what its snapshot sees, whatever is flushed and merged meanwhile.
 struct HeldWalk {
     _snapshot: Snapshot,
     cursor: Box<dyn KeyCursor>,
@@ -124,7 +124,7 @@ impl HeldWalk {
     }
 }
 
-/// Puts keys, gives them other records, and deletes them: a few anywhere, or all of a stretch.
+/// Puts keys, gives them other records, and deletes them: a few scattered ones, or all of a stretch.
 fn change(store: &Store, model: &mut Model, version: u64, random: &mut Random) {
     for (keyspace, model) in KEYSPACES.into_iter().zip(model) {
         let mut batch = Batch::new();

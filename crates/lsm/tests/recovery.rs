@@ -1,4 +1,4 @@
-//! The store over its default engine: what survives closing, crashing, tearing and corruption.
+//! The store with its default engine: data that survives closing, crashing, tearing and corruption.
 
 mod opened;
 
@@ -165,7 +165,7 @@ fn what_an_earlier_process_left_goes_though_nothing_is_reclaimed() {
     insert(&store, 1..3);
     store.close().expect("closes");
     drop(store);
-    // A process was killed while it wrote them.
+    // Files of a process that was killed while it wrote them.
     let left =
         ["extents/000000000007.tmp", "trees/tables/77", "trees/.tmpAbCdEf"].map(|name| directory.path().join(name));
     for path in &left {

@@ -1,5 +1,5 @@
-//! Long scans go by leaves: whatever happened to the records, they show what a model has, and what a walk the other way
-//! shows, which the tree merges.
+//! Long scans go by leaves. Whatever happened to the records, they show the model's records, and a scan in the other
+//! direction, which the tree merges, shows these too.
 
 mod opened;
 mod seeded;
@@ -9,18 +9,18 @@ use seeded::{Random, open, reopen};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Record ids that follow each other, that have gaps, and that lie far apart.
+/// Collections with consecutive record ids, with gaps, and with ids far apart.
 const COLLECTIONS: [(KeyspaceId, u64); 3] = [(KeyspaceId(5), 1), (KeyspaceId(6), 7), (KeyspaceId(9), 5000)];
 const FILLER: KeyspaceId = KeyspaceId(11);
 
-/// Of each collection, the version of each record.
+/// The version of each record, for each collection.
 type Model = [BTreeMap<u64, u64>; 3];
 
 fn document(record: u64, version: u64) -> Vec<u8> {
     format!("record {record} version {version}").into_bytes()
 }
 
-/// A snapshot, what it must show, and a walk over it that is held open.
+/// A snapshot, the records that it must show, and an open scan over it.
 struct Held {
     snapshot: Snapshot,
     model: Model,
@@ -90,7 +90,7 @@ fn first_difference<T: PartialEq + Clone>(one: &[T], other: &[T]) -> (usize, usi
     (one.len(), other.len(), one.get(at).cloned(), other.get(at).cloned())
 }
 
-/// Inserts, replaces and deletes; some of it far behind the newest records.
+/// Inserts, replaces and deletes records, some of them far behind the newest.
 fn change(store: &Store, model: &mut Model, next: &mut [u64; 3], version: u64, random: &mut Random) {
     for (index, (keyspace, step)) in COLLECTIONS.into_iter().enumerate() {
         let mut batch = Batch::new();

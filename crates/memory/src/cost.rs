@@ -1,24 +1,24 @@
-//! What things take of memory, so that the cap is one of memory and not of documents.
+//! Estimates memory, so that the limit counts memory and not just bytes of documents.
 
 use crate::document::Document;
 use crate::garbage::Waiting;
 use crate::index::{IndexKey, Target};
 use bunko_versions::{Before, Forgotten, Put, Version};
 
-/// Pointers to parent and children, lengths and slots that stay empty: a B-tree's leaf has room for eleven entries, and
-/// six to eight of them are taken.
+/// An entry with its share of pointers to parent and children, lengths and empty slots: a leaf of the B-tree has eleven
+/// slots, and six to eight of them are in use.
 const INDEX_ENTRY_BYTES: i64 = (size_of::<IndexKey>() + size_of::<Version<Target>>()) as i64 * 11 / 6 + 5;
 /// A version in a page, and the page's share of the tree of pages.
 const RECORD_ENTRY_BYTES: i64 = size_of::<Version<Document>>() as i64 + 2;
-/// An entry of the garbage queue, whose room doubles as it grows.
+/// An entry of the garbage queue, whose allocation doubles as it grows.
 pub(crate) const WAITING_BYTES: i64 = size_of::<Waiting>() as i64 * 3 / 2;
-/// The counts in front of a shared slice.
+/// Size of the reference counts before a shared slice.
 const SHARED_BYTES: usize = 16;
-/// The longest index key that takes no allocation of its own, and the count in front of a longer one.
+/// Length of the longest index key without its own allocation, and size of the count before a longer key.
 const INLINE_KEY_BYTES: usize = 20;
 const SHARED_KEY_BYTES: usize = 8;
 
-/// What an entry costs, and a version that is kept behind a newer one, values aside.
+/// Memory of an entry, and of a version behind a newer one, without their values.
 pub(crate) struct Costs {
     pub entry: i64,
     version: i64,
@@ -34,28 +34,28 @@ impl Costs {
         Self { entry: INDEX_ENTRY_BYTES + key_bytes, version: allocation(size_of::<Version<Target>>()) }
     }
 
-    /// What a put adds, its own value aside; less than nothing where more went for it.
+    /// Bytes that a put adds, without its own value; negative if it forgot more than it added.
     pub fn added<V>(&self, put: &Put<V>, value_bytes: impl Fn(&V) -> i64) -> i64 {
         match (&put.before, &put.forgotten) {
             (Before::Nothing, _) => self.entry,
             (_, None) => self.version,
-            // One of them left its place to the version that is kept.
+            // The replaced version is kept behind the new one; the forgotten versions are freed.
             (_, Some(forgotten)) => self.version - self.freed(forgotten, value_bytes),
         }
     }
 
-    /// What versions took that stood behind newer ones.
+    /// Bytes of forgotten versions, which stood behind newer ones.
     pub fn freed<V>(&self, forgotten: &Forgotten<V>, value_bytes: impl Fn(&V) -> i64) -> i64 {
         forgotten.values().map(|value| self.version + value.map_or(0, &value_bytes)).sum()
     }
 }
 
-/// What a document's bytes take.
+/// Memory of a document's bytes.
 pub(crate) fn document_bytes(document: &Document) -> i64 {
     allocation(SHARED_BYTES + document.bytes().len())
 }
 
-/// What an allocation takes: mimalloc and jemalloc have four sizes between a power of two and the next.
+/// Memory of an allocation: mimalloc and jemalloc have four sizes between a power of two and the next.
 fn allocation(bytes: usize) -> i64 {
     let step = (bytes.next_power_of_two() / 8).max(8);
     bytes.next_multiple_of(step) as i64

@@ -6,7 +6,7 @@ use crate::records::RecordWalk;
 use bunko_store::{KeyCursor, Location, RecordCursor, RecordId, Result};
 use bunko_versions::Walk;
 
-/// Lends documents by keeping the one that was shown last.
+/// Lends documents by keeping the one shown last.
 pub(crate) struct MemoryRecordCursor {
     walk: Option<RecordWalk>,
     shown: Option<Document>,
@@ -26,7 +26,7 @@ impl RecordCursor for MemoryRecordCursor {
     }
 }
 
-/// Lends keys by keeping the one that was shown last.
+/// Lends keys by keeping the one shown last.
 pub(crate) struct MemoryKeyCursor {
     walk: Option<Walk<IndexKey, Target>>,
     shown: Option<IndexKey>,

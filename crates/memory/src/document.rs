@@ -1,9 +1,9 @@
-//! A document and where it stands in the log, or would stand if there were one.
+//! A document and its location in the log; without a log, the location that it would have.
 
 use bunko_store::Location;
 use std::sync::Arc;
 
-/// A document that may be lent to cursors after its record has gone.
+/// A document, which cursors may still lend after its record was removed.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
     bytes: Arc<[u8]>,

@@ -1,4 +1,4 @@
-//! Applying batches, the cap, and giving memory back.
+//! Applies batches, enforces the memory limit, and frees memory.
 
 use crate::cost::WAITING_BYTES;
 use crate::document::Document;
@@ -20,27 +20,26 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// The engine's name in `serverStatus` and `create`.
 pub const NAME: &str = "memory";
 
-/// What entries cost beside their bytes: an index key of a few bytes, the smallest of them, costs some ten times what
-/// it takes in the batch. The more a batch has, the more of it is documents.
+/// Estimated memory of entries per byte in the batch: index keys of a few bytes cost about ten times as much as in the
+/// batch. The larger a batch, the larger its share of documents, which cost less.
 const OVERHEAD_FACTOR: u64 = 10;
 const OVERHEAD_BYTES_MAX: u64 = 8 << 20;
-/// The part of the memory that may be kept for views alone.
+/// At most one part in so many of the memory limit should be kept for views alone.
 const KEPT_PART: u64 = 4;
-/// Records and keys that one step of [`Engine::reclaim`] forgets or frees: some tens of milliseconds.
+/// Number of records and keys that one step of [`Engine::reclaim`] forgets or frees: some tens of milliseconds.
 const RECLAIM_ENTRIES: usize = 1 << 16;
 
-/// How the engine behaves.
+/// Options of the engine.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryOptions {
-    /// Most memory that documents, keys and what they need may take, in bytes
-    /// (`storage.inMemory.engineConfig.inMemorySizeGB`).
+    /// Maximum memory of documents, keys and their overhead, in bytes (`storage.inMemory.engineConfig.inMemorySizeGB`).
     pub limit_bytes: u64,
 }
 
 /// Documents and indexes in memory.
 pub struct MemoryEngine {
     keyspaces: Arc<Keyspaces>,
-    /// Lent to all who read the latest state.
+    /// Lent to all readers of the latest state.
     latest: MemoryView,
     limit_bytes: u64,
     used_bytes: AtomicI64,
@@ -48,12 +47,12 @@ pub struct MemoryEngine {
     dropped: Mutex<Dropped>,
 }
 
-/// Dropped keyspaces on their way out.
+/// Dropped keyspaces that have not been freed.
 #[derive(Default)]
 struct Dropped {
-    /// With the LSN of the drop, which views that are older do not see.
+    /// Keyspaces that older views may see, with the LSN of the drop.
     seen: Vec<(u64, KeyspaceId)>,
-    /// Out of reach, and freed step by step: a large one takes seconds.
+    /// Keyspaces that no view sees. They are freed step by step, because a large one takes seconds.
     unseen: Vec<Unseen>,
 }
 
@@ -62,7 +61,7 @@ enum Unseen {
     Index(Arc<Index>),
 }
 
-/// The engine as a store's table lists it. Directory, log and notes mean nothing to it.
+/// The engine as an entry of a store's table. It uses neither directory, nor log, nor notes.
 pub fn kind(options: MemoryOptions) -> EngineKind {
     EngineKind {
         name: NAME,
@@ -72,7 +71,7 @@ pub fn kind(options: MemoryOptions) -> EngineKind {
 }
 
 impl MemoryEngine {
-    /// An engine that holds nothing.
+    /// An empty engine.
     pub fn new(options: MemoryOptions) -> Self {
         let keyspaces = Arc::default();
         Self {
@@ -89,7 +88,7 @@ impl MemoryEngine {
         u64::try_from(self.used_bytes.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    /// Puts into the queue what begins to wait, and counts it.
+    /// Puts an entry that begins to wait into the garbage queue. Returns the memory of the queue's entry.
     fn wait(&self, begins: Begins, waiting: impl FnOnce() -> Waiting) -> i64 {
         if begins == Begins::Nothing {
             return 0;
@@ -117,7 +116,8 @@ impl MemoryEngine {
         growth + self.wait(begins, || Waiting { lsn, keyspace, entry: Entry::Record(record) })
     }
 
-    /// Forgets what no view holds any more of that many entries of the queue; how many there were.
+    /// Takes up to `entries` entries from the garbage queue and forgets their versions that no view sees. Returns the
+    /// number of entries taken.
     fn forget(&self, oldest_view: u64, entries: usize) -> usize {
         let mut growth = 0;
         let mut forgotten = 0;
@@ -144,7 +144,7 @@ impl MemoryEngine {
         forgotten
     }
 
-    /// Takes dropped keyspaces away that no view sees any more.
+    /// Unlinks dropped keyspaces that no view sees any more.
     fn unlink(&self, oldest_view: u64) {
         let mut dropped = self.dropped.lock();
         let (unseen, seen): (Vec<_>, _) = dropped.seen.drain(..).partition(|(lsn, _)| *lsn < oldest_view);
@@ -155,11 +155,11 @@ impl MemoryEngine {
         }
     }
 
-    /// Frees that many records or keys of dropped keyspaces; how many there were.
+    /// Frees up to about `entries` records or keys of dropped keyspaces. Returns the number freed.
     fn free(&self, entries: usize) -> usize {
         let mut freed = 0;
         while freed < entries {
-            // Whoever drops the next one does not wait for this one.
+            // The lock is not held while the keyspace is freed, so that other drops need not wait.
             let Some(keyspace) = self.dropped.lock().unseen.pop() else { break };
             let removed = keyspace.remove_first(entries - freed);
             freed += removed.max(1);
@@ -201,7 +201,7 @@ impl Engine for MemoryEngine {
         }
     }
 
-    /// What others are applying at this instant is not counted yet.
+    /// Batches that other threads are applying at this instant are not counted yet.
     fn admit(&self, growth_bytes: usize) -> Result<()> {
         let growth_bytes = growth_bytes as u64;
         let used_bytes = self.used_bytes();
@@ -241,7 +241,7 @@ impl Engine for MemoryEngine {
                     superseded += 1;
                     self.put_key(keyspace, key, lsn, None, views)
                 }
-                // The key leads to the record already, and the record to its document.
+                // The key leads to the record already, and the record has its document.
                 Effect::PutPrimaryKey { presence: Presence::Moved, .. } | Effect::CreateKeyspace { .. } => 0,
                 Effect::AdoptFile { .. } | Effect::PlaceRecord { .. } => unreachable!("this engine stages nothing"),
                 Effect::DropKeyspace { keyspace } => {
@@ -253,7 +253,7 @@ impl Engine for MemoryEngine {
             };
         }
         self.used_bytes.fetch_add(growth, Ordering::Relaxed);
-        // Faster than it is made, so that what nobody sees is gone as soon as the next write or two.
+        // Forgets faster than versions are made, so that invisible versions are gone within one or two more writes.
         if superseded > 0 {
             self.forget(views.oldest(), 2 * superseded);
         }
@@ -284,7 +284,7 @@ impl Engine for MemoryEngine {
 
     fn kept_for_views(&self, oldest_view: Lsn) -> Vec<KeptForViews> {
         self.unlink(oldest_view.0);
-        // What no view sees any more is not kept for one.
+        // Versions that no view sees are not kept for views.
         while self.forget(oldest_view.0, RECLAIM_ENTRIES) > 0 {}
         let bytes = self.keyspaces.records.kept_bytes() + self.keyspaces.indexes.kept_bytes();
         let bytes = u64::try_from(bytes).unwrap_or(0);

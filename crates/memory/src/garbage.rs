@@ -1,4 +1,4 @@
-//! What waits to be forgotten, in the order in which it can be.
+//! Queue of entries with versions to forget, in the order in which they can be forgotten.
 
 use crate::index::IndexKey;
 use bunko_store::{KeyspaceId, RecordId};
@@ -6,24 +6,25 @@ use parking_lot::Mutex;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Below that much room the queue does not shrink.
+/// The queue's allocation does not shrink below this capacity.
 const ROOM_MIN: usize = 1024;
 
-/// A record or key with something to forget once no view is older than `lsn`; where it has many versions half of them.
+/// A record or key with versions to forget once all views are newer than `lsn`; of many versions, half can be forgotten
+/// then.
 pub(crate) struct Waiting {
     pub lsn: u64,
     pub keyspace: KeyspaceId,
     pub entry: Entry,
 }
 
-/// What has versions.
+/// A record or a key.
 pub(crate) enum Entry {
     Record(RecordId),
     Key(IndexKey),
 }
 
-/// Every record and key that waits, once, however many versions it has: one that is written again and again while
-/// views are open is looked at whenever half of what it keeps for them can go, not once for each version.
+/// Each waiting record and key is in the queue once, however many versions it has. So an entry that is written again
+/// and again while views are open is visited whenever half of its old versions can go, not once for each version.
 #[derive(Default)]
 pub(crate) struct Garbage(Mutex<BinaryHeap<Waiting>>);
 
@@ -32,7 +33,7 @@ impl Garbage {
         self.0.lock().push(waiting);
     }
 
-    /// One that no view holds any more.
+    /// Takes an entry with versions that no view holds any more.
     pub fn pop(&self, oldest_view: u64) -> Option<Waiting> {
         let mut queue = self.0.lock();
         if queue.peek()?.lsn >= oldest_view {
@@ -52,7 +53,7 @@ impl Garbage {
 }
 
 impl Ord for Waiting {
-    /// The smallest LSN comes first out of a heap.
+    /// Reversed, so that the heap returns the smallest LSN first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.lsn.cmp(&self.lsn)
     }

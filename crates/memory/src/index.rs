@@ -8,10 +8,10 @@ use byteview::ByteView;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-/// Holds usual keys (up to 20 bytes) without an allocation.
+/// Stores keys of usual length (up to 20 bytes) without an allocation.
 pub(crate) type IndexKey = HeadKey<ByteView>;
 
-/// A record id in a form that leaves room for none.
+/// A record id in a form in which an `Option` takes no more memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target(NonZeroU64);
 
@@ -35,8 +35,8 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Puts a key or deletes it; by how much that grows the index, and whether the key begins to wait for something to
-    /// be forgotten.
+    /// Puts or deletes a key. Returns the growth of the index, and whether the key begins to wait for versions to be
+    /// forgotten.
     pub fn put(&self, key: IndexKey, lsn: u64, target: Option<Target>, views: Views<'_>) -> (i64, Begins) {
         let costs = Costs::of_key(&key);
         let put = self.keys.put(key, lsn, target, views);
@@ -52,8 +52,8 @@ impl Index {
         }
     }
 
-    /// Forgets of a key what no view from `oldest_view` on can see: by how much that grows the index (never more than
-    /// nothing), and until when there is more to forget.
+    /// Forgets a key's versions that no view from `oldest_view` on can see. Returns the growth of the index (never
+    /// positive), and the LSN that the next versions to forget wait for.
     pub fn forget(&self, key: &IndexKey, oldest_view: u64) -> (i64, Option<u64>) {
         let Some((forgotten, rest)) = self.keys.forget(key, oldest_view) else { return (0, None) };
         let costs = Costs::of_key(key);

@@ -1,4 +1,4 @@
-//! All record stores and indexes by their numbers.
+//! All record stores and indexes by keyspace id.
 
 use crate::cost::Costs;
 use crate::index::Index;
@@ -10,12 +10,12 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// What a keyspace takes, and when it was dropped.
+/// Memory of a keyspace, and when it was dropped.
 pub(crate) struct Size {
     bytes: AtomicI64,
-    /// The part of it that stands behind newer versions.
+    /// Part of `bytes` that stands behind newer versions.
     old_bytes: AtomicI64,
-    /// Views of what is before that LSN, or before a smaller one, still see the keyspace.
+    /// LSN of the drop, or `u64::MAX`. Views of states up to that LSN still see the keyspace.
     dropped_at: AtomicU64,
 }
 
@@ -30,7 +30,7 @@ impl Size {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Counts by how much it grew, and how much of that is what stands behind newer versions now.
+    /// Adds the growth of the keyspace, and the growth of its old versions.
     pub fn add(&self, growth: i64, old: i64) {
         if growth != 0 {
             self.bytes.fetch_add(growth, Ordering::Relaxed);
@@ -40,13 +40,14 @@ impl Size {
         }
     }
 
-    /// What is kept for views of what was: all of it where it is dropped.
+    /// Bytes that are kept for old views: all bytes of a dropped keyspace, else its old versions.
     pub fn kept_bytes(&self) -> i64 {
         let is_dropped = self.dropped_at.load(Ordering::Relaxed) != u64::MAX;
         if is_dropped { self.bytes() } else { self.old_bytes.load(Ordering::Relaxed) }
     }
 
-    /// Counts what went: by how much the keyspace grew, and until when there is more to forget of the key.
+    /// Counts forgotten versions. Returns the growth of the keyspace, and the LSN that the key's next versions to
+    /// forget wait for.
     pub fn forgot<V>(
         &self,
         costs: &Costs,
@@ -69,7 +70,7 @@ impl Size {
     }
 }
 
-/// A kind of keyspace.
+/// A record store or an index.
 pub(crate) trait Keyspace: Default {
     fn size(&self) -> &Size;
 }
@@ -91,17 +92,17 @@ impl Keyspace for Index {
 pub(crate) struct Shelf<T>(RwLock<FxHashMap<KeyspaceId, Arc<T>>>);
 
 impl<T: Keyspace> Shelf<T> {
-    /// Runs `with` on a keyspace; `None` where nothing was ever put into it.
+    /// Runs `with` on a keyspace; `None` if nothing was ever put into it.
     pub fn with<R>(&self, keyspace: KeyspaceId, with: impl FnOnce(&T) -> R) -> Option<R> {
         self.0.read().get(&keyspace).map(|found| with(found))
     }
 
-    /// Runs `with` on a keyspace that a view of all before that LSN sees.
+    /// Runs `with` on a keyspace, if a view of everything below `before` sees it.
     pub fn seen<R>(&self, keyspace: KeyspaceId, before: u64, with: impl FnOnce(&Arc<T>) -> R) -> Option<R> {
         self.0.read().get(&keyspace).filter(|found| found.size().is_seen(before)).map(with)
     }
 
-    /// Runs `with` on a keyspace, which begins with it unless it is there.
+    /// Runs `with` on a keyspace, which is created if it is missing.
     pub fn begun<R>(&self, keyspace: KeyspaceId, with: impl FnOnce(&T) -> R) -> R {
         let keyspaces = self.0.read();
         if let Some(found) = keyspaces.get(&keyspace) {
@@ -120,12 +121,12 @@ impl<T: Keyspace> Shelf<T> {
         self.0.write().remove(&keyspace)
     }
 
-    /// What all of them keep for views of what was.
+    /// Bytes that all keyspaces keep for old views.
     pub fn kept_bytes(&self) -> i64 {
         self.0.read().values().map(|keyspace| keyspace.size().kept_bytes()).sum()
     }
 
-    /// How many keyspaces there are, and the sum of what `count` says of each.
+    /// Number of keyspaces, and the sum of `count` over them.
     pub fn count(&self, count: impl Fn(&T) -> usize) -> (usize, usize) {
         let keyspaces = self.0.read();
         (keyspaces.len(), keyspaces.values().map(|keyspace| count(keyspace)).sum())
@@ -140,7 +141,7 @@ pub(crate) struct Keyspaces {
 }
 
 impl Keyspaces {
-    /// What a keyspace takes, in bytes.
+    /// Memory of a keyspace in bytes.
     pub fn bytes(&self, keyspace: KeyspaceId) -> i64 {
         let records = self.records.with(keyspace, |records| records.size.bytes());
         records.or_else(|| self.indexes.with(keyspace, |index| index.size.bytes())).unwrap_or(0)

@@ -1,11 +1,11 @@
-//! The engine that keeps documents and ordered indexes in memory under a stated cap, and nothing on disk.
+//! The engine that keeps documents and ordered indexes in memory, under a stated limit, and nothing on disk.
 //!
-//! A record store is a tree of pages by record id, an index an ordered map; both hold versions by LSN, so a snapshot is
-//! an LSN. What a newer version hides stands in a queue until no view needs it.
+//! A record store is a tree of pages by record id, and an index is an ordered map. Both hold versions by LSN, so a
+//! snapshot is an LSN. Versions behind newer ones wait in a queue until no view needs them.
 //!
-//! **Invariant:** a version that an open view sees is never forgotten, and one that none sees is given back without
+//! **Invariant:** a version that an open view sees is never forgotten, and a version that no view sees is freed without
 //! waiting for another write of its key.
-//! **Invariant:** every byte that a version or an entry takes is counted once, and taken off when it goes.
+//! **Invariant:** every byte of a version or an entry is counted once, and subtracted when it is freed.
 //! **Invariant:** a cursor holds no lock between calls, and lends documents without copying them.
 #![forbid(unsafe_code)]
 

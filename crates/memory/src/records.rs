@@ -1,8 +1,8 @@
 //! A record store: pages of 64 consecutive record ids.
 //!
-//! Ids come in ascending order and dense, so a page holds its records side by side and is found in a tree that is small
-//! enough to stay in the processor's cache. A page takes no room for ids that are gone: with slots of a fixed place,
-//! deleting nine records of ten at random would give back the documents but none of the slots.
+//! Ids are assigned in ascending order without gaps, so a page holds its records side by side, and the tree of pages is
+//! small enough to stay in the processor's cache. A page takes no room for deleted ids: with fixed slots, deleting nine
+//! records of ten at random would free the documents but none of the slots.
 
 use crate::cost::{self, Costs};
 use crate::document::Document;
@@ -16,7 +16,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 const PAGE_RECORDS: u64 = 64;
-/// Records that a walk looks at under one lock: few at first, for many walks end with their first record.
+/// Number of records that a walk visits under one lock: few at first, because many walks end with their first record.
 const WALK_RECORDS_MIN: usize = 8;
 const WALK_RECORDS_MAX: usize = 64;
 
@@ -30,14 +30,14 @@ pub(crate) struct Records {
 /// Records by the low bits of their ids.
 #[derive(Default)]
 struct Page {
-    /// A bit for each id that is there.
+    /// One bit for each existing id.
     present: u64,
     /// In order of ids, without gaps.
     records: Vec<Version<Document>>,
 }
 
 impl Page {
-    /// Where a record is, or where it would be.
+    /// Index of a record, or `Err` with the index at which it would be inserted.
     fn place(&self, record: u64) -> Result<usize, usize> {
         let bit = 1 << (record % PAGE_RECORDS);
         let place = (self.present & (bit - 1)).count_ones() as usize;
@@ -58,7 +58,7 @@ impl Page {
         removed
     }
 
-    /// Ids within the page and their versions.
+    /// Ids within the page, and their versions.
     fn entries(&self) -> impl DoubleEndedIterator<Item = (u64, &Version<Document>)> {
         let mut bits = self.present;
         let ids: [u8; PAGE_RECORDS as usize] = std::array::from_fn(|_| {
@@ -71,8 +71,8 @@ impl Page {
 }
 
 impl Records {
-    /// Puts a document or deletes it; by how much that grows the record store, and whether the record begins to wait
-    /// for something to be forgotten.
+    /// Puts or deletes a document. Returns the growth of the record store, and whether the record begins to wait for
+    /// versions to be forgotten.
     pub fn put(&self, record: RecordId, lsn: u64, document: Option<Document>, views: Views<'_>) -> (i64, Begins) {
         let document_bytes = document.as_ref().map_or(0, cost::document_bytes);
         let deletes = document.is_none();
@@ -109,8 +109,8 @@ impl Records {
         page.records[page.place(record.0).ok()?].seen(before)?.value().cloned()
     }
 
-    /// Forgets of a record what no view from `oldest_view` on can see: by how much that grows the record store (never
-    /// more than nothing), and until when there is more to forget.
+    /// Forgets a record's versions that no view from `oldest_view` on can see. Returns the growth of the record store
+    /// (never positive), and the LSN that the next versions to forget wait for.
     pub fn forget(&self, record: RecordId, oldest_view: u64) -> (i64, Option<u64>) {
         let Some((forgotten, rest)) = self.take_forgotten(record.0, oldest_view) else { return (0, None) };
         self.size.forgot(&Costs::of_record(), forgotten.as_ref(), rest, cost::document_bytes)
@@ -130,12 +130,12 @@ impl Records {
         Some((forgotten, rest))
     }
 
-    /// Number of records, deleted ones that are not forgotten among them.
+    /// Number of records, including deletions that have not been forgotten.
     pub fn record_count(&self) -> usize {
         self.pages.read().values().map(|page| page.records.len()).sum()
     }
 
-    /// Removes about that many records, whoever looks; how many it removed.
+    /// Removes about `count` records without regard to views. Returns the number removed.
     pub fn remove_first(&self, count: usize) -> usize {
         let removed: Vec<_> = {
             let mut pages = self.pages.write();
@@ -145,10 +145,10 @@ impl Records {
     }
 }
 
-/// A walk over what a view sees, which holds no lock between calls.
+/// A walk over the records that a view sees. It holds no lock between calls.
 pub(crate) struct RecordWalk {
     records: Arc<Records>,
-    /// The first and the last record that may come; `None` once the end is reached.
+    /// The first and the last record that may still come; `None` once the end is reached.
     rest: Option<(u64, u64)>,
     direction: Direction,
     before: u64,

@@ -1,4 +1,4 @@
-//! Point reads, and where walks begin.
+//! Point reads, and the beginning of walks.
 
 use crate::cursor::{MemoryKeyCursor, MemoryRecordCursor};
 use crate::index::IndexKey;
@@ -10,7 +10,7 @@ use bunko_store::{
 use bunko_versions::Walk;
 use std::sync::Arc;
 
-/// What the engine holds, as of one LSN.
+/// The engine's contents as of one LSN.
 pub(crate) struct MemoryView {
     keyspaces: Arc<Keyspaces>,
     before: u64,
@@ -28,7 +28,7 @@ impl MemoryView {
 
 impl View for MemoryView {
     fn record(&self, keyspace: KeyspaceId, record: RecordId, into: &mut Vec<u8>) -> Result<Option<Location>> {
-        // Copied once no lock is held: documents may have 16 MB.
+        // Copied after the lock is released, because documents may have 16 MB.
         let found = self.keyspaces.records.seen(keyspace, self.before, |records| records.get(record, self.before));
         Ok(found.flatten().map(|document| {
             into.clear();

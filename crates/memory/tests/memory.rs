@@ -1,4 +1,4 @@
-//! The cap, memory that comes back, and many threads at once.
+//! The memory limit, freeing of memory, and concurrent threads.
 
 mod store;
 
@@ -40,7 +40,7 @@ fn memory_comes_back_as_documents_are_deleted() {
     for record in (1..=10_000).filter(|record| record % 10 != 0) {
         delete_one(&store, record);
     }
-    // All but the last few, without anybody having asked for it.
+    // All but the last few are forgotten without a request.
     assert!(used_bytes(&store) < full / 10 + 2000, "{} of {full}", used_bytes(&store));
     store.compact().expect("nothing fails");
     assert_eq!(used_bytes(&store), full / 10);
@@ -80,11 +80,11 @@ fn what_a_snapshot_held_goes_when_it_closes() {
             store.commit(&batch).expect("room");
         }
     }
-    // What the snapshot sees and what is newest: nobody will see what lay between.
+    // The versions that the snapshot sees and the newest ones are kept; no reader will see those in between.
     let held = used_bytes(&store);
     assert!(held > before && held < 4 * before, "{held} of {before}");
     assert_eq!(documents(&snapshot, RECORDS, RecordRange::ALL, Direction::Forward), expected);
-    // One entry for each record, however many versions it has.
+    // The queue has one entry for each record, however many versions the record has.
     assert_eq!(status(&store, "entriesWithOldVersions"), 100);
     drop(snapshot);
     store.compact().expect("nothing fails");
@@ -130,7 +130,7 @@ fn a_full_engine_refuses_writes_until_something_is_deleted() {
             panic!("{refusal}");
         };
         assert!(used > LIMIT_BYTES / 2, "{used} bytes used with documents of {document_bytes}");
-        // Nothing of it was kept, and the engine goes on.
+        // No part of the refused write was kept, and the engine goes on.
         assert_eq!(store.latest().record(RECORDS, RecordId(record), &mut Vec::new()).expect("reads"), None);
         let count = documents(&store.snapshot(), RECORDS, RecordRange::ALL, Direction::Forward).len() as u64;
         assert_eq!(count, record - 1);
@@ -171,7 +171,8 @@ fn a_snapshot_stands_still_while_many_threads_write() {
                         for own in 0..RECORDS_EACH {
                             let record = own * THREADS + thread + 1;
                             let mut batch = Batch::new();
-                            // Every other round deletes half of them, and the next brings them back.
+                            // Every other round deletes half of the thread's records, and the next round inserts them
+                            // again.
                             match (round % 2, own % 2) {
                                 (0, 0) => delete(store, &mut batch, RECORDS, KEYS, record),
                                 (1, 0) => insert(&mut batch, RECORDS, KEYS, record, &round.to_le_bytes()),
@@ -188,7 +189,7 @@ fn a_snapshot_stands_still_while_many_threads_write() {
             while writes_go_on.load(Ordering::Relaxed) || scans < 2 {
                 let snapshot = store.snapshot();
                 let found = documents(&snapshot, RECORDS, RecordRange::ALL, Direction::Forward);
-                // In one state each record has its key and each key its record.
+                // In one state each record has its key, and each key its record.
                 let by_key = keys(&snapshot, KEYS, KeyRange::ALL, Direction::Forward);
                 let ids: Vec<u64> = found.iter().map(|(record, _)| *record).collect();
                 assert_eq!(by_key.into_iter().map(|(_, record)| record).collect::<Vec<_>>(), ids);

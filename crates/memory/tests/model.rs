@@ -1,4 +1,4 @@
-//! Whatever is done in whatever order, views show what a plain map would, and memory is counted to the byte.
+//! After any steps in any order, views show the contents of a plain map, and memory is counted exactly.
 
 mod store;
 
@@ -21,16 +21,16 @@ struct Model {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// In one batch: a document of that length, or none, for each record.
+    /// In one batch: for each record, the length of its new document, or a deletion.
     Records(BTreeMap<u64, Option<usize>>),
-    /// In one batch: a record, or none, for each key.
+    /// In one batch: for each key, its new record, or a deletion.
     Keys(BTreeMap<Vec<u8>, Option<u64>>),
     OpenSnapshot,
-    /// One of those that are open.
+    /// Closes the open snapshot with that number, if there is one.
     CloseSnapshot(usize),
     Drop,
     Reclaim,
-    /// A view: the latest, or one of the snapshots.
+    /// Compares a view: the snapshot with that number, or the latest state.
     Look {
         view: usize,
         records: (Bound<u64>, Bound<u64>),
@@ -42,7 +42,7 @@ fn bound<T: Clone + std::fmt::Debug>(of: impl Strategy<Value = T> + Clone) -> im
     prop_oneof![of.clone().prop_map(Bound::Included), of.prop_map(Bound::Excluded), Just(Bound::Unbounded)]
 }
 
-/// Few, so that they meet often; some longer than what a key holds without an allocation.
+/// Few different keys, so that they meet often; some are too long to be stored without an allocation.
 fn key() -> impl Strategy<Value = Vec<u8>> + Clone {
     (0..60_u8, prop_oneof![Just(0_usize), Just(3), Just(30)]).prop_map(|(first, more)| {
         let mut key = vec![first];
@@ -110,7 +110,7 @@ impl Model {
         store.commit(&batch).expect("room");
     }
 
-    /// A view shows what is here.
+    /// Compares everything that a view shows with the model.
     fn check(&self, view: &dyn View, records: (Bound<u64>, Bound<u64>), keyed: &(Bound<Vec<u8>>, Bound<Vec<u8>>)) {
         let is_in = |record: u64| std::ops::RangeBounds::contains(&records, &record);
         let mut expected: Vec<_> = self.documents.clone().into_iter().filter(|(record, _)| is_in(*record)).collect();
@@ -140,7 +140,7 @@ impl Model {
         self.check(view, (Bound::Unbounded, Bound::Unbounded), &(Bound::Unbounded, Bound::Unbounded));
     }
 
-    /// What this takes in an engine that never held anything else.
+    /// Memory of these contents in a new engine.
     fn bytes_alone(&self) -> u64 {
         let store = store(u64::MAX);
         let mut batch = Batch::new();

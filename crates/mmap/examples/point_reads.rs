@@ -4,10 +4,10 @@
 //! cargo run --release -p bunko-mmap --example point_reads -- [records]
 //! ```
 //!
-//! All read the same records in the same random order out of files of the same contents, warm, into a buffer of their
-//! own. Raw LMDB is `mdb_get` in one open read transaction: no checksum is verified, and once more with the document's
-//! checksum verified. Ours is `View::record` of the latest state after a checkpoint, which verifies it.
-//! CPU time of the reading thread.
+//! All contenders read the same records in the same random order from files with equal contents, warm, into a buffer of
+//! their own. Raw LMDB is `mdb_get` in one open read transaction, once without a checksum and once with the document's
+//! checksum verified. Ours is `View::record` of the latest state after a checkpoint, which verifies it. Figures are CPU
+//! time of the reading thread.
 
 use bunko_mmap::MmapOptions;
 use bunko_store::{Batch, EngineTable, KeyspaceId, RecordId, Store, StoreOptions, View};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 const RECORDS: KeyspaceId = KeyspaceId(1);
 const DOCUMENT_BYTES: usize = 1024;
-/// What stands before a document in our file: the same bytes are put into the raw one.
+/// Bytes before a document in our file; the raw file has as many.
 const HEADER_BYTES: usize = 20;
 const ROUNDS: usize = 15;
 const READS: u64 = 200_000;
@@ -27,7 +27,7 @@ fn document(number: u64) -> Vec<u8> {
     (0..DOCUMENT_BYTES as u64 / 8).flat_map(|word| (number.wrapping_mul(word + 1)).to_le_bytes()).collect()
 }
 
-/// The same pseudorandom record numbers in the same order for both (SplitMix64).
+/// The same pseudorandom record numbers in the same order for all contenders (SplitMix64).
 fn numbers(round: usize, records: u64) -> impl Iterator<Item = u64> {
     let seed = (round as u64).wrapping_mul(0xd134_2543_de82_ef95);
     (1..=READS).map(move |step| {
@@ -56,10 +56,10 @@ fn fill_store(store: &Store, records: u64) {
     store.checkpoint().expect("checkpoint");
 }
 
-/// CPU time of this thread: others on the machine count less.
+/// CPU time of this thread, which other load on the machine affects less.
 fn cpu_nanos() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: it writes to `time` and nowhere else.
+    // SAFETY: it writes only to `time`.
     let outcome = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     assert_eq!(outcome, 0, "a thread knows its CPU time");
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
@@ -84,7 +84,7 @@ fn read_ours(view: &dyn View, round: usize, records: u64) -> f64 {
     })
 }
 
-/// What is done to a document that LMDB lends, before it is copied.
+/// Called with a document that LMDB lends, before it is copied.
 type Inspect = fn(&[u8]);
 
 fn read_raw(
@@ -119,7 +119,7 @@ fn main() {
     fill_store(&store, records);
 
     let raw_directory = tempfile::tempdir().expect("temporary directory");
-    // SAFETY: nobody else opens the file.
+    // SAFETY: no other process or thread opens the file.
     let env = unsafe { EnvOpenOptions::new().map_size(1 << 38).max_dbs(8).open(raw_directory.path()) }.expect("opens");
     let mut writing = env.write_txn().expect("begins");
     let database: Database<Bytes, Bytes> = env.create_database(&mut writing, Some("records")).expect("made");
@@ -140,7 +140,7 @@ fn main() {
     ];
     let mut figures = [const { Vec::new() }; 3];
     for round in 0..ROUNDS {
-        // None always comes first, and the first round warms them all.
+        // The contenders take turns in coming first, and the first round warms all of them.
         for turn in 0..contenders.len() {
             let contender = (round + turn) % contenders.len();
             let figure = contenders[contender].1(round);

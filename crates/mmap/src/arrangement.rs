@@ -1,4 +1,5 @@
-//! Where the newest state is: memtables over a committed state. Replaced as a whole, so readers take no lock.
+//! The memtables and the committed state that make up the newest state. Replaced as a whole, so that readers take no
+//! lock.
 
 use crate::committed::{Committed, Entry};
 use crate::memtable::Memtable;
@@ -7,23 +8,23 @@ use bunko_store::{KeyspaceId, Location, RecordId, Result};
 use bunko_versions::Known;
 use std::sync::Arc;
 
-/// One arrangement of what the engine holds; what comes first hides what comes later.
+/// One arrangement of memtables and a committed state. Entries in earlier ones hide those in later ones.
 #[derive(Clone)]
 pub(crate) struct Arrangement {
     pub active: Arc<Memtable>,
-    /// Being written to the data file, newest first.
+    /// Memtables that are being written to the data file, newest first.
     pub sealed: Vec<Arc<Memtable>>,
     pub committed: Arc<Committed>,
 }
 
 impl Arrangement {
-    /// A new memtable is written to from now on.
+    /// The arrangement with a new active memtable; the present one is sealed.
     pub fn sealed(&self) -> Self {
         let sealed = self.memtables().cloned().collect();
         Self { active: Arc::default(), sealed, committed: Arc::clone(&self.committed) }
     }
 
-    /// Those memtables stand in the data file now.
+    /// The arrangement after memtables were written to the data file.
     pub fn written(&self, memtables: &[Arc<Memtable>], committed: &Arc<Committed>) -> Self {
         let is_written = |sealed: &Arc<Memtable>| memtables.iter().any(|memtable| Arc::ptr_eq(memtable, sealed));
         let sealed = self.sealed.iter().filter(|sealed| !is_written(sealed)).cloned().collect();
@@ -56,7 +57,7 @@ impl Arrangement {
         let Some(entry) = self.committed.get(keyspace, Content::Records, &key)? else { return Ok(None) };
         let unverified = stored::unverified_record(keyspace, entry.key, entry.value);
         let (location, document) = self.intact(&entry, unverified)?;
-        // Copied first: that fetches a cold document faster than a checksum does, and what is handed out is verified.
+        // Copied first: copying fetches a cold document faster than a checksum does, and the copy is what is verified.
         into.extend_from_slice(document);
         let verified = self.intact(&entry, stored::verify(location, into));
         if verified.is_err() {

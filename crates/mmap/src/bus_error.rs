@@ -1,7 +1,7 @@
-//! SIGBUS: a mapped page that cannot be read.
+//! Handles SIGBUS, the signal for a mapped page that cannot be read.
 //!
-//! A read of a map has no return value to say that the disk failed or that the file was cut short; the kernel sends a
-//! signal. Its default is a core dump without a word.
+//! A read from a map has no return value for a failed disk or a shortened file; the kernel sends a signal, which by
+//! default ends the process with a core dump and no message.
 
 use std::ffi::c_int;
 use std::io;
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 /// The process's exit code after a SIGBUS in a map.
 const EXIT_CODE: c_int = 14;
 
-/// A mapped data file. Never freed, so that the handler may look at it whenever it runs: some 200 bytes for each time
-/// that an engine is opened.
+/// A mapped data file. Never freed, so that the handler may read it at any time; about 200 bytes for each opened
+/// engine.
 struct Mapped {
     start: usize,
     end: usize,
@@ -23,13 +23,13 @@ struct Mapped {
     next: *const Mapped,
 }
 
-/// All of them, the newest first.
+/// List of all maps, newest first.
 static MAPPED: AtomicPtr<Mapped> = AtomicPtr::new(std::ptr::null_mut());
-/// What the signal did before.
+/// The previous action of the signal.
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(std::ptr::null_mut());
 static INSTALL: Once = Once::new();
 
-/// Keeps a map known for as long as it is there.
+/// Keeps a map known to the handler while it exists.
 pub(crate) struct Registration(&'static AtomicBool);
 
 impl Drop for Registration {
@@ -38,7 +38,7 @@ impl Drop for Registration {
     }
 }
 
-/// Makes a SIGBUS in that part of the address space a clean death; the first call installs the handler.
+/// Makes a SIGBUS in that address range end the process with a message. The first call installs the handler.
 pub(crate) fn register(start: usize, length_bytes: usize, path: &Path) -> io::Result<Registration> {
     let mut message = b"bunko: storage engine 'mmap': ".to_vec();
     message.extend_from_slice(path.as_os_str().as_bytes());
@@ -53,25 +53,26 @@ pub(crate) fn register(start: usize, length_bytes: usize, path: &Path) -> io::Re
         next: std::ptr::null(),
     }));
     let push = |next: *mut Mapped| {
-        // SAFETY: nobody else sees it before it is exchanged for the head of the list below.
+        // SAFETY: no other thread can see `mapped` until the exchange below makes it the head of the list.
         unsafe { (*mapped).next = next };
         Some(mapped)
     };
     let _ = MAPPED.fetch_update(Ordering::AcqRel, Ordering::Acquire, push);
     let mut outcome = Ok(());
     INSTALL.call_once(|| outcome = install());
-    // SAFETY: just made, and never freed.
+    // SAFETY: just allocated, and never freed.
     outcome.map(|()| Registration(unsafe { &(*mapped).is_open }))
 }
 
 fn install() -> io::Result<()> {
-    // SAFETY: both structures are plain data for which zeroes are valid; the handler does only what a handler may.
+    // SAFETY: both structures are plain data for which zeroes are valid; the handler does only what is allowed in a
+    // handler.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_bus_error as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
         let previous = Box::into_raw(Box::new(std::mem::zeroed::<libc::sigaction>()));
-        // Before the handler can run: it looks there.
+        // Must be stored before the handler can run, because the handler reads it.
         PREVIOUS.store(previous, Ordering::Release);
         if libc::sigaction(libc::SIGBUS, &raw const action, previous) != 0 {
             return Err(io::Error::last_os_error());
@@ -81,8 +82,8 @@ fn install() -> io::Result<()> {
 }
 
 extern "C" fn on_bus_error(_signal: c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
-    // SAFETY: the kernel hands over a valid `info`; the list is only ever added to and its members are never freed;
-    // write, _exit and sigaction are async-signal-safe.
+    // SAFETY: the kernel passes a valid `info`; entries are only added to the list and never freed; write, _exit and
+    // sigaction are async-signal-safe.
     unsafe {
         let address = (*info).si_addr() as usize;
         let mut mapped: *const Mapped = MAPPED.load(Ordering::Acquire);
@@ -93,7 +94,8 @@ extern "C" fn on_bus_error(_signal: c_int, info: *mut libc::siginfo_t, _context:
             }
             mapped = map.next;
         }
-        // Not ours: it comes again on return and finds what there was before.
+        // The address is in no map of ours: restore the previous action, which handles the signal when it is raised
+        // again on return.
         libc::sigaction(libc::SIGBUS, PREVIOUS.load(Ordering::Acquire), std::ptr::null_mut());
     }
 }

@@ -15,21 +15,21 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What has been checked of a page, in two bits.
+/// Flags of finished checks, two bits for each page.
 const LAYOUT: u64 = 1;
 const ENTRIES: u64 = 2;
 
-/// All trees as they were after one commit. Their pages stay as they are while this is there.
+/// All trees after one commit. Their pages stay unchanged while this exists.
 pub(crate) struct Committed {
     pub file: Arc<DataFile>,
-    /// Keeps LMDB from using the pages again. Never used; the lock only makes it shareable.
+    /// Keeps LMDB from reusing the pages. The transaction is never used; the lock only makes it shareable.
     _pin: Mutex<RoTxn<'static, WithoutTls>>,
     pub meta: Meta,
-    /// Up to there the log has been applied, and perhaps farther.
+    /// The log has been applied at least up to here.
     pub watermark: Lsn,
-    /// The page that says so.
+    /// The page that holds the watermark.
     pub state_page: u64,
-    /// Where the pages that can be read end, in bytes.
+    /// End of the readable pages, in bytes.
     end_bytes: u64,
     pub trees: FxHashMap<KeyspaceId, Tree>,
     /// Pages that have been checked since this state was committed; two bits each.
@@ -40,13 +40,13 @@ pub(crate) struct Committed {
 pub(crate) struct Entry<'c> {
     pub key: &'c [u8],
     pub value: &'c [u8],
-    /// Where it is in the data file, in bytes.
+    /// Offset in the data file, in bytes.
     pub offset_bytes: u64,
     pub is_tree: bool,
 }
 
 impl Committed {
-    /// The last commit. Nobody writes meanwhile.
+    /// The last commit. No thread may be writing.
     pub fn last(file: &Arc<DataFile>) -> Result<Self> {
         let pin = file.env.clone().static_read_txn().map_err(|error| file.error(error))?;
         let length_bytes = file.length_bytes()?;
@@ -72,7 +72,7 @@ impl Committed {
         Ok(committed)
     }
 
-    /// Reads the names of all trees, and the state.
+    /// Reads the names and roots of all trees, and the watermark.
     fn read_main(&mut self) -> Result<()> {
         let mut state = None;
         let mut trees = FxHashMap::default();
@@ -95,15 +95,16 @@ impl Committed {
         Ok(())
     }
 
-    /// What the manifest notes of this state, to find it again as it is: where trees begin LMDB keeps without a
-    /// checksum.
+    /// This state's note for the manifest, for finding it unchanged at the next start: LMDB stores the roots of trees
+    /// without a checksum.
     pub fn note(&self) -> Result<DocumentBuf> {
         let mut note = self.meta.note(self.file.length_bytes()?);
         note.append("watermark", self.watermark.0 as i64).append("treesChecksum", i64::from(self.trees_checksum()));
         Ok(note)
     }
 
-    /// Compares the state with what was noted. It may be newer: the log replays what it already holds.
+    /// Compares the state with a note. The state may be newer, because the log then replays changes that it already
+    /// contains.
     pub fn check_note(&self, note: DocumentRef<'_>) -> Result<()> {
         let found = if noted(note, "watermark").is_some_and(|watermark| self.watermark.0 < watermark) {
             "an older state than the manifest names"
@@ -142,21 +143,21 @@ impl Committed {
         bytes.ok_or_else(|| self.damaged(page, "a page beyond the end of the file"))
     }
 
-    /// A page; its header is checked and no more.
+    /// A page; only its header is checked.
     pub fn page(&self, page: u64, kind: Kind) -> Result<Page<'_>> {
         Page::parse(self.page_bytes(page)?, page, kind).map_err(|found| self.damaged(page, found))
     }
 
-    /// A page that is whole and in order.
+    /// A page whose layout has been checked: it is complete and in order.
     pub fn checked_page(&self, page: u64, kind: Kind, order: KeyOrder) -> Result<Page<'_>> {
         let found = self.page(page, kind)?;
         self.check_once(page, LAYOUT, || found.check_layout(order).map_err(|found| self.damaged(page, found)))?;
         Ok(found)
     }
 
-    /// Runs a check unless it was run of that page before.
+    /// Runs a check, unless it was run on that page before.
     fn check_once(&self, page: u64, what: u64, check: impl FnOnce() -> Result<()>) -> Result<()> {
-        // A page beyond the end was refused before.
+        // A page beyond the end was refused before this call.
         let Some(word) = self.checked.get((page / 32) as usize) else { return check() };
         let bit = what << (2 * (page % 32));
         if word.load(Ordering::Relaxed) & bit == 0 {
@@ -166,7 +167,7 @@ impl Committed {
         Ok(())
     }
 
-    /// Reads from a page that was parsed.
+    /// A value read from a parsed page, or the error for damage there.
     pub fn read<T>(&self, page: u64, parsed: Parsed<T>) -> Result<T> {
         parsed.map_err(|found| self.damaged(page, found))
     }
@@ -193,7 +194,7 @@ impl Committed {
         value.ok_or_else(|| self.damaged(page, "a value beyond the end of the file"))
     }
 
-    /// Finds a tree's key; nothing where it is absent, which is made certain of.
+    /// Finds a tree's key; `None` only if it is certainly absent.
     pub fn get(&self, keyspace: KeyspaceId, content: Content, key: &[u8]) -> Result<Option<Entry<'_>>> {
         let Some(tree) = self.trees.get(&keyspace) else { return Ok(None) };
         let mut page = tree.root;
@@ -208,7 +209,7 @@ impl Committed {
         }
     }
 
-    /// Makes certain that LMDB may go to a key: it believes all pages that it comes by.
+    /// Checks the pages on the way to a key. LMDB trusts all pages that it visits.
     pub fn check_way(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
         let Some(tree) = self.trees.get(&keyspace) else { return Ok(()) };
         let mut page = tree.root;
@@ -223,8 +224,8 @@ impl Committed {
         }
     }
 
-    /// Makes certain that a key is absent and not hidden by damage: all pages on the way are whole and in order, all
-    /// entries of the leaf are what was written, and the entries before and after the gap are on its either side.
+    /// Makes sure that a key is absent and not hidden by damage: all pages on the way are complete and in order, all
+    /// entries of the leaf are intact, and the entries before and after the gap are on their own side of the key.
     fn confirm_absent(&self, keyspace: KeyspaceId, tree: Tree, content: Content, key: &[u8]) -> Result<()> {
         for direction in [Direction::Forward, Direction::Backward] {
             let range = match direction {
@@ -256,7 +257,7 @@ impl Committed {
     }
 }
 
-/// The keyspace whose tree goes by that name.
+/// The keyspace of the tree with that name.
 fn keyspace_of(name: &[u8]) -> Option<KeyspaceId> {
     let name = std::str::from_utf8(name).ok().filter(|name| name.len() == 8)?;
     u32::from_str_radix(name, 16).ok().map(KeyspaceId)

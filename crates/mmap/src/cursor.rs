@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The tree's next place; the walk goes once it is at its end.
+/// The tree's next place; drops the walk at its end.
 fn next_place(tree: &mut Option<TreeWalk>, committed: &Committed) -> Result<Option<Place>> {
     let Some(walk) = tree else { return Ok(None) };
     let place = walk.next(committed)?;
@@ -22,16 +22,16 @@ fn next_place(tree: &mut Option<TreeWalk>, committed: &Committed) -> Result<Opti
     Ok(place)
 }
 
-/// Walks a record store. Documents are lent out of the map.
+/// Walks a record store. Documents are lent directly from the map.
 pub(crate) struct MmapRecordCursor {
     keyspace: KeyspaceId,
     committed: Arc<Committed>,
-    /// `None` once its end is reached.
+    /// `None` after its end.
     tree: Option<TreeWalk>,
     /// The tree's next entry.
     head: Option<(RecordId, Place)>,
     memory: Memory<RecordId, Record>,
-    /// The memtable's record that is lent.
+    /// The memtable's record that the last call lent.
     lent: Option<Record>,
 }
 
@@ -103,10 +103,10 @@ pub(crate) struct MmapKeyCursor {
     committed: Arc<Committed>,
     range: KeyRange,
     direction: Direction,
-    /// `None` once its end is reached.
+    /// `None` after its end.
     tree: Option<TreeWalk>,
     head: Option<Head>,
-    /// Long keys of the entry that the tree is at, all of one prefix.
+    /// Long keys of the tree's present entry, all with one prefix.
     long_keys: VecDeque<(Vec<u8>, RecordId)>,
     memory: Memory<IndexKey, RecordId>,
     lent: Vec<u8>,
@@ -167,8 +167,8 @@ impl MmapKeyCursor {
     }
 }
 
-/// The bounds of a range in the tree, which is ordered by the keys' prefixes. The keys behind a prefix that is a bound
-/// are told apart when they are read.
+/// A bound for the tree, which is ordered by the keys' prefixes. Long keys outside the range are filtered out when they
+/// are read.
 fn in_tree(bound: Bound<Vec<u8>>) -> Bound<Vec<u8>> {
     match bound {
         Bound::Included(mut key) | Bound::Excluded(mut key) if key.len() >= stored::PREFIX_BYTES => {

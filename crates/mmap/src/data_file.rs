@@ -1,4 +1,4 @@
-//! The data file: opened, mapped, and told apart from what is not ours.
+//! Opens and maps the data file, and refuses files that are not ours.
 
 use crate::bus_error::{self, Registration};
 use crate::meta;
@@ -15,26 +15,27 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Keyspaces that may be written to between the start and the end of a process: LMDB's table of handles has a fixed
-/// size, and opening a handle searches it. Only those that are written to are opened. Measured in a debug build on a
-/// busy machine: the checkpoint that made 10,000 keyspaces took 1.8 s, those that wrote to one of them 24 to 58 ms.
+/// Maximum number of keyspaces that a process may write to: LMDB's table of handles has a fixed size, and opening a
+/// handle searches it. Handles are opened only for writing. Measured in a debug build on a busy machine: the checkpoint
+/// that made 10,000 keyspaces took 1.8 s, those that wrote to one of them 24 to 58 ms.
 pub const KEYSPACES_MAX: u32 = 1 << 17;
 
-/// Committed states that open views may pin at a time, one for each checkpoint: LMDB's table of readers.
+/// Maximum number of committed states, one for each checkpoint, that open views can pin at a time: the size of LMDB's
+/// table of readers.
 const READERS_MAX: u32 = 8192;
-/// A disk with less free is full: LMDB writes no more than that at a time.
+/// A disk with less free space counts as full: LMDB writes no more than this at a time.
 const FULL_BYTES: u64 = 1 << 20;
-/// A map smaller than that is not worth starting with.
+/// Minimum size of a map; the engine does not start with less.
 const MAP_BYTES_MIN: u64 = 64 << 20;
 
 const DIRECTORY: &str = "mmap";
 const NEW_DIRECTORY: &str = "mmap.new";
 const FILE_NAME: &str = "data.mdb";
 
-/// Name of the entry beside the trees, in LMDB's main database.
+/// Name of the watermark's entry beside the trees in LMDB's main database.
 pub(crate) const STATE_NAME: &[u8] = b"state";
 
-/// LMDB's main database, or a keyspace's.
+/// LMDB's main database, or a keyspace's database.
 pub(crate) type Entries = Database<Bytes, Bytes>;
 
 /// An open data file.
@@ -44,27 +45,26 @@ pub(crate) struct DataFile {
     pub file: File,
     pub page_bytes: usize,
     pub map_bytes: u64,
-    /// Before the map: it is told first that the map goes.
+    /// Declared before the map, so that the handler forgets the map before it is removed.
     bus_errors: Mutex<Vec<Registration>>,
     map: Map,
 }
 
-/// The file in the address space. LMDB has a map of its own besides and does not tell where; the pages behind both are
-/// the same.
+/// The file in the address space. LMDB has its own map and does not tell where; both show the same pages.
 struct Map {
     start: *mut c_void,
     length_bytes: usize,
 }
 
-// SAFETY: the map is there until it is dropped, whichever thread looks.
+// SAFETY: the map stays valid until it is dropped, whichever thread uses it.
 unsafe impl Send for Map {}
-// SAFETY: as above; all access is by reading.
+// SAFETY: as above; all accesses are reads.
 unsafe impl Sync for Map {}
 
 impl Map {
     fn new(file: &File, length_bytes: usize) -> io::Result<Self> {
         let (access, flags) = (ProtFlags::READ, MapFlags::SHARED);
-        // SAFETY: a new map at a place that the kernel chooses.
+        // SAFETY: a new map at an address that the kernel chooses.
         let start = unsafe { mmap(std::ptr::null_mut(), length_bytes, access, flags, file, 0)? };
         Ok(Self { start, length_bytes })
     }
@@ -72,13 +72,13 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: nothing is lent for longer than the data file lives, and that is being dropped.
+        // SAFETY: everything lent from the map is bound to the life of the data file, which is being dropped.
         let _ = unsafe { munmap(self.start, self.length_bytes) };
     }
 }
 
 impl DataFile {
-    /// Opens the data file; makes an empty one where there is none and none was noted.
+    /// Opens the data file. Makes an empty one if there is none and there is no note.
     pub fn open(data_directory: &Path, note: Option<DocumentRef<'_>>, map_bytes: u64) -> Result<Self> {
         let directory = data_directory.join(DIRECTORY);
         let path = directory.join(FILE_NAME);
@@ -97,8 +97,8 @@ impl DataFile {
         Ok(Self { env, path, file, page_bytes, map_bytes, map, bus_errors: Mutex::new(vec![registration]) })
     }
 
-    /// Makes a SIGBUS in LMDB's own map a clean death too. LMDB does not tell where its map is, but it lends the state
-    /// out of it, and that stands in the page `page`, which was found to be whole.
+    /// Makes a SIGBUS in LMDB's own map end the process with a message too. LMDB does not tell where its map is, but it
+    /// lends the watermark's entry from it, which stands in page `page`, known to be intact.
     pub fn register_lmdb_map(&self, page: u64) -> Result<()> {
         let reading = self.env.read_txn().map_err(|error| self.error(error))?;
         let main: Option<Entries> = self.env.open_database(&reading, None).map_err(|error| self.error(error))?;
@@ -110,35 +110,36 @@ impl DataFile {
         Ok(())
     }
 
-    /// The bytes of a part of the file; `None` where it does not lie within its first `end_bytes`, which are no more
-    /// than the file has.
+    /// The bytes of a part of the file; `None` if it is not within the first `end_bytes`, which must not exceed the
+    /// file's length.
     pub fn bytes(&self, offset_bytes: u64, length_bytes: usize, end_bytes: u64) -> Option<&[u8]> {
         let end = offset_bytes.checked_add(length_bytes as u64)?;
         if end > end_bytes.min(self.map_bytes) {
             return None;
         }
-        // SAFETY: the range lies within the map, which is there for as long as `self`, and within the file; should that be cut short, the handler for SIGBUS ends the process. Callers read pages that a committed
-        // state leads to, which LMDB does not write to while a read transaction pins that state. (A damaged page may
-        // lead to any other, which LMDB may be writing at that moment: the checksums tell.)
+        // SAFETY: the range lies within the map, which lives as long as `self`, and within the file; if the file is cut
+        // short, the handler for SIGBUS ends the process. Callers read pages of a committed state, which LMDB does not
+        // write to while a read transaction pins that state. (A damaged page may lead to any other page, which LMDB may
+        // be writing at that moment: the checksums reveal that.)
         Some(unsafe {
             std::slice::from_raw_parts(self.map.start.cast::<u8>().add(offset_bytes as usize), length_bytes)
         })
     }
 
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub fn length_bytes(&self) -> Result<u64> {
         Ok(self.file.metadata().map_err(|source| StorageError::io(&self.path, source))?.len())
     }
 
-    /// An error about a place in the file.
+    /// The error for damage at an offset in the file.
     pub fn corrupt(&self, offset_bytes: u64, found: impl Into<String>) -> StorageError {
         corrupt(&self.path, offset_bytes, found)
     }
 
-    /// LMDB's error in the store's terms.
+    /// Converts an error of LMDB.
     pub fn error(&self, error: heed::Error) -> StorageError {
         match &error {
-            // LMDB calls a write that the disk has no more room for an I/O error if some of it was written.
+            // If the disk becomes full in the middle of a write, LMDB reports an I/O error.
             heed::Error::Io(found) if found.raw_os_error() == Some(Errno::IO.raw_os_error()) && self.is_full() => {
                 StorageError::OutOfDiskSpace { path: self.path.clone() }
             }
@@ -150,7 +151,7 @@ impl DataFile {
         self.free_bytes().is_ok_and(|free| free < FULL_BYTES)
     }
 
-    /// Bytes that are free on the disk.
+    /// Free bytes on the disk.
     pub fn free_bytes(&self) -> Result<u64> {
         let found = rustix::fs::fstatvfs(&self.file);
         let found = found.map_err(|error| StorageError::io(&self.path, error.into()))?;
@@ -162,11 +163,11 @@ pub(crate) fn corrupt(path: &Path, offset_bytes: u64, found: impl Into<String>) 
     StorageError::Corrupt { file: path.to_owned(), offset_bytes, found: found.into() }
 }
 
-/// Makes an empty data file under another name first: what stands under its own name is always complete.
+/// Makes an empty data file under another name first, so that a file with the final name is always complete.
 fn create(data_directory: &Path) -> Result<()> {
     let directory = data_directory.join(NEW_DIRECTORY);
     create_as(data_directory, &directory).inspect_err(|_| {
-        // Perhaps nobody ever asks for the engine again.
+        // The engine may never be asked for again, so nothing is left behind.
         let _ = std::fs::remove_dir_all(&directory);
     })
 }
@@ -192,13 +193,14 @@ fn create_as(data_directory: &Path, directory: &Path) -> Result<()> {
     File::open(data_directory).and_then(|directory| directory.sync_all()).map_err(io)
 }
 
-/// Opens LMDB's environment and maps its file, with smaller maps where the system refuses large ones.
+/// Opens LMDB's environment and maps its file; tries smaller maps if the system refuses large ones.
 fn open_environment(directory: &Path, path: &Path, map_bytes: u64) -> Result<(Env<WithoutTls>, File, Map)> {
     let mut map_bytes = map_bytes.max(MAP_BYTES_MIN);
     let open = |map_bytes| {
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options.map_size(map_bytes as usize).max_dbs(KEYSPACES_MAX).max_readers(READERS_MAX);
-        // SAFETY: nobody else changes the file while it is mapped: the store holds the data directory's lock.
+        // SAFETY: no other process changes the file while it is mapped, because the store holds the data directory's
+        // lock.
         let env = unsafe { options.open(directory) }?;
         debug_assert_eq!(env.max_key_size(), PREFIX_BYTES);
         let file = env.try_clone_inner_file()?;
@@ -215,14 +217,14 @@ fn open_environment(directory: &Path, path: &Path, map_bytes: u64) -> Result<(En
     }
 }
 
-/// Notes up to where the log has been applied.
+/// Stores the watermark, up to which the log has been applied.
 pub(crate) fn put_state(main: Entries, writing: &mut RwTxn<'_>, watermark: Lsn) -> heed::Result<()> {
     let watermark = watermark.0.to_le_bytes();
     let checksum = bunko_checksum::crc32c(&watermark).to_le_bytes();
     main.put(writing, STATE_NAME, &[&watermark[..], &checksum].concat())
 }
 
-/// Reads what [`put_state`] wrote.
+/// Reads the watermark stored by [`put_state`].
 pub(crate) fn parse_state(value: &[u8]) -> Option<Lsn> {
     let (watermark, checksum) = value.split_first_chunk::<8>()?;
     let is_intact = bunko_checksum::crc32c(watermark).to_le_bytes() == checksum;

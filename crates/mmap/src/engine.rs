@@ -1,4 +1,4 @@
-//! Applying batches and checkpointing.
+//! Applies batches and makes checkpoints.
 
 use crate::arrangement::Arrangement;
 use crate::committed::Committed;
@@ -24,24 +24,24 @@ use std::time::Instant;
 /// The engine's name in `serverStatus` and the manifest.
 pub const NAME: &str = "mmap";
 
-/// Free bytes below which nobody punches holes without being asked.
+/// With fewer free bytes, holes are punched only on request.
 const FREE_BYTES_MIN: u64 = 64 << 20;
-/// Memory that memtables may take which are written already, but were read by views when these were opened.
+/// Most memory for memtables that have been written but are still in use by old views.
 const KEPT_MEMORY_BYTES_MAX: u64 = 1 << 30;
-/// Shorter runs of free pages are given back only by `compact`: LMDB uses them again soon, and each hole is an extent
-/// more in the filesystem.
+/// Shorter runs of free pages are given back only by `compact`: LMDB soon uses them again, and each hole adds an extent
+/// to the file in the filesystem.
 const RUN_PAGES_MIN: u64 = 16;
 
-/// What the last commit freed is worth a commit more from here on, in bytes.
+/// If the last commit freed at least this many bytes, they are worth another commit.
 const FREED_LAST_BYTES_MIN: u64 = 1 << 20;
-/// Keyspaces that may come between two checkpoints.
+/// Maximum number of keyspaces that may be added between two checkpoints.
 const HANDLES_SPARE: usize = 1 << 14;
 
-/// How the engine behaves.
+/// Options of the engine.
 #[derive(Clone, Copy, Debug)]
 pub struct MmapOptions {
-    /// Address space for the map in bytes, which is the most that the data file may grow to; half of it, and so on, is
-    /// tried where the system refuses.
+    /// Address space of the map in bytes, which limits the size of the data file. If the system refuses it, half of it
+    /// is tried, and so on.
     pub map_bytes: u64,
 }
 
@@ -55,21 +55,22 @@ impl Default for MmapOptions {
 pub struct MmapEngine {
     file: Arc<DataFile>,
     state: Arc<ArcSwap<Arrangement>>,
-    /// Lent to all who read the latest state.
+    /// Lent to all readers of the latest state.
     latest: MmapView,
-    /// Held by whoever writes to the data file, or to its free pages.
+    /// Locked by threads that write to the data file or punch holes into it.
     writer: Mutex<Writer>,
     growth: Growth,
     room: Room,
-    /// All that the sealed memtables hold is below.
+    /// Exclusive upper bound of the LSNs in the sealed memtables.
     marked: AtomicU64,
     /// Bytes of all memtables.
     unflushed_bytes: AtomicU64,
-    /// LMDB's handles that are in use.
+    /// Number of LMDB handles in use.
     handles: AtomicUsize,
     /// Committed states that may still have views.
     pinned: Mutex<Vec<Weak<Committed>>>,
-    /// Written memtables that a reader may still hold. Freeing one takes tens of milliseconds: not on a reader's time.
+    /// Written memtables that a reader may still hold. Freeing one takes tens of milliseconds, so readers must not do
+    /// it.
     written: Mutex<Vec<Arc<Memtable>>>,
     counters: Mutex<Counters>,
 }
@@ -84,7 +85,7 @@ struct Counters {
     punched_bytes: u64,
 }
 
-/// The engine as a store's table lists it.
+/// The engine as an entry of a store's table.
 pub fn kind(options: MmapOptions) -> EngineKind {
     EngineKind {
         name: NAME,
@@ -94,7 +95,7 @@ pub fn kind(options: MmapOptions) -> EngineKind {
 }
 
 impl MmapEngine {
-    /// Opens the data file, or makes one where the engine is new.
+    /// Opens the data file, or makes one if the engine is new.
     pub fn open(opening: &Opening<'_>, options: MmapOptions) -> Result<Arc<Self>> {
         let file = Arc::new(DataFile::open(opening.directory, opening.note, options.map_bytes)?);
         let committed = Arc::new(Committed::last(&file)?);
@@ -122,13 +123,13 @@ impl MmapEngine {
         }))
     }
 
-    /// Writes memtables, the oldest first, and lets readers see that they are written.
+    /// Writes memtables, the oldest first, and publishes the written state to readers.
     fn write(&self, writer: &mut Writer, memtables: &[Arc<Memtable>], watermark: Lsn) -> Result<()> {
         let outcome = writer.write(&self.state.load().committed, memtables, watermark);
         self.handles.store(writer.handles(), Ordering::Relaxed);
         if outcome.is_err() {
-            // Some of several transactions may have been committed. Readers still find all of it in the memtables first,
-            // and what the next attempt writes over again takes no more disk.
+            // Some of several transactions may have been committed. Readers still find all entries in the memtables
+            // first, and the next attempt takes no more disk for those that it overwrites.
             self.go_on_from_last(&[])?;
         }
         let written = outcome?;
@@ -140,7 +141,7 @@ impl MmapEngine {
         Ok(())
     }
 
-    /// Lets readers see the last committed state, which has what those memtables hold.
+    /// Publishes the last committed state, which contains those memtables.
     fn go_on_from_last(&self, memtables: &[Arc<Memtable>]) -> Result<()> {
         let committed = Arc::new(Committed::last(&self.file)?);
         let mut pinned = self.pinned.lock();
@@ -151,13 +152,13 @@ impl MmapEngine {
         self.room.look(&committed, self.oldest_pinned(committed.meta.transaction))
     }
 
-    /// The oldest committed state that anybody may read: its commit's number.
+    /// Transaction number of the oldest committed state that may have readers.
     fn oldest_pinned(&self, last: u64) -> u64 {
         let pinned = self.pinned.lock();
         pinned.iter().filter_map(Weak::upgrade).map(|committed| committed.meta.transaction).fold(last, u64::min)
     }
 
-    /// What waits for the next checkpoint.
+    /// Changes that wait for the next checkpoint.
     fn waiting(&self) -> Waiting {
         let changes = self.state.load().memtables().map(|memtable| memtable.changes()).sum();
         Waiting { bytes: self.unflushed_bytes(), changes }
@@ -181,8 +182,8 @@ impl MmapEngine {
         let mut punched_bytes = free_pages::punch(&committed, oldest, run_pages_min)?;
         let oldest_is_last = oldest == committed.meta.transaction;
         if oldest_is_last && free_pages::count_since(&committed, oldest)? * page_bytes >= FREED_LAST_BYTES_MIN {
-            // What the last commit freed was read by the one before, to which a torn meta page would lead back. One
-            // commit more and it is out of reach.
+            // The commit before the last one still uses the pages that the last commit freed, and a torn meta page
+            // would lead back to it. After another commit it is out of reach.
             drop(committed);
             let watermark = self.state.load().committed.watermark;
             self.write(writer, &[], watermark)?;
@@ -194,7 +195,7 @@ impl MmapEngine {
         Ok(if punched_bytes > 0 { Reclaimed::Some } else { Reclaimed::Nothing })
     }
 
-    /// Bytes of the file that no page was ever handed out from.
+    /// Bytes at the end of the file that have never been used for a page.
     fn ahead_bytes(&self, committed: &Committed) -> u64 {
         let used_bytes = committed.meta.pages * self.file.page_bytes as u64;
         self.file.length_bytes().unwrap_or(0).saturating_sub(used_bytes)
@@ -215,9 +216,10 @@ impl Engine for MmapEngine {
         }
     }
 
+    /// Refuses changes that a checkpoint could not write, before they are kept.
+    ///
     /// # Errors
-    /// What a checkpoint could not write is refused before it is kept: [`StorageError::MapFull`], and
-    /// [`StorageError::Io`] once [`KEYSPACES_MAX`] is near.
+    /// [`StorageError::MapFull`], and [`StorageError::Io`] once [`KEYSPACES_MAX`] is near.
     fn admit(&self, growth_bytes: usize) -> Result<()> {
         let (map_bytes, page_bytes) = (self.file.map_bytes, self.file.page_bytes as u64);
         if !self.room.admits(map_bytes, page_bytes, self.waiting(), growth_bytes as u64) {
@@ -264,7 +266,7 @@ impl Engine for MmapEngine {
         let started = Instant::now();
         let mut writer = self.writer.lock();
         let state = self.state.load_full();
-        // More than one where an earlier checkpoint failed.
+        // There are several if an earlier checkpoint failed.
         let memtables: Vec<_> = state.sealed.iter().rev().cloned().collect();
         if !memtables.is_empty() {
             let bytes = memtables.iter().map(|memtable| memtable.bytes()).sum::<u64>();
@@ -300,7 +302,7 @@ impl Engine for MmapEngine {
     fn reclaim(&self, _oldest_view: Lsn, effort: Effort) -> Result<Reclaimed> {
         match effort {
             Effort::All | Effort::Room => self.punch(&mut self.writer.lock(), effort),
-            // A checkpoint writes; the next time will do.
+            // If a checkpoint is writing, the next call is soon enough.
             Effort::Usual | Effort::Now => match self.writer.try_lock() {
                 Some(mut writer) => self.punch(&mut writer, effort),
                 None => Ok(Reclaimed::Nothing),
@@ -308,7 +310,7 @@ impl Engine for MmapEngine {
         }
     }
 
-    /// Pages that were freed since the oldest commit that is read, and memtables that only views hold.
+    /// Pages freed since the oldest commit that has readers, and memtables that only views hold.
     fn kept_for_views(&self, _oldest_view: Lsn) -> Vec<KeptForViews> {
         let read = |memtable: &&Arc<Memtable>| Arc::strong_count(memtable) > 1;
         let memory_bytes = self.written.lock().iter().filter(read).map(|memtable| memtable.bytes()).sum();
@@ -316,7 +318,7 @@ impl Engine for MmapEngine {
         let committed = Arc::clone(&self.state.load().committed);
         let (last, page_bytes) = (committed.meta.transaction, self.file.page_bytes as u64);
         let oldest = self.oldest_pinned(last);
-        // What the last commit freed is kept for the next start.
+        // Pages that the last commit freed do not count: they are kept for the next start.
         let pages = if oldest < last { free_pages::count_since(&committed, oldest + 1).unwrap_or(0) } else { 0 };
         let free_pages = free_pages::count(&committed).unwrap_or(0);
         let used_bytes = committed.meta.pages.saturating_sub(free_pages) * page_bytes;
@@ -327,12 +329,12 @@ impl Engine for MmapEngine {
         self.unflushed_bytes.load(Ordering::Relaxed)
     }
 
-    /// Pages of the keyspaces' trees. Free pages belong to no keyspace: `serverStatus` shows them.
+    /// Pages of the keyspaces' trees. Free pages belong to no keyspace; `serverStatus` shows them.
     fn space(&self, keyspaces: &[(KeyspaceId, KeyspaceStatistics)]) -> Vec<Space> {
         let state = self.state.load();
         let pages = |keyspace: &KeyspaceId| state.committed.trees.get(keyspace).map_or(0, crate::tree::Tree::pages);
         let page_bytes = self.file.page_bytes as u64;
-        // Nothing is compressed, so what the pages do not hold yet is in the log.
+        // Nothing is compressed, so data that is not in pages yet is in the log with its full size.
         let space = |(keyspace, holds): &(KeyspaceId, KeyspaceStatistics)| Space {
             used_bytes: (pages(keyspace) * page_bytes).max(holds.bytes),
             free_bytes: 0,
@@ -340,7 +342,7 @@ impl Engine for MmapEngine {
         keyspaces.iter().map(space).collect()
     }
 
-    /// What the file takes on disk: its length, but for the holes in it.
+    /// Bytes of the file on disk, without its holes.
     fn size_bytes(&self) -> u64 {
         free_pages::allocated_bytes(&self.file).unwrap_or(0)
     }

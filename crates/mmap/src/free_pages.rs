@@ -1,8 +1,8 @@
-//! Pages that hold nothing, and how they go back to the filesystem.
+//! Free pages, and giving them back to the filesystem.
 //!
-//! LMDB never shortens its file; what it frees it uses again. What has been free for long enough can still be given
-//! back as holes in the file, under the very rule by which LMDB itself would write over a page: no committed state that
-//! a view or a restart may still read leads to it.
+//! LMDB never shortens its file, but reuses the pages that it frees. Pages that have been free for long enough can be
+//! given back as holes in the file. The condition is the one under which LMDB itself reuses a page: no committed state
+//! that a view or a restart may still read leads to it.
 
 use crate::committed::Committed;
 use crate::data_file::DataFile;
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 
 /// Longest time that one step may take.
 const STEP: Duration = Duration::from_millis(500);
-/// Pages before the first that LMDB hands out: its two meta pages.
+/// Number of meta pages, which come before the first page that LMDB uses.
 const META_PAGES: u64 = 2;
 
-/// Shows each list of free pages: the transaction that freed them, how many, and the list itself.
+/// Shows each list of free pages, with the transaction that freed them.
 fn for_each_list(committed: &Committed, mut show: impl FnMut(u64, &[u8])) -> Result<()> {
     let mut walk = TreeWalk::new(committed.meta.free, (Bound::Unbounded, Bound::Unbounded), Direction::Forward);
     while let Some(place) = walk.next(committed)? {
@@ -37,7 +37,7 @@ fn for_each_list(committed: &Committed, mut show: impl FnMut(u64, &[u8])) -> Res
     Ok(())
 }
 
-/// Whether a list is in order, the last page first, and names only pages that LMDB has handed out.
+/// Whether a list is in descending order and names only pages that LMDB has used.
 fn is_plausible(list: &[u8], pages: u64) -> bool {
     let mut above = pages;
     list.chunks_exact(8).filter_map(|page| u64_at(page, 0)).all(|page| {
@@ -47,12 +47,12 @@ fn is_plausible(list: &[u8], pages: u64) -> bool {
     })
 }
 
-/// Pages that are free in a committed state. Makes certain that LMDB may read its lists: it believes them.
+/// Number of free pages in a committed state. Checks the lists that LMDB will read, because LMDB trusts them.
 pub(crate) fn count(committed: &Committed) -> Result<u64> {
     count_since(committed, 0)
 }
 
-/// Pages that were freed by a transaction or after it.
+/// Number of pages that were freed by `transaction` or later ones.
 pub(crate) fn count_since(committed: &Committed, transaction: u64) -> Result<u64> {
     let mut pages = 0;
     for_each_list(committed, |freed_by, list| {
@@ -63,7 +63,7 @@ pub(crate) fn count_since(committed: &Committed, transaction: u64) -> Result<u64
     Ok(pages)
 }
 
-/// Runs of pages that were freed before a transaction, in order.
+/// Runs of pages that were freed before `before_transaction`, in order.
 pub(crate) fn runs(committed: &Committed, before_transaction: u64) -> Result<Vec<Range<u64>>> {
     let mut pages = Vec::new();
     for_each_list(committed, |transaction, list| {
@@ -85,22 +85,22 @@ pub(crate) fn runs(committed: &Committed, before_transaction: u64) -> Result<Vec
     Ok(runs)
 }
 
-/// Bytes that the file takes on disk, its holes aside.
+/// Bytes of the file on disk, without its holes.
 pub(crate) fn allocated_bytes(file: &DataFile) -> Result<u64> {
     let metadata = file.file.metadata().map_err(|source| StorageError::io(&file.path, source))?;
     Ok(metadata.blocks() * 512)
 }
 
-/// Gives pages back that were freed before a transaction, where a run of them is `run_pages_min` long at least;
-/// bytes gained. Nobody writes meanwhile, and `before_transaction` is no later than the last commit and no later than
-/// any that a view reads: LMDB would use exactly these pages next.
+/// Gives back pages that were freed before `before_transaction`, in runs of at least `run_pages_min` pages. Returns the
+/// bytes gained. No thread may be writing, and `before_transaction` must be no later than the last commit and every
+/// commit that a view reads: these are the pages that LMDB would reuse next.
 pub(crate) fn punch(committed: &Committed, before_transaction: u64, run_pages_min: u64) -> Result<u64> {
     let file = &committed.file;
     let page_bytes = file.page_bytes as u64;
     let allocated_bytes_before = allocated_bytes(file)?;
     let started = Instant::now();
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    // The longest first: they gain most within the time of a step.
+    // The longest runs first, because they gain most within the time of a step.
     let mut runs = runs(committed, before_transaction)?;
     runs.retain(|run| run.end - run.start >= run_pages_min);
     runs.sort_by_key(|run| std::cmp::Reverse(run.end - run.start));

@@ -1,6 +1,6 @@
-//! The file grows ahead of what is written to it, in steps as MMAPv1's files did: 64 MB, doubled up to 2 GB, then 2 GB
-//! at a time. A write then never waits for the filesystem to find room, and what is read in order lies in order. Where the
-//! disk has little more than a step, the steps are short, so that the log finds room too.
+//! Grows the file ahead of the writes, in steps as MMAPv1's files did: 64 MB, doubled up to 2 GB, then 2 GB at a time.
+//! So writes never wait for the filesystem to find room, and data that is read in order lies in order. If the disk has
+//! little more than a step, the steps are short, so that the log finds room too.
 
 use crate::data_file::DataFile;
 use bunko_store::Result;
@@ -12,7 +12,7 @@ use std::time::Instant;
 const STEP_BYTES_MIN: u64 = 64 << 20;
 const STEP_BYTES_MAX: u64 = 2 << 30;
 const SHORT_STEP_BYTES: u64 = 16 << 20;
-/// A step is taken where so many times its size is free.
+/// A step is taken only if this many times its size is free.
 const FREE_STEPS: u64 = 4;
 
 /// Counters since the start.
@@ -23,7 +23,7 @@ pub(crate) struct Growth {
     pub longest_micros: AtomicU64,
 }
 
-/// The length that a file of `length_bytes` grows to.
+/// The length to which a file of `length_bytes` grows.
 fn next_length(length_bytes: u64) -> u64 {
     if length_bytes < STEP_BYTES_MIN {
         return STEP_BYTES_MIN;
@@ -31,15 +31,15 @@ fn next_length(length_bytes: u64) -> u64 {
     length_bytes.saturating_add(length_bytes.min(STEP_BYTES_MAX))
 }
 
-/// The length that it grows to on a disk with so much free; `None` where it should not grow ahead.
+/// The length to which the file grows with `free_bytes` free on the disk; `None` if it should not grow ahead.
 fn affordable(length_bytes: u64, free_bytes: u64) -> Option<u64> {
     let lengths = [next_length(length_bytes), length_bytes + SHORT_STEP_BYTES];
     lengths.into_iter().find(|next| (next - length_bytes) * FREE_STEPS <= free_bytes)
 }
 
 impl Growth {
-    /// Lets the file be at least that long, in whole steps. On a filesystem without preallocation, or without room for
-    /// some steps, the file is left to grow with the writes: they say when there is no room at all.
+    /// Makes the file at least `needed_bytes` long, in whole steps. On a filesystem without preallocation, or without
+    /// room for some steps, the file grows with the writes instead, and these fail if there is no room at all.
     pub fn reserve(&self, file: &DataFile, needed_bytes: u64) -> Result<()> {
         let mut length_bytes = file.length_bytes()?;
         while length_bytes < needed_bytes {

@@ -1,4 +1,4 @@
-//! What has been applied since the last checkpoint, in memory.
+//! The changes since the last checkpoint, in memory.
 
 use bunko_store::{Effect, Effects, KeyspaceId, Location, Lsn, Presence, RecordId};
 use bunko_versions::{Before, Forgotten, HeadKey, Known, Put, Version, VersionedMap, Views};
@@ -8,10 +8,10 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An index key; usual ones take no allocation.
+/// An index key; usual lengths need no allocation.
 pub(crate) type IndexKey = HeadKey<ByteView>;
 
-/// A record as it was written.
+/// A record's newest document.
 #[derive(Clone)]
 pub(crate) struct Record {
     pub location: Location,
@@ -21,13 +21,13 @@ pub(crate) struct Record {
 pub(crate) type Records = VersionedMap<RecordId, Record>;
 pub(crate) type Keys = VersionedMap<IndexKey, RecordId>;
 
-/// What an entry costs beside its bytes: key, version and its share of a node.
+/// Bytes of an entry beside its document or key: its version and its share of a node.
 const RECORD_BYTES: u64 = (size_of::<RecordId>() + size_of::<Version<Record>>()) as u64 * 3 / 2;
 const KEY_BYTES: u64 = (size_of::<IndexKey>() + size_of::<Version<RecordId>>()) as u64 * 3 / 2;
-/// What a document costs beside its bytes: its counts and the allocator's share.
+/// Bytes of a document beside its content: its reference counts and the allocator's overhead.
 const DOCUMENT_BYTES: u64 = 32;
 
-/// All keyspaces' recent entries.
+/// Recent entries of all keyspaces.
 #[derive(Default)]
 pub(crate) struct Memtable {
     records: Shelves<Records>,
@@ -59,7 +59,7 @@ impl<M: Default> Shelves<M> {
         self.get(keyspace).unwrap_or_else(|| Arc::clone(self.0.write().entry(keyspace).or_default()))
     }
 
-    /// All of them in order of keyspaces.
+    /// All maps in order of keyspaces.
     fn in_order(&self) -> Vec<(KeyspaceId, Arc<M>)> {
         let mut maps: Vec<_> = self.0.read().iter().map(|(keyspace, map)| (*keyspace, Arc::clone(map))).collect();
         maps.sort_by_key(|(keyspace, _)| *keyspace);
@@ -68,8 +68,8 @@ impl<M: Default> Shelves<M> {
 }
 
 impl Memtable {
-    /// Applies a record's effects and forgets what no view sees; by how many bytes the memtable
-    /// grew, which may be less than nothing.
+    /// Applies a record's effects and forgets versions that no view sees. Returns the growth of the memtable in bytes,
+    /// which may be negative.
     pub fn apply(&self, lsn: Lsn, effects: Effects<'_>, views: Views<'_>) -> i64 {
         let (mut growth, mut changes) = (0, 0);
         for effect in effects {
@@ -88,7 +88,7 @@ impl Memtable {
                 self.put_record(keyspace, record, lsn, Some(Record { location, document }), views)
             }
             Effect::DeleteRecord { keyspace, record, .. } => self.put_record(keyspace, record, lsn, None, views),
-            // It leads to the same record as before, and the record knows its location.
+            // The key leads to the same record as before, and the record has its location.
             Effect::PutPrimaryKey { presence: Presence::Moved, .. } | Effect::CreateKeyspace { .. } => 0,
             Effect::PutKey { keyspace, key, record, .. } | Effect::PutPrimaryKey { keyspace, key, record, .. } => {
                 self.put_key(keyspace, key, lsn, Some(record), views)
@@ -122,22 +122,22 @@ impl Memtable {
         growth(&put, KEY_BYTES + key.len() as u64, size_of::<Version<RecordId>>() as u64, 0, |_| 0)
     }
 
-    /// What is known of a record below `before`; nothing where this memtable does not know it.
+    /// The version or deletion of a record below `before`; `None` if this memtable has neither.
     pub fn record(&self, keyspace: KeyspaceId, record: RecordId, before: u64) -> Option<Known<Record>> {
         self.records.with(keyspace, |records| records.get(&record, before))?
     }
 
-    /// What is known of an index key below `before`.
+    /// The version or deletion of an index key below `before`; `None` if this memtable has neither.
     pub fn key(&self, keyspace: KeyspaceId, key: &[u8], before: u64) -> Option<Known<RecordId>> {
         self.keys.with(keyspace, |keys| keys.get(&IndexKey::from(key), before))?
     }
 
-    /// A keyspace's records, to be walked over.
+    /// A keyspace's records, for walking.
     pub fn records(&self, keyspace: KeyspaceId) -> Option<Arc<Records>> {
         self.records.get(keyspace)
     }
 
-    /// An index's keys, to be walked over.
+    /// An index's keys, for walking.
     pub fn keys(&self, keyspace: KeyspaceId) -> Option<Arc<Keys>> {
         self.keys.get(keyspace)
     }
@@ -152,7 +152,7 @@ impl Memtable {
         self.keys.in_order()
     }
 
-    /// Keyspaces that are gone.
+    /// Dropped keyspaces.
     pub fn dropped(&self) -> Vec<KeyspaceId> {
         self.dropped.lock().clone()
     }
@@ -162,18 +162,18 @@ impl Memtable {
         self.records.0.read().is_empty() && self.keys.0.read().is_empty() && self.dropped.lock().is_empty()
     }
 
-    /// Its size in bytes.
+    /// Size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Effects that were applied.
+    /// Number of applied effects.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
     }
 }
 
-/// Bytes that a put took beyond what was there.
+/// Bytes that a put added, minus the bytes of the versions that it forgot.
 fn growth<V>(
     put: &Put<V>,
     entry_bytes: u64,
@@ -209,7 +209,7 @@ mod tests {
         let version = size_of::<Version<Record>>() as i64 + DOCUMENT_BYTES as i64;
         assert_eq!(put(1, 100, 1), RECORD_BYTES as i64 + DOCUMENT_BYTES as i64 + 100);
         assert_eq!(put(2, 50, 2), version + 50);
-        // The first of the three goes.
+        // The first of the three versions is forgotten.
         assert_eq!(put(3, 70, 3), 70 - 100);
         assert!(
             matches!(memtable.record(KEYSPACE, RecordId(1), 3), Some(Known::Value(found)) if found.document.len() == 50)

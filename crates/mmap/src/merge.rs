@@ -1,34 +1,34 @@
-//! Memtables and a tree walked together: of equal keys the newest source's counts.
+//! Walks memtables and a tree together: among equal keys, the entry from the newest source wins.
 
 use bunko_store::Direction;
 use bunko_versions::Walk;
 use std::cmp::Ordering;
 use std::iter::Peekable;
 
-/// Walks over memtables, the newest first.
+/// Walks over memtables, newest first.
 pub(crate) struct Memory<K: Ord + Clone, V: Clone> {
     walks: Vec<Peekable<Walk<K, V>>>,
     direction: Direction,
 }
 
-/// Whose entry comes next.
+/// Source of the next entry.
 pub(crate) enum Turn<K, V> {
-    /// A memtable's, which hides the tree's next one or does not; no value where it was deleted.
+    /// A memtable has the next entry; `Tree` says whether it hides the tree's next one. `None` as value is a deletion.
     Memory(K, Option<V>, Tree),
-    /// The tree's.
+    /// The tree has the next entry.
     Tree,
-    /// There is none.
+    /// There are no more entries.
     End,
 }
 
-/// What becomes of the tree's next entry.
+/// Whether the tree's next entry is hidden.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tree {
     Hidden,
     Kept,
 }
 
-/// A walk's direction in the terms of the memtable's map.
+/// Converts a direction for the memtables' maps.
 pub(crate) fn in_memory(direction: Direction) -> bunko_versions::Direction {
     match direction {
         Direction::Forward => bunko_versions::Direction::Forward,
@@ -41,7 +41,7 @@ impl<K: Ord + Clone, V: Clone> Memory<K, V> {
         Self { walks: walks.map(Iterator::peekable).collect(), direction }
     }
 
-    /// Takes the next entry, which `tree` compares to the tree's next one, if that has any.
+    /// Takes the next entry. `tree` compares a key with the tree's next one; `None` at the tree's end.
     pub fn turn(&mut self, tree: Option<impl Fn(&K) -> Ordering>) -> Turn<K, V> {
         self.walks.retain_mut(|walk| walk.peek().is_some());
         let first = self.first();
@@ -63,7 +63,7 @@ impl<K: Ord + Clone, V: Clone> Memory<K, V> {
         }
     }
 
-    /// The key that comes next in any memtable.
+    /// The next key of any memtable.
     fn first(&mut self) -> Option<K> {
         let keys = self.walks.iter_mut().filter_map(|walk| walk.peek().map(|(key, _)| key));
         match self.direction {

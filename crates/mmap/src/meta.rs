@@ -1,5 +1,5 @@
-//! LMDB's meta pages: where a committed state begins. LMDB keeps two, for the last commit and the one before, and
-//! trusts them; they are looked at before it does.
+//! LMDB's meta pages, the roots of committed states. LMDB keeps two, for the last commit and the one before, and trusts
+//! them. They are checked before LMDB opens the file.
 
 use crate::data_file::corrupt;
 use crate::page::{HEADER_BYTES, u64_at};
@@ -11,27 +11,27 @@ use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Where a meta page has what we read.
+/// Offsets of the fields that we read in a meta page.
 /// Source: `MDB_meta` in LMDB 0.9 (`mdb.c`), behind a page header.
 const FREE: usize = HEADER_BYTES + 24;
 const MAIN: usize = FREE + Tree::ENCODED_BYTES;
 const LAST_PAGE: usize = MAIN + Tree::ENCODED_BYTES;
 const TRANSACTION: usize = LAST_PAGE + 8;
-/// Bytes of a meta page that mean something.
+/// Number of bytes of a meta page that are in use.
 pub(crate) const META_BYTES: usize = TRANSACTION + 8;
 
-/// A committed state's beginnings.
+/// The meta page of a committed state.
 #[derive(Clone, Copy)]
 pub(crate) struct Meta {
     pub transaction: u64,
-    /// Pages that LMDB has ever used.
+    /// Number of pages that LMDB has ever used.
     pub pages: u64,
-    /// Pages that are free.
+    /// The tree of free pages.
     pub free: Tree,
-    /// Names of all other trees.
+    /// The tree with the names of all other trees.
     pub main: Tree,
     pub page_bytes: u32,
-    /// Of the whole meta page.
+    /// Checksum of the whole meta page.
     pub checksum: u32,
 }
 
@@ -44,13 +44,13 @@ impl Meta {
             pages: number(LAST_PAGE).checked_add(1)?,
             free: tree(FREE)?,
             main: tree(MAIN)?,
-            // LMDB keeps it where its other trees have nothing.
+            // LMDB stores the page size in a field of this tree that other trees leave unused.
             page_bytes: u32::from_ne_bytes([bytes[FREE], bytes[FREE + 1], bytes[FREE + 2], bytes[FREE + 3]]),
             checksum: bunko_checksum::crc32c(bytes),
         })
     }
 
-    /// What the manifest notes of a commit.
+    /// The commit's note for the manifest.
     pub fn note(&self, file_bytes: u64) -> DocumentBuf {
         DocumentBuf::new()
             .with("fileBytes", file_bytes as i64)
@@ -68,11 +68,11 @@ pub(crate) fn noted(note: DocumentRef<'_>, name: &str) -> Option<u64> {
     }
 }
 
-/// Checks the meta pages against what was noted of the file, if anything was, before LMDB opens it.
+/// Checks the meta pages against the file's note, if there is one, before LMDB opens the file.
 pub(crate) fn check(path: &Path, note: Option<DocumentRef<'_>>) -> Result<()> {
     let file = File::open(path).map_err(|source| StorageError::io(path, source))?;
     let noted = |name| note.and_then(|note| noted(note, name));
-    // The file never gets shorter. A map of one that did ends the process where it is touched.
+    // The file never gets shorter. A map of a shortened file would end the process when it is read beyond the end.
     let length_bytes = file.metadata().map_err(|source| StorageError::io(path, source))?.len();
     if let Some(expected) = noted("fileBytes").filter(|expected| *expected > length_bytes) {
         return Err(corrupt(path, length_bytes, format!("ends, though it had {expected} bytes")));
@@ -83,7 +83,7 @@ pub(crate) fn check(path: &Path, note: Option<DocumentRef<'_>>) -> Result<()> {
         let is_sane = u64::from(meta.page_bytes) == page_bytes
             && page_bytes.is_power_of_two()
             && (512..=1 << 16).contains(&page_bytes)
-            // A commit writes the page of its own parity.
+            // A commit writes the meta page of its transaction's parity.
             && (meta.transaction % 2 == page || meta.transaction == 0);
         let is_as_noted =
             noted("transaction") != Some(meta.transaction) || noted("metaChecksum") == Some(u64::from(meta.checksum));

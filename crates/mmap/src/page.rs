@@ -1,8 +1,8 @@
-//! LMDB's pages as they stand in the data file, every bound checked.
+//! Reads LMDB's pages in the data file, with every bound checked.
 //!
-//! Reads go through here and not through LMDB's C code, which believes what a page says: a flipped byte there is a read
-//! outside of the map. Here it is an error with its offset. Besides, a committed page is plain memory that any number of
-//! threads may read, where LMDB wants a transaction of its own for each.
+//! Reads do not use LMDB's C code, because it trusts the pages: a flipped byte there could cause a read outside of the
+//! map. Here it causes an error with an offset. Besides, a committed page is plain memory that any number of threads
+//! may read, while LMDB needs a transaction for each thread.
 //!
 //! Source: `MDB_page` and `MDB_node` in LMDB 0.9 (`mdb.c`), data format version 1, 64-bit, native byte order.
 
@@ -16,12 +16,12 @@ pub(crate) const HEADER_BYTES: usize = 16;
 const NODE_HEADER_BYTES: usize = 8;
 const PAGE_NUMBER_BYTES: usize = 8;
 
-/// A node's value stands on overflow pages.
+/// Flag: the node's value is on overflow pages.
 const BIG_VALUE: u16 = 1;
-/// A node's value is the root of a tree.
+/// Flag: the node's value is the root of a tree.
 const TREE: u16 = 2;
 
-/// What a page is.
+/// Kind of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Branch = 1,
@@ -29,12 +29,12 @@ pub(crate) enum Kind {
     Overflow = 4,
 }
 
-/// How a tree's keys are ordered.
+/// Order of a tree's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyOrder {
     /// As bytes.
     Bytes,
-    /// As numbers in the machine's byte order: LMDB's tree of free pages.
+    /// As numbers in the machine's byte order, in LMDB's tree of free pages.
     Numbers,
 }
 
@@ -47,20 +47,20 @@ impl KeyOrder {
     }
 }
 
-/// What was read, or what is wrong with the page.
+/// The parsed page, or a description of the damage.
 pub(crate) type Parsed<T> = Result<T, &'static str>;
 
-/// A branch or a leaf.
+/// A branch or leaf page.
 #[derive(Clone, Copy)]
 pub(crate) struct Page<'m> {
     bytes: &'m [u8],
     kind: Kind,
     len: usize,
-    /// Where the nodes begin.
+    /// Offset of the nodes.
     upper: usize,
 }
 
-/// Where a leaf's value is.
+/// A leaf's value.
 pub(crate) enum Value<'m> {
     /// Beside its key.
     Inline(&'m [u8]),
@@ -72,13 +72,13 @@ pub(crate) enum Value<'m> {
 pub(crate) struct Node<'m> {
     pub key: &'m [u8],
     pub value: Value<'m>,
-    /// Where it begins in its page.
+    /// Offset of the node in its page.
     pub at: usize,
     pub is_tree: bool,
 }
 
-/// Compares keys. Nearly all comparisons of a search end with the first eight bytes as a number; comparing the bytes
-/// alone is a call each.
+/// Compares keys. The first eight bytes, as a number, decide nearly all comparisons of a search; comparing bytes would
+/// be a call each time.
 fn compare(left: &[u8], right: &[u8]) -> Ordering {
     match (left.first_chunk::<8>(), right.first_chunk::<8>()) {
         (Some(left), Some(right)) if left != right => u64::from_be_bytes(*left).cmp(&u64::from_be_bytes(*right)),
@@ -86,7 +86,7 @@ fn compare(left: &[u8], right: &[u8]) -> Ordering {
     }
 }
 
-/// The number at a place that is known to be there.
+/// The number at an offset, which must be within `bytes`.
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_ne_bytes([bytes[at], bytes[at + 1]])
 }
@@ -95,7 +95,7 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes))
 }
 
-/// Whether the page is the one of that number and kind; how many pages an overflow page goes on for.
+/// Checks that the page has that number and kind. Returns how many pages an overflow value takes.
 fn header(bytes: &[u8], number: u64, kind: Kind) -> Parsed<u32> {
     let header: &[u8; HEADER_BYTES] = bytes.first_chunk().ok_or("a page that is cut off")?;
     if u64_at(header, 0) != Some(number) {
@@ -120,7 +120,7 @@ impl<'m> Page<'m> {
     pub fn parse(bytes: &'m [u8], number: u64, kind: Kind) -> Parsed<Self> {
         header(bytes, number, kind)?;
         let (lower, upper) = (usize::from(u16_at(bytes, 12)), usize::from(u16_at(bytes, 14)));
-        // An upper bound of 64 KiB does not fit and stands as zero.
+        // An upper bound of 64 KiB does not fit and is stored as zero.
         let upper = if upper == 0 { bytes.len() } else { upper };
         if lower <= HEADER_BYTES || lower % 2 != 0 || lower > upper || upper > bytes.len() {
             return Err("a page whose bounds are not its own");
@@ -128,12 +128,12 @@ impl<'m> Page<'m> {
         Ok(Self { bytes, kind, len: (lower - HEADER_BYTES) / 2, upper })
     }
 
-    /// Number of nodes, one at least.
+    /// Number of nodes; at least one.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Where a node begins, its header and its key. `index` is below [`Self::len`].
+    /// A node's offset, header and key. `index` must be below [`Self::len`].
     fn key_and_header(&self, index: usize) -> Parsed<(usize, &'m [u8; NODE_HEADER_BYTES], &'m [u8])> {
         let at = usize::from(u16_at(self.bytes, HEADER_BYTES + 2 * index));
         let node = self.bytes.get(at..).filter(|_| at >= self.upper).ok_or("a node outside of its page")?;
@@ -142,12 +142,12 @@ impl<'m> Page<'m> {
         Ok((at, header, key))
     }
 
-    /// A node's key; that of a branch's first node means nothing.
+    /// A node's key; that of a branch's first node has no meaning.
     pub fn key(&self, index: usize) -> Parsed<&'m [u8]> {
         self.key_and_header(index).map(|(_, _, key)| key)
     }
 
-    /// A branch's child.
+    /// The page number of a branch's child.
     pub fn child(&self, index: usize) -> Parsed<u64> {
         let (_, header, _) = self.key_and_header(index)?;
         let part = |at| u64::from(u16_at(header, at));
@@ -170,7 +170,7 @@ impl<'m> Page<'m> {
         Ok(Node { key, value, at, is_tree: flags == TREE })
     }
 
-    /// Where a key stands among a leaf's, or would.
+    /// Index of a key in a leaf, or `Err` with the index at which it would be inserted.
     pub fn search(&self, key: &[u8]) -> Parsed<Result<usize, usize>> {
         let (mut low, mut high) = (0, self.len);
         while low < high {
@@ -184,7 +184,7 @@ impl<'m> Page<'m> {
         Ok(Err(low))
     }
 
-    /// Which of a branch's children a key belongs to.
+    /// Index of the branch's child that a key belongs to.
     pub fn child_of(&self, key: &[u8]) -> Parsed<usize> {
         let (mut low, mut high) = (1, self.len);
         while low < high {
@@ -198,7 +198,8 @@ impl<'m> Page<'m> {
         Ok(low - 1)
     }
 
-    /// Whether the nodes are in order and fill what the header says they do, so that none is missing or there twice.
+    /// Checks that the nodes are in order and fill the space that the header gives them, so that none is missing or
+    /// duplicated.
     pub fn check_layout(&self, order: KeyOrder) -> Parsed<()> {
         let mut filled = 0;
         let mut last = None;
@@ -211,7 +212,7 @@ impl<'m> Page<'m> {
                 _ => 0,
             };
             let key = self.key(index)?;
-            // LMDB keeps nodes at even places.
+            // LMDB places nodes at even offsets.
             filled += (NODE_HEADER_BYTES + key.len() + value_bytes).next_multiple_of(2);
             if self.kind == Kind::Leaf || index > 0 {
                 if last.is_some_and(|last| order.compare(last, key).is_ge()) {

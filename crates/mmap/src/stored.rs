@@ -1,18 +1,17 @@
-//! What stands under the trees' keys, each under a checksum of its own: LMDB has none.
+//! Values of the trees' entries. Each has its own checksum, because LMDB has none.
 //!
 //! - A record: `id (8, big-endian)` → `location (16), crc (4), document`. The checksum covers keyspace, id and location;
 //!   the document's own stands in the location.
 //! - An index key shorter than [`PREFIX_BYTES`]: `key` → `record id (8), crc (4)`, the checksum over keyspace, key and
 //!   record id.
-//! - Longer ones, which LMDB does not take as keys, share one entry with all that begin with the same
-//!   [`PREFIX_BYTES`] bytes: `prefix` → for each in order `rest's length (4), record id (8), crc (4), rest`. A shorter key
-//!   never equals a prefix and sorts before or after all that it holds, so the order of the entries is the order of the
-//!   keys. Changing one of them rewrites the entry: as many keys with a prefix of that length in common are slow, but
-//!   exact.
+//! - Longer keys, which LMDB does not accept, share one entry with all keys that begin with the same [`PREFIX_BYTES`]
+//!   bytes: `prefix` → for each key in order `rest's length (4), record id (8), crc (4), rest`. A shorter key never
+//!   equals a prefix and sorts before or after all keys of the prefix, so the order of entries is the order of keys. A
+//!   change of one key rewrites the entry: many keys with a common prefix of that length are slow, but correct.
 
 use bunko_store::{KeyspaceId, Location, RecordId};
 
-/// LMDB's longest key, in bytes.
+/// Length of LMDB's longest key, in bytes.
 pub(crate) const PREFIX_BYTES: usize = 511;
 
 /// Bytes before a record's document.
@@ -22,26 +21,26 @@ const KEY_VALUE_BYTES: usize = 8 + CHECKSUM_BYTES;
 /// Bytes before the rest of a long key.
 const REST_HEADER_BYTES: usize = 4 + KEY_VALUE_BYTES;
 
-/// What a keyspace holds.
+/// Kind of a keyspace's entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Records,
     Keys,
 }
 
-/// What was read, or what is wrong with it.
+/// A decoded value, or a description of the damage.
 type Decoded<T> = Result<T, &'static str>;
 
 const DAMAGED_RECORD: &str = "a record that fails its checksum";
 const DAMAGED_DOCUMENT: &str = "a document that fails its checksum";
 const DAMAGED_KEY: &str = "an index key that fails its checksum";
 
-/// The part of an index key that the tree is ordered by.
+/// The part of an index key that is the tree's key.
 pub(crate) fn prefix(key: &[u8]) -> &[u8] {
     &key[..key.len().min(PREFIX_BYTES)]
 }
 
-/// Whether a tree's key stands for all keys that begin with it.
+/// Whether a tree's key stands for all index keys that begin with it.
 pub(crate) fn is_shared(tree_key: &[u8]) -> bool {
     tree_key.len() == PREFIX_BYTES
 }
@@ -54,7 +53,7 @@ fn record_checksum(keyspace: KeyspaceId, id: [u8; 8], location: &[u8; Location::
     bunko_checksum::crc32c(&covered)
 }
 
-/// What stands before a record's document.
+/// The bytes before a record's document.
 pub(crate) fn record_header(keyspace: KeyspaceId, record: RecordId, location: Location) -> [u8; RECORD_HEADER_BYTES] {
     let mut header = [0; RECORD_HEADER_BYTES];
     let encoded = location.encode();
@@ -69,7 +68,7 @@ pub(crate) fn record_id(key: &[u8]) -> Decoded<RecordId> {
     key.try_into().map(|id| RecordId(u64::from_be_bytes(id))).map_err(|_| DAMAGED_RECORD)
 }
 
-/// A record's location, and its document before [`verify`].
+/// A record's location, and its document, which still has to pass [`verify`].
 pub(crate) fn unverified_record<'v>(
     keyspace: KeyspaceId,
     key: &[u8],
@@ -101,7 +100,7 @@ fn key_checksum(keyspace: KeyspaceId, key: [&[u8]; 2], record: [u8; 8]) -> u32 {
     bunko_checksum::crc32c_append(keyed, &record)
 }
 
-/// What a key shorter than [`PREFIX_BYTES`] leads to.
+/// The value of a key shorter than [`PREFIX_BYTES`].
 pub(crate) fn key_value(keyspace: KeyspaceId, key: &[u8], record: RecordId) -> [u8; KEY_VALUE_BYTES] {
     encode_key_value(keyspace, [key, &[]], record)
 }
@@ -127,14 +126,14 @@ pub(crate) fn key(keyspace: KeyspaceId, key: &[u8], value: &[u8]) -> Decoded<Rec
     decode_key_value(keyspace, [key, &[]], value.try_into().map_err(|_| DAMAGED_KEY)?)
 }
 
-/// Adds a key to the entry of its prefix; in order of keys.
+/// Adds a key to the entry of its prefix. Keys must be added in order.
 pub(crate) fn push_long_key(keyspace: KeyspaceId, prefix: &[u8], rest: &[u8], record: RecordId, entry: &mut Vec<u8>) {
     entry.extend_from_slice(&(rest.len() as u32).to_le_bytes());
     entry.extend_from_slice(&encode_key_value(keyspace, [prefix, rest], record));
     entry.extend_from_slice(rest);
 }
 
-/// The keys that share a prefix, as what follows it, and the records that they lead to.
+/// The rests of the keys that share a prefix, and the records that they lead to.
 pub(crate) fn long_keys<'v>(
     keyspace: KeyspaceId,
     prefix: &[u8],
@@ -161,7 +160,7 @@ fn next_long_key<'v>(keyspace: KeyspaceId, prefix: &[u8], entry: &mut &'v [u8]) 
     Ok((key, record))
 }
 
-/// Verifies an entry, all but a record's document.
+/// Verifies an entry, except a record's document.
 pub(crate) fn check(keyspace: KeyspaceId, content: Content, tree_key: &[u8], value: &[u8]) -> Decoded<()> {
     match content {
         Content::Records => unverified_record(keyspace, tree_key, value).map(drop),
@@ -178,7 +177,7 @@ mod tests {
 
     const KEYSPACE: KeyspaceId = KeyspaceId(9);
 
-    /// Every bit of the entry flipped in turn, and the key exchanged, must be noticed.
+    /// Checks that a flip of any bit, in the key or the value, is noticed, and another keyspace too.
     fn assert_every_flip_is_noticed(key: &[u8], value: &[u8], is_intact: impl Fn(KeyspaceId, &[u8], &[u8]) -> bool) {
         assert!(is_intact(KEYSPACE, key, value));
         assert!(!is_intact(KeyspaceId(8), key, value));

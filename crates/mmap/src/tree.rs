@@ -1,4 +1,4 @@
-//! What LMDB keeps of a tree.
+//! LMDB's description of a tree.
 
 use crate::page::{KeyOrder, u64_at};
 
@@ -10,9 +10,9 @@ const DEPTH_MAX: u16 = 32;
 /// A tree's root and size; one for each keyspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tree {
-    /// The root's page; meaningless in an empty tree.
+    /// Page of the root; without meaning in an empty tree.
     pub root: u64,
-    /// Levels down to the leaves, zero in an empty tree.
+    /// Number of levels, with the leaves; zero in an empty tree.
     pub depth: u16,
     pub order: KeyOrder,
     pub branch_pages: u64,
@@ -24,7 +24,7 @@ impl Tree {
     /// Size in the data file in bytes.
     pub const ENCODED_BYTES: usize = 48;
 
-    /// Reads what LMDB wrote; `None` for what it cannot have written.
+    /// Reads LMDB's encoding; `None` if LMDB cannot have written it.
     /// Source: `MDB_db` in LMDB 0.9 (`mdb.c`).
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::ENCODED_BYTES] = bytes.try_into().ok()?;
@@ -41,7 +41,7 @@ impl Tree {
         })
     }
 
-    /// All its pages.
+    /// Number of all its pages.
     pub fn pages(&self) -> u64 {
         self.branch_pages.saturating_add(self.leaf_pages).saturating_add(self.overflow_pages)
     }

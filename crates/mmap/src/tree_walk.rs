@@ -1,4 +1,4 @@
-//! Walking a tree from key to key.
+//! Walks a tree from key to key.
 
 use crate::committed::Committed;
 use crate::page::Kind;
@@ -6,20 +6,20 @@ use crate::tree::Tree;
 use bunko_store::{Direction, Result};
 use std::ops::Bound;
 
-/// Where an entry stands.
+/// Position of an entry: its page, and its index in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub page: u64,
     pub index: usize,
 }
 
-/// A walk over a range of a tree's keys. All pages that it comes by are checked for order and completeness.
+/// A walk over a range of a tree's keys. All pages that it visits are checked for order and completeness.
 pub(crate) struct TreeWalk {
     tree: Tree,
     range: (Bound<Vec<u8>>, Bound<Vec<u8>>),
     direction: Direction,
     stage: Stage,
-    /// From the root to the leaf.
+    /// Positions from the root to the leaf.
     path: Vec<Place>,
 }
 
@@ -36,7 +36,7 @@ impl TreeWalk {
         Self { tree, range, direction, stage, path: Vec::with_capacity(usize::from(tree.depth)) }
     }
 
-    /// Where the next entry is; `None` at the end.
+    /// The next entry's position; `None` at the end.
     pub fn next(&mut self, committed: &Committed) -> Result<Option<Place>> {
         match self.stage {
             Stage::Start => {
@@ -89,7 +89,8 @@ impl TreeWalk {
         }
         let leaf = committed.checked_page(page, Kind::Leaf, self.tree.order)?;
         let found = committed.read(page, leaf.search(key))?;
-        // The entry to stand on, or to step on from where it lies beyond the leaf's end.
+        // The entry at which the walk begins, or the one from which it must step on, if its start is beyond the leaf's
+        // edge.
         let (index, is_beyond) = match (self.direction, found) {
             (_, Ok(index)) => (index, matches!(start, Bound::Excluded(_))),
             (Direction::Forward, Err(index)) if index == leaf.len() => (index - 1, true),
@@ -101,7 +102,7 @@ impl TreeWalk {
         if is_beyond { self.step(committed) } else { Ok(()) }
     }
 
-    /// Goes down from a page to the leaf at the near edge.
+    /// Goes down from a page to the first leaf in walking order.
     fn descend(&mut self, committed: &Committed, mut page: u64) -> Result<()> {
         let depth = usize::from(self.tree.depth);
         loop {
@@ -119,7 +120,7 @@ impl TreeWalk {
         }
     }
 
-    /// Goes to the next entry; the path is empty where there is none.
+    /// Goes to the next entry; the path is empty if there is none.
     fn step(&mut self, committed: &Committed) -> Result<()> {
         let left = self.path.last().copied();
         let mut kind = Kind::Leaf;
@@ -144,7 +145,7 @@ impl TreeWalk {
         Ok(())
     }
 
-    /// A leaf that was come to from another must go on where that ended.
+    /// Checks that a new leaf continues where the last one ended.
     fn check_order(&self, committed: &Committed, left: Option<Place>) -> Result<()> {
         let (Some(left), Some(reached)) = (left, self.path.last()) else { return Ok(()) };
         let key = |place: Place| {

@@ -1,4 +1,4 @@
-//! What the engine holds, as of one LSN.
+//! The engine's contents as of one LSN.
 
 use crate::arrangement::Arrangement;
 use crate::cursor::{MmapKeyCursor, MmapRecordCursor};
@@ -11,16 +11,17 @@ use std::sync::Arc;
 /// Larger than any LSN.
 const LATEST: u64 = u64::MAX;
 
-/// A view of all that is below an LSN, or of whatever has been applied.
+/// A view of everything below an LSN, or of everything that has been applied.
 pub(crate) enum MmapView {
-    /// That arrangement holds all that is below the LSN: what has been committed is, and the memtables' versions know.
+    /// The arrangement contains everything below the LSN. Its committed state has nothing newer, and its memtables keep
+    /// versions.
     Snapshot { state: Arc<Arrangement>, before: u64 },
-    /// Looked at afresh by every read.
+    /// Each read loads the present arrangement.
     Latest(Arc<ArcSwap<Arrangement>>),
 }
 
 impl MmapView {
-    /// A view of all that is below an LSN.
+    /// A view of everything below an LSN.
     pub fn before(lsn: Lsn, state: &ArcSwap<Arrangement>) -> Self {
         Self::Snapshot { state: state.load_full(), before: lsn.0 }
     }

@@ -1,4 +1,4 @@
-//! Writing memtables into the data file.
+//! Writes memtables into the data file.
 
 use crate::committed::{Committed, name_of};
 use crate::data_file::{DataFile, Entries, put_state};
@@ -12,18 +12,18 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
-/// What one transaction writes at most: LMDB holds all pages that it changes in memory.
+/// Limits of one transaction, because LMDB holds all pages that it changes in memory.
 const TRANSACTION_BYTES_MAX: usize = 64 << 20;
 pub(crate) const TRANSACTION_ENTRIES_MAX: usize = 1 << 16;
 
-/// The one writer of a data file.
+/// The only writer of a data file.
 #[derive(Default)]
 pub(crate) struct Writer {
-    /// LMDB's handles of keyspaces that were written to.
+    /// LMDB's handles of the keyspaces that have been written to.
     handles: FxHashMap<KeyspaceId, Entries>,
 }
 
-/// What was written.
+/// Counts of written data.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Written {
     pub entries: u64,
@@ -32,18 +32,18 @@ pub(crate) struct Written {
 }
 
 impl Writer {
-    /// Keyspaces that LMDB has handles of.
+    /// Number of keyspaces for which LMDB has handles.
     pub fn handles(&self) -> usize {
         self.handles.len()
     }
 
     /// Writes memtables, the oldest first, and notes the watermark with the last of them; durable on return.
     ///
-    /// Much is written in several transactions, with the watermark in the last one only. A crash between two of them
-    /// leaves entries that are newer than the watermark, and the log replays all of them: each stands in a memtable
-    /// since the last watermark, so its effect stands in the log behind it.
+    /// A large amount is written in several transactions, with the watermark in the last one only. A crash between two
+    /// of them leaves entries that are newer than the watermark. The log replays all of these: each came from a
+    /// memtable that is newer than the last watermark, so its effect stands in the log behind that.
     pub fn write(&mut self, committed: &Committed, memtables: &[Arc<Memtable>], watermark: Lsn) -> Result<Written> {
-        // LMDB believes the pages that it changes and the list of those that it may write over. Damage there would
+        // LMDB trusts the pages that it changes, and the list of pages that it may write over. Damage there would
         // spread, or end the process.
         free_pages::count(committed)?;
         let mut writing = Writing::begin(committed, &mut self.handles)?;
@@ -56,26 +56,26 @@ impl Writer {
     }
 }
 
-/// One or several transactions.
+/// Writes in one or several transactions.
 struct Writing<'f> {
     file: &'f DataFile,
-    /// What stood in the file before.
+    /// The state in the file before.
     committed: &'f Committed,
     handles: &'f mut FxHashMap<KeyspaceId, Entries>,
-    /// Handles that were opened by the transaction, and are lost with it.
+    /// Handles that the present transaction opened, which are lost if it is aborted.
     opened: Vec<KeyspaceId>,
-    /// Always there but while one ends and the next begins.
+    /// `None` only between two transactions.
     transaction: Option<RwTxn<'f>>,
     pending_bytes: usize,
     pending_entries: usize,
     written: Written,
 }
 
-/// A keyspace's tree in the course of being written to, in order of keys.
+/// A keyspace's tree while it is being written, in order of keys.
 struct Target {
     keyspace: KeyspaceId,
     entries: Entries,
-    /// The tree's last key, until a larger one comes: from then on all are appended.
+    /// The tree's last key at the beginning. Keys beyond it are appended.
     last: Option<Vec<u8>>,
     is_appending: bool,
 }
@@ -125,8 +125,8 @@ impl<'f> Writing<'f> {
         dropped.iter().try_for_each(|keyspace| self.drop_keyspace(*keyspace))
     }
 
-    /// Writes what a memtable holds. Ids are never used again, so whatever a dropped keyspace has came before it was dropped,
-    /// by this memtable or a later one.
+    /// Writes a memtable's entries, except those of dropped keyspaces. Ids are never reused, so all of their entries
+    /// are older than the drop, whether it is in this memtable or a later one.
     fn memtable(&mut self, memtable: &Memtable, dropped: &FxHashSet<KeyspaceId>) -> Result<()> {
         for (keyspace, records) in memtable.all_records() {
             if !dropped.contains(&keyspace) {
@@ -159,11 +159,11 @@ impl<'f> Writing<'f> {
 
     /// Gives a keyspace's pages back to LMDB.
     fn drop_keyspace(&mut self, keyspace: KeyspaceId) -> Result<()> {
-        // Its handle goes with it, even if the transaction fails.
+        // The handle is closed even if the transaction fails.
         self.handles.remove(&keyspace);
         self.lmdb(|file, transaction| {
             let entries: Option<Entries> = file.env.open_database(transaction, Some(&name_of(keyspace)))?;
-            // SAFETY: nobody else has a handle of it: views read pages, and the writer's was forgotten above.
+            // SAFETY: no other handle of it is in use: views read pages, and the writer's handle was removed above.
             entries.map_or(Ok(()), |entries| unsafe { entries.remove(transaction) })
         })
     }
@@ -215,7 +215,7 @@ impl<'f> Writing<'f> {
         self.put(target, key, value.len(), |space| space.write_all(&value))
     }
 
-    /// Rewrites the entry of long keys with a prefix in common.
+    /// Rewrites the entry of long keys with a common prefix.
     fn long_keys(&mut self, target: &mut Target, long_keys: &mut LongKeys) -> Result<()> {
         let LongKeys { prefix, changes } = std::mem::take(long_keys);
         if prefix.is_empty() {
@@ -256,7 +256,7 @@ impl<'f> Writing<'f> {
         let Target { entries, is_appending, .. } = *target;
         let is_written = self.lmdb(|_, transaction| {
             if is_appending {
-                // No search, and pages are left full behind it.
+                // Appending needs no search, and leaves full pages behind.
                 let flags = PutFlags::APPEND;
                 let found = entries.get_or_put_reserved_with_flags(transaction, flags, key, length_bytes, write)?;
                 return Ok(found.is_none());
@@ -279,7 +279,8 @@ impl<'f> Writing<'f> {
         self.count(key.len())
     }
 
-    /// Goes to a key. They come in order: once one is beyond the tree's last, all are.
+    /// Checks the pages on the way to a key. Keys come in order: once one is beyond the tree's last key, all later ones
+    /// are.
     fn reach(&self, target: &mut Target, key: &[u8]) -> Result<()> {
         if target.is_appending {
             return Ok(());
@@ -301,7 +302,7 @@ impl<'f> Writing<'f> {
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
-        // What an aborted transaction opened is closed.
+        // Handles that an aborted transaction opened are closed.
         for keyspace in self.opened.drain(..) {
             self.handles.remove(&keyspace);
         }
@@ -311,7 +312,7 @@ impl Drop for Writing<'_> {
 /// Changes of long keys with one prefix.
 #[derive(Default)]
 struct LongKeys {
-    /// Empty where there are none.
+    /// Empty if there are no changes.
     prefix: Vec<u8>,
     changes: BTreeMap<Vec<u8>, Option<RecordId>>,
 }

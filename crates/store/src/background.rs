@@ -1,8 +1,8 @@
-//! What threads of the store wait on, which nobody waits for.
+//! Starts and wakes the store's background threads.
 //!
-//! None of them is niced. They share locks with clients: a thread of low priority that is preempted while it holds one
-//! keeps clients waiting for its next turn, tens of milliseconds on busy processors, where its fair share would cost them
-//! a few.
+//! Their priority is not lowered, because they share locks with clients. A low-priority thread that is preempted while
+//! it holds a lock keeps clients waiting for its next turn, which comes after tens of milliseconds on busy processors;
+//! a thread with its fair share costs them a few.
 
 use crate::panics::caught;
 use crate::{Result, Store};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a thread rests that failed: a full disk empties slowly.
+/// Pause after a failure: a full disk empties slowly.
 const REST: Duration = Duration::from_secs(1);
 
 /// Starts a thread that works whenever its bell is rung, and once in each interval, until the store is closed.
@@ -40,7 +40,7 @@ pub(crate) fn start(
     std::thread::Builder::new().name(name.into()).spawn(run).expect("a thread can be started")
 }
 
-/// Rung to wake a thread. The thread holds this alone, so that it does not keep the store alive.
+/// Wakes a thread. The thread owns only this, so that it does not keep the store alive.
 #[derive(Default)]
 pub(crate) struct Bell {
     state: Mutex<State>,
@@ -62,13 +62,13 @@ impl Bell {
         }
     }
 
-    /// No wait after this one.
+    /// Makes every wait return false from now on.
     pub fn close(&self) {
         self.state.lock().is_closing = true;
         self.changed.notify_one();
     }
 
-    /// Waits that long, or until closing.
+    /// Waits for `rest`, or until closing.
     fn rest(&self, rest: Duration) {
         let deadline = Instant::now() + rest;
         let mut state = self.state.lock();
@@ -79,7 +79,7 @@ impl Bell {
         self.state.lock().is_closing
     }
 
-    /// Waits until it is rung, at most for the interval; false when closing.
+    /// Waits until the bell is rung, but not longer than `interval`; false when closing.
     pub fn wait(&self, interval: Duration) -> bool {
         let deadline = Instant::now() + interval;
         let mut state = self.state.lock();

@@ -1,7 +1,7 @@
-//! What one write does: physical, idempotent effects, encoded as they stand in the log.
+//! The changes of one write: physical, idempotent effects, encoded as they stand in the log.
 //!
-//! The encoding is effects first, documents after, so that a record's effects can be decoded without touching the
-//! documents, and an inserted document's bytes are copied only once on their way to the log.
+//! Effects are encoded before documents, so that a record's effects can be decoded without touching the documents, and
+//! an inserted document's bytes are copied only once on their way to the log.
 
 use crate::effects::{
     ADOPT_FILE, CREATE_KEYSPACE, DELETE_KEY, DELETE_RECORD, DROP_KEYSPACE, Documents, FORGET, MOVE_PRIMARY_KEY, NOTE,
@@ -17,17 +17,17 @@ const EFFECTS_BYTES_USUAL: usize = 192;
 #[derive(Default)]
 pub struct Batch<'d> {
     effects: Vec<u8>,
-    /// How many they are, without notes.
+    /// Number of effects, without notes.
     effects_count: usize,
     /// See [`Self::operations`].
     operations: u64,
     documents: Vec<Cow<'d, [u8]>>,
     documents_bytes: usize,
-    /// Where the last document begins among all, and its checksum.
+    /// Offset of the last document among all document bytes, and its checksum.
     last_document: Option<(usize, u32)>,
     /// Whether it creates or drops keyspaces.
     changes_keyspaces: bool,
-    /// Where the first value that it remembers or forgets stands among the effects.
+    /// Offset, among the encoded effects, of the first value that is remembered or forgotten.
     remembered_from: Option<usize>,
 }
 
@@ -37,12 +37,12 @@ impl<'d> Batch<'d> {
         Self::with_room(EFFECTS_BYTES_USUAL)
     }
 
-    /// The same with room for so many bytes of effects.
+    /// A batch without effects, with room for so many bytes of them.
     pub fn with_room(effects_bytes: usize) -> Self {
         Self { effects: Vec::with_capacity(effects_bytes), ..Self::default() }
     }
 
-    /// Whether nothing was put in.
+    /// Whether the batch has no effects and no notes.
     pub fn is_empty(&self) -> bool {
         self.effects.is_empty()
     }
@@ -58,7 +58,7 @@ impl<'d> Batch<'d> {
         self.document(keyspace, record, document.into());
     }
 
-    /// Replaces a record's document; `replaced` is where the old one stood.
+    /// Replaces a record's document; `replaced` is the old document's location.
     pub fn replace_record(
         &mut self,
         keyspace: KeyspaceId,
@@ -78,7 +78,7 @@ impl<'d> Batch<'d> {
         varint::put(&mut self.effects, documents_bytes);
     }
 
-    /// Lets a record id that is not in use lead to a document of [`crate::Staged`].
+    /// Lets an unused record id lead to a document of [`crate::Staged`].
     pub fn place_record(&mut self, keyspace: KeyspaceId, record: RecordId, location: Location) {
         self.operations += 1;
         self.effects.push(PLACE_RECORD);
@@ -100,7 +100,7 @@ impl<'d> Batch<'d> {
         self.documents.push(document);
     }
 
-    /// Deletes a record; `replaced` is where its document stood.
+    /// Deletes a record; `replaced` is its document's location.
     pub fn delete_record(&mut self, keyspace: KeyspaceId, record: RecordId, replaced: Location) {
         self.operations += 1;
         self.effects.push(DELETE_RECORD);
@@ -109,12 +109,12 @@ impl<'d> Batch<'d> {
         varint::put(&mut self.effects, record.0);
     }
 
-    /// Lets an index key, which is not empty, lead to a record.
+    /// Lets an index key, which must not be empty, lead to a record.
     pub fn put_key(&mut self, keyspace: KeyspaceId, key: &[u8], record: RecordId) {
         self.put_key_of(PUT_KEY, keyspace, key, record);
     }
 
-    /// The same of a key that led to another record before.
+    /// As [`Self::put_key`], for a key that led to another record before.
     pub fn take_key(&mut self, keyspace: KeyspaceId, key: &[u8], record: RecordId) {
         self.put_key_of(TAKE_KEY, keyspace, key, record);
     }
@@ -126,7 +126,7 @@ impl<'d> Batch<'d> {
         varint::put(&mut self.effects, record.0);
     }
 
-    /// Lets a primary key lead to the record, and the document, that was put last.
+    /// Lets a primary key lead to the record and document that were put or placed last.
     pub fn put_primary_key(&mut self, keyspace: KeyspaceId, key: &[u8], record: RecordId, presence: Presence) {
         let kind = match presence {
             Presence::New => PUT_PRIMARY_KEY,
@@ -153,30 +153,31 @@ impl<'d> Batch<'d> {
         self.key(settings);
     }
 
-    /// Removes all of a keyspace.
+    /// Drops a keyspace with all that it holds.
     pub fn drop_keyspace(&mut self, keyspace: KeyspaceId) {
         self.changes_keyspaces = true;
         self.effects.push(DROP_KEYSPACE);
         self.header(keyspace);
     }
 
-    /// Adds what no engine looks at: what who reads the log as a history must know besides.
+    /// Adds a note, which engines ignore: facts that readers of the history need beside the effects.
     pub fn note(&mut self, content: &[u8]) {
         self.operations += 1;
         self.effects.push(NOTE);
         self.key(content);
     }
 
-    /// Has the store remember a small value by a key, in memory and through restarts, from now on; see
-    /// [`Store::remembered`](crate::Store::remembered). Documents are put before, and no other batch in flight has that key.
+    /// Makes the store remember a small value by a key, in memory and through restarts; see
+    /// [`Store::remembered`](crate::Store::remembered). The batch's documents must be put before, and no other batch in
+    /// flight may have the key.
     pub fn remember(&mut self, key: &[u8], value: &[u8]) {
         self.begin_remembered(REMEMBER);
         self.key(key);
         self.key(value);
     }
 
-    /// Has the store forget the value of a key, if there is one and it begins so; as [`Self::remember`], but that another batch
-    /// in flight may remember a value which begins in another way.
+    /// Makes the store forget the value of a key if it begins with `start`. As for [`Self::remember`], documents come
+    /// first; but another batch in flight may remember a value of the key that begins differently.
     pub fn forget(&mut self, key: &[u8], start: &[u8]) {
         self.begin_remembered(FORGET);
         self.key(key);
@@ -188,10 +189,10 @@ impl<'d> Batch<'d> {
         self.effects.push(kind);
     }
 
-    /// What it says from the first value on that it remembers or forgets; nothing where there is none.
+    /// The batch's statements from the first remembered or forgotten value on; empty if there is none.
     pub(crate) fn remembered(&self) -> Noted<'_> {
         let encoded = self.remembered_from.map_or(&[][..], |from| &self.effects[from..]);
-        // No document comes behind them.
+        // No document is put after remembered values.
         Effects::new(encoded, Documents::InARow(&[]), 0).noted()
     }
 
@@ -208,7 +209,7 @@ impl<'d> Batch<'d> {
         varint::put_bytes(&mut self.effects, key);
     }
 
-    /// All that it says, as the log's history shows it.
+    /// All statements of the batch, as the log's history shows them.
     pub fn noted(&self) -> Noted<'_> {
         self.effects(0).noted()
     }
@@ -217,12 +218,12 @@ impl<'d> Batch<'d> {
         self.effects_count
     }
 
-    /// No fewer than the operations that the log's history tells of it.
+    /// Upper bound of the operations that the log's history shows of the batch.
     pub(crate) fn operations(&self) -> u64 {
         self.operations
     }
 
-    /// Makes its record longer, by bytes that mean nothing. Nothing is put behind them.
+    /// Makes the batch's record longer by meaningless bytes. No document may be put after them.
     pub(crate) fn pad(&mut self, bytes: usize) {
         self.documents_bytes += bytes;
         self.documents.push(Cow::Owned(vec![0; bytes]));
@@ -236,7 +237,7 @@ impl<'d> Batch<'d> {
         self.changes_keyspaces
     }
 
-    /// Where the last document stands if the first begins at that position.
+    /// Location of the last document if the first begins at `documents_position`.
     pub(crate) fn last_location(&self, documents_position: u64) -> Option<Location> {
         let (offset, checksum) = self.last_document?;
         let length = (self.documents_bytes - offset) as u32;
@@ -247,7 +248,8 @@ impl<'d> Batch<'d> {
         &self.documents
     }
 
-    /// Bytes of documents and effects that ask for room; a batch that only removes, or drops keyspaces, asks for none.
+    /// Bytes of documents and effects that need room; 0 for a batch that only removes documents and keys, or drops
+    /// keyspaces.
     pub(crate) fn growth_bytes(&self) -> usize {
         let is_drop = |effect| matches!(effect, Effect::DropKeyspace { .. });
         let is_removal = |effect| matches!(effect, Effect::DeleteRecord { .. } | Effect::DeleteKey { .. });
@@ -256,23 +258,23 @@ impl<'d> Batch<'d> {
         if makes_room { 0 } else { self.len_bytes() }
     }
 
-    /// Whether it may take of the disk's reserve: it only removes, or drops keyspaces. A batch without effects, which has
-    /// notes at most, takes nothing but its place in the log.
+    /// Whether the batch may use the disk reserve: it only removes, or drops keyspaces. A batch without effects, which
+    /// has notes at most, takes only its place in the log.
     pub fn makes_room(&self) -> bool {
         self.growth_bytes() == 0
     }
 
-    /// Whether it drops keyspaces, and makes room by that.
+    /// Whether the batch drops keyspaces, and so makes room.
     pub(crate) fn drops(&self) -> bool {
         self.changes_keyspaces && self.makes_room()
     }
 
-    /// What it adds to what waits for a checkpoint.
+    /// The batch's part of the changes that wait for a checkpoint.
     pub(crate) fn added(&self) -> Added {
         Added { changes: self.effects_count as u64, logged_bytes: self.len_bytes() as u64 }
     }
 
-    /// The effects, with documents that stand in the log from that position on.
+    /// The effects, if the documents stand in the log from `documents_position` on.
     pub(crate) fn effects(&self, documents_position: u64) -> Effects<'_> {
         Effects::new(&self.effects, Documents::OneByOne(self.documents.iter()), documents_position)
     }

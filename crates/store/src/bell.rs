@@ -1,7 +1,7 @@
-//! A bell: whoever waits for something to happen holds no thread meanwhile, and is woken when it does.
+//! A bell: a future that waits for an event without holding a thread, and is woken when it happens.
 //!
-//! What is waited for is told by whoever owns the bell. A listener says up to which ring it has heard before it looks
-//! whether there is anything; so a ring between its look and its wait is not lost.
+//! The bell's owner defines the event. A listener notes the number of rings before it checks for news, so a ring
+//! between its check and its wait is not lost.
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
-/// Rung as often as something happens; without listeners a ring takes no lock.
+/// Rung at every event; a ring without listeners takes no lock.
 #[derive(Debug, Default)]
 pub struct Bell {
     rings: AtomicU64,
-    /// How many listeners there are, so that nobody looks where there is none.
+    /// Number of listeners, so that a ring without any need not take the lock.
     listening: AtomicUsize,
     listeners: Mutex<Listeners>,
 }
@@ -27,14 +27,15 @@ struct Listeners {
 }
 
 impl Bell {
-    /// How often it has rung: what a listener has heard.
+    /// Number of rings so far; a listener passes it to [`Bell::after`].
     pub fn rings(&self) -> u64 {
         self.rings.load(Ordering::SeqCst)
     }
 
-    /// Wakes all who listen.
+    /// Wakes all listeners.
     pub fn ring(&self) {
-        // Both sides write first and look then, in one order that all see: either the ring is seen or the listener.
+        // Both sides write before they read, in one total order (`SeqCst`): either the ringer sees the listener, or the
+        // listener sees the ring.
         self.rings.fetch_add(1, Ordering::SeqCst);
         if self.listening.load(Ordering::SeqCst) == 0 {
             return;
@@ -46,12 +47,12 @@ impl Bell {
         woken.into_values().for_each(Waker::wake);
     }
 
-    /// Whether somebody listens, for who would have to do more than ring.
+    /// Whether there are listeners, for owners that do more than ring.
     pub fn is_listened_to(&self) -> bool {
         self.listening.load(Ordering::Relaxed) > 0
     }
 
-    /// Ready once it has rung more often than `heard`.
+    /// Ready once the number of rings differs from `heard`.
     pub fn after(self: &Arc<Self>, heard: u64) -> Listening {
         Listening { bell: Arc::clone(self), heard, ticket: None }
     }

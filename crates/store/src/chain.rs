@@ -1,4 +1,4 @@
-//! Commits of more than one record of the log holds, and those that others would wait for.
+//! Chains: commits that do not fit into one record of the log, or that other writers would wait for too long.
 
 use crate::disk_room::Draw;
 use crate::engines::Keeping;
@@ -11,28 +11,28 @@ use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Effects of a few documents that are put, with the index keys that change, as most statements and transactions have them. They
-/// are walked four times.
+/// Usual number of effects: a few documents with their changed index keys. They are walked four times.
 const EFFECTS_USUAL: usize = 16;
-/// Most effects that are decoded once for all these walks: they take less memory so than the processor's second cache has.
+/// Maximum number of effects that are decoded once for all these walks: decoded, they fit into the processor's second
+/// cache.
 const EFFECTS_DECODED_MAX: usize = 1024;
-/// A batch with more effects takes engines so long that its record is a chain: about 20 ms.
+/// A batch with more effects becomes a chain, because it keeps engines busy for too long: about 20 ms.
 const EFFECTS_AT_ONCE_MAX: usize = 16 << 10;
-/// A batch with more bytes is a chain too: it takes as long to be copied.
+/// A batch with more bytes becomes a chain too, because copying it takes as long.
 const BYTES_AT_ONCE_MAX: usize = SEGMENT_BYTES as usize / 8;
-/// Bytes that other writers append while engines apply an effect, about. A chain's last place is so many bytes ahead
-/// for each of its effects.
+/// Approximate bytes that other writers append while engines apply one effect. The place of a chain's last record is
+/// reserved this far ahead for each of the chain's effects.
 const AHEAD_BYTES_PER_EFFECT: u64 = 32;
 const AHEAD_BYTES_MIN: u64 = 64 << 10;
-/// How long a chain waits at most for engines to flush what they hold.
+/// Longest time that a chain waits for engines to flush.
 const FLUSH_WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Whether other writers would wait long for a batch, were it one record with its place in their order.
+/// Whether other writers would wait too long for a batch if it were one record with its place in their order.
 pub(crate) fn holds_others_up(batch: &Batch<'_>) -> bool {
     (batch.effects_count() > EFFECTS_AT_ONCE_MAX || batch.len_bytes() > BYTES_AT_ONCE_MAX) && !batch.changes_keyspaces()
 }
 
-/// A chain whose last record has a reserved place. When this is dropped, the record is put there, or the log has failed.
+/// A chain with a place reserved for its last record. Dropping this puts the record there, or the log has failed.
 struct Placing<'s> {
     store: &'s Store,
     lsn: Lsn,
@@ -51,14 +51,14 @@ impl Drop for Placing<'_> {
 }
 
 impl Store {
-    /// Commits several batches as one, however long they are together: all are seen at once, and a crash leaves all of them
-    /// or none. No two of them may concern the same key. Returns the LSN of all, and where the last document of the last one
-    /// stands. Other writers go on meanwhile; another chain waits.
+    /// Commits several batches as one, however long they are together: readers see all of them at once, and a crash
+    /// leaves all of them or none. No two of them may concern the same key. Returns the LSN of the chain, and the
+    /// location of the last document of the last batch. Other writers go on meanwhile; other chains wait.
     ///
     /// # Errors
     /// As [`Store::commit`].
     /// # Panics
-    /// Where there is no batch.
+    /// If there is no batch.
     pub fn commit_chain(&self, parts: &[Batch<'_>]) -> Result<(Lsn, Option<Location>)> {
         let last = parts.last().expect("a chain has a batch at least");
         let _uncounted = bunko_heap::Uncounted::begin();
@@ -71,12 +71,12 @@ impl Store {
         Ok((appended.lsn, last.last_location(appended.documents_position)))
     }
 
-    /// The place of all, and where the last one's documents stand.
+    /// Returns the chain's LSN, and the position of the last batch's documents.
     ///
-    /// It does not hold the gate: a checkpoint that waits for the gate keeps all other writers out.
+    /// It does not hold the gate, because a checkpoint that waits for the gate keeps all other writers out.
     pub(crate) fn append_and_apply_chain(&self, parts: &[Batch<'_>], draw: Draw) -> Result<Appended> {
         let _chain = self.chain_in_turn()?;
-        // Keeps reclaim away from the chain's records, whose documents no engine knows of yet.
+        // Keeps reclaim away from the chain's records, whose documents are not known to any engine yet.
         let (_, _pin) = self.snapshots.pin(|| self.watermark.visible());
         for part in parts.iter().filter(|part| part.changes_keyspaces()) {
             self.engines.open_for(part.effects(0))?;
@@ -92,7 +92,7 @@ impl Store {
         let ahead_bytes = (effects * AHEAD_BYTES_PER_EFFECT).max(AHEAD_BYTES_MIN);
         let operations = parts.iter().map(Batch::operations).sum();
         let lsn = self.journal.reserve(operations, links[0].lsn, ahead_bytes, draw)?;
-        // Readers of the latest state take snapshots from here on: engines have a part of the chain.
+        // From here on engines have a part of the chain, so readers of the latest state must take snapshots.
         let _whole = self.commit_whole();
         let placing = Placing { store: self, lsn };
         let outcome = parts.iter().zip(&links).try_for_each(|(part, link)| self.apply_ahead(part, lsn, link));
@@ -111,12 +111,13 @@ impl Store {
         Ok(Appended { lsn, ..last })
     }
 
-    /// The right to append a chain, once engines hold so little in memory that others would not be held back either. A chain may be
-    /// as long as all that engines may hold: of many that waited for each other alone, memory would hold all of them. It holds
-    /// nothing while it waits that a checkpoint needs, and goes on after a while: the flush may fail, on a full disk for one.
+    /// Waits for the right to append a chain, until engines hold so little in memory that the chain will not hold other
+    /// writers back. A chain may be as long as all that engines may hold, so many chains in a row could fill the
+    /// memory. While it waits it holds nothing that a checkpoint needs. It goes on after [`FLUSH_WAIT_MAX`] in any
+    /// case, because the flush may fail, for example on a full disk.
     ///
     /// # Errors
-    /// [`StorageError::Closing`] where it would have to wait, and the store is about to be closed.
+    /// [`StorageError::Closing`] if it would have to wait, and the store is about to be closed.
     fn chain_in_turn(&self) -> Result<MutexGuard<'_, ()>> {
         let ends = Instant::now() + FLUSH_WAIT_MAX;
         loop {
@@ -133,7 +134,7 @@ impl Store {
         }
     }
 
-    /// Lets the engines apply a batch as of a place that no view sees yet, a part of it at a time.
+    /// Lets the engines apply a batch at a position that no view sees yet, a part of it at a time.
     fn apply_ahead(&self, batch: &Batch<'_>, lsn: Lsn, link: &Appended) -> Result<()> {
         if batch.changes_keyspaces() {
             self.engines.route(batch.effects(0));
@@ -152,7 +153,7 @@ impl Store {
         }
     }
 
-    /// Lets the engines apply a batch that has its place.
+    /// Lets the engines apply a batch that has its position.
     pub(crate) fn apply(&self, batch: &Batch<'_>, appended: &Appended) -> Result<()> {
         if batch.changes_keyspaces() {
             self.engines.route(batch.effects(0));
@@ -173,7 +174,8 @@ impl Store {
         self.engines.apply(appended.lsn, effects, self.views())
     }
 
-    /// Before readers see a record: until this is dropped, it may not have been noted whom it concerns.
+    /// Must be called before readers see a record: until the result is dropped, followers know that the record may not
+    /// have been noted.
     pub(crate) fn begin_telling(&self) -> Option<followers::Telling<'_>> {
         match (&self.kept, &self.journal) {
             (Some(_), Journal::Log(log)) => log.followers().begin_telling(),
@@ -181,7 +183,8 @@ impl Store {
         }
     }
 
-    /// Has the record at `lsn` synced soon where anybody waits for what is on disk, and those told whom it concerns.
+    /// Tells the followers that the record at `lsn` concerns, and asks for a sync if there are listeners for durable
+    /// records.
     pub(crate) fn tell_followers(&self, batches: &[Batch<'_>], lsn: Lsn) {
         if let (Some(_), Journal::Log(log)) = (&self.kept, &self.journal) {
             followers::tell(log, batches, lsn);

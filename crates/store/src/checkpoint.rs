@@ -1,4 +1,4 @@
-//! Checkpoints: the log synced, the views flushed, the watermark noted - in that order.
+//! Checkpoints: sync the log, flush the engines, write the watermark - in that order.
 
 use crate::background::{self, Bell};
 use crate::failpoint::{self, Failpoint};
@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// When to checkpoint, and what the last one found.
+/// Starts checkpoints, and keeps figures of the last ones.
 #[derive(Default)]
 pub(crate) struct Checkpointer {
     bell: Arc<Bell>,
-    /// Engines are to prepare for reads after the next checkpoint.
+    /// Whether engines prepare for reads after the next checkpoint.
     bulk_is_over: AtomicBool,
-    /// One checkpoint at a time.
+    /// Held during a checkpoint: one runs at a time.
     pub(crate) running: Mutex<()>,
     count: AtomicU64,
     last_ms: AtomicU64,
@@ -83,13 +83,14 @@ impl Checkpointer {
 }
 
 impl Store {
-    /// Much was written that will be read next, an index say: engines flush and merge it soon, beside everything else.
+    /// Makes engines flush and merge soon, beside all other work. Called after a bulk of writes that will be read next,
+    /// such as an index build.
     pub fn prepare_for_reads(&self) {
         self.checkpointer.ask_for_reads();
     }
 
-    /// Makes the present state durable in the engines, so that recovery starts here. Where it finds no disk for what makes
-    /// room, it takes the reserve.
+    /// Makes the present state durable in the engines, so that recovery starts here. A checkpoint that carries out
+    /// batches that make room takes the disk reserve if it finds no disk.
     pub fn checkpoint(&self) -> Result<()> {
         let removals = self.disk.removals();
         let mut outcome = self.checkpoint_once();
@@ -106,7 +107,7 @@ impl Store {
         let _running = self.checkpointer.running.lock();
         let started = Instant::now();
         let (engines, marked) = {
-            // Taken before the gate: a checkpoint that waits for the gate keeps all writers out.
+            // Locked before the gate: a checkpoint that waits for the gate keeps all writers out.
             let _no_open_chain = self.chain.lock();
             let _no_batch_in_flight = self.gate.write();
             let watermark = self.watermark.visible();
@@ -129,7 +130,7 @@ impl Store {
             remembered: remembered.encode(),
         };
         failpoint::pass(Failpoint::Marked);
-        // A view must never point past the durable log.
+        // An engine's durable state must never point past the durable log.
         self.journal.sync_blocking(manifest.watermark)?;
         self.finish_checkpoint(&engines, manifest)?;
         self.checkpointer.finished(started.elapsed());
@@ -162,7 +163,7 @@ impl Store {
         self.retire_segments(log, engines, manifest.watermark)
     }
 
-    /// Gives up the segments below the watermark that no engine reads from any more, nor who reads the log back.
+    /// Gives up segments below the watermark that neither an engine nor a reader of the history needs any more.
     fn retire_segments(&self, log: &Log, engines: &[Arc<dyn Engine>], watermark: Lsn) -> Result<()> {
         let end = match &self.kept {
             Some(kept) => self.give_up_history(kept, watermark)?,

@@ -8,23 +8,24 @@ use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Most files that a refusal names.
+/// Maximum number of files that a refusal names.
 const NAMES_MAX: usize = 5;
 
 /// A data directory that this process alone has open; released when dropped.
 pub(crate) struct DataDirectory {
     pub path: PathBuf,
-    /// The directory itself, locked. A file in it could be removed, and a second process would lock the next file of that name.
+    /// The directory itself, locked. A lock file could be removed, and a second process would then lock a new file of
+    /// that name.
     lock: File,
 }
 
 impl DataDirectory {
-    /// Creates the directory where it is missing and locks it.
+    /// Creates the directory if it is missing, and locks it.
     ///
     /// # Errors
     /// As [`check_place`].
-    /// [`StorageError::ForeignDirectory`] for what another program keeps its data in, and [`StorageError::Corrupt`] for
-    /// data of ours without log and manifest; then nothing has been touched. [`StorageError::Locked`].
+    /// [`StorageError::ForeignDirectory`] if it holds another program's data, and [`StorageError::Corrupt`] if it has
+    /// data of ours without log and manifest; nothing has been touched in these cases. [`StorageError::Locked`].
     pub fn open(path: &Path) -> Result<Self> {
         check_place(path)?;
         if !Manifest::path(path).exists() {
@@ -43,8 +44,8 @@ impl DataDirectory {
     }
 }
 
-/// Refuses a place whose own parent is missing: a mistyped path, or a disk that is not mounted, would become an empty data
-/// directory somewhere else.
+/// Refuses a path whose parent is missing: a mistyped path, or a path on a disk that is not mounted, would become an
+/// empty data directory.
 /// # Errors
 /// [`StorageError::MissingParent`].
 pub fn check_place(path: &Path) -> Result<()> {
@@ -55,19 +56,20 @@ pub fn check_place(path: &Path) -> Result<()> {
     Err(StorageError::MissingParent { path: path.to_owned() })
 }
 
-/// Writes the id of this process into a file, for people and tools that ask which process has the directory.
+/// Writes this process's id into a file, for people and tools that ask which process has the directory.
 fn note_process(file: &Path) -> Result<()> {
     match std::fs::write(file, format!("{}\n", std::process::id())) {
-        // On a full disk a start is what makes room again.
+        // A start must not fail on a full disk, because it is what makes room again.
         Err(error) if is_full(&error) => Ok(()),
         outcome => outcome.map_err(|error| StorageError::io(file, error)),
     }
 }
 
 impl Drop for DataDirectory {
-    /// Closing the directory would do as a rule, but not while a child process that is just being started has it open too.
+    /// Unlocks explicitly: closing the directory releases no lock while a child process that is just being started has
+    /// it open too.
     fn drop(&mut self) {
-        // Where it fails there is no more to be done than closing the file, which follows.
+        // If this fails, the only remedy is closing the file, which follows.
         let _ = self.lock.unlock();
     }
 }
@@ -88,8 +90,8 @@ fn refuse_foreign(path: &Path) -> Result<()> {
     Err(StorageError::ForeignDirectory { path: path.to_owned(), found })
 }
 
-/// Refuses data that engines wrote where there is neither a manifest nor a log: starting empty would hide it, and
-/// overwrite it soon. A first start that was killed has left no such data.
+/// Refuses a directory with an engine's data but neither a manifest nor a log: starting empty would hide the data and
+/// soon overwrite it. A first start that was killed has left no such data.
 fn refuse_remains(path: &Path) -> Result<()> {
     let log = path.join("log");
     let is_segment = |name: &String| Path::new(name).extension() == Some(OsStr::new("segment"));
@@ -114,7 +116,7 @@ fn refuse_remains(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Names of what is in a directory; none where it is missing.
+/// Names of a directory's entries; empty if it is missing.
 fn names(directory: &Path) -> Result<Vec<String>> {
     let io = |error| StorageError::io(directory, error);
     match std::fs::read_dir(directory) {
@@ -128,7 +130,7 @@ fn names(directory: &Path) -> Result<Vec<String>> {
 mod tests {
     use super::*;
 
-    /// What is there after a refusal, and what was said.
+    /// The files left after a refusal, and its message.
     fn refused(files: &[&str]) -> (Vec<String>, String) {
         let directory = tempfile::tempdir().expect("temporary directory");
         for file in files {
@@ -146,7 +148,7 @@ mod tests {
     fn a_process_that_inherited_the_lock_does_not_keep_it() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let opened = DataDirectory::open(directory.path()).expect("opens");
-        // As a child has it between fork and exec.
+        // A child process has it like this between fork and exec.
         let inherited = opened.lock.try_clone().expect("duplicates");
         assert!(matches!(DataDirectory::open(directory.path()), Err(StorageError::Locked { .. })));
         drop(opened);

@@ -4,9 +4,9 @@ use crate::{
     Direction, KeyCursor, KeyRange, KeyspaceId, Location, RecordCursor, RecordId, RecordRange, Result, TakeRecord, View,
 };
 
-/// Knows which view to ask about a keyspace; and is one by that.
+/// Finds the view for a keyspace. Through this it is a view itself.
 pub(crate) trait Delegate: Send + Sync {
-    /// Lets `read` read from the view that holds the keyspace.
+    /// Calls `read` with the view that has the keyspace.
     fn with<R>(&self, keyspace: KeyspaceId, read: impl FnOnce(&dyn View) -> R) -> R;
 }
 

@@ -1,10 +1,10 @@
-//! Directories that a power cut does not take back.
+//! Makes directories whose names survive a power cut.
 
 use crate::{Result, StorageError};
 use std::fs::File;
 use std::path::Path;
 
-/// Makes a directory and those above it that are missing. On return each has its name on disk.
+/// Makes a directory and its missing parents. On return the names of all of them are on disk.
 ///
 /// # Errors
 /// [`StorageError::Io`] with the directory that cannot be made.

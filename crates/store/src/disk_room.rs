@@ -1,7 +1,7 @@
-//! Room on the disk: a reserve for the writes that make room, and who is admitted while there is little.
+//! Room on the disk: a reserve for writes that make room, and the admission of writes while disk is scarce.
 //!
-//! A deletion needs disk before it gives any back: its record in the log, and the checkpoint that carries it out. So a
-//! file of a fixed size, the reserve, keeps some disk from all other writes:
+//! A deletion needs disk before it gives any back: for its record in the log, and for the checkpoint that carries it
+//! out. So a file of fixed size, the reserve, keeps some disk away from all other writes:
 //!
 //! ```text
 //!          the log, or a checkpoint after deletions, finds no disk
@@ -9,7 +9,7 @@
 //!     ▲                                                                │
 //!     └──────── deletions gave so much back that it is whole again ────┘
 //! ```
-//! While the reserve is whole, a batch is admitted if the next checkpoint will find disk for all that waits and for the
+//! While the reserve is whole, a batch is admitted if the next checkpoint has disk for all waiting changes and for the
 //! batch. While the reserve is in use, only batches that make room are admitted ([`Batch::makes_room`]).
 //!
 //! [`Batch::makes_room`]: crate::Batch::makes_room
@@ -25,31 +25,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const FILE_NAME: &str = "disk.reserve";
-/// What a checkpoint takes besides what engines ask for: the manifest, and blocks that a filesystem keeps for itself.
+/// Disk that a checkpoint takes besides the engines' needs: the manifest, and blocks that the filesystem keeps for
+/// itself.
 const MARGIN_BYTES: u64 = 1 << 20;
-/// Disk that a byte in a memtable may cost at most: a short entry has the engine write a page of the kernel's anew.
+/// Upper bound of the disk bytes per byte in a memtable: a short entry can make the engine rewrite a whole page.
 const DISK_PER_MEMORY: u64 = 64;
-/// Parts of the reserve that the log takes at a time.
+/// The log takes the reserve in this many parts.
 const LOG_PARTS: u64 = 4;
-/// A part is no longer than that: about 100,000 deletions.
+/// Maximum size of a part: about 100,000 deletions.
 const LOG_STEP_BYTES_MAX: u64 = 8 << 20;
-/// Disk is taken in multiples of that.
+/// Disk is taken in multiples of this.
 const BLOCK_BYTES: u64 = 64 << 10;
 
-/// Told that the reserve is in use, and that it is whole again.
+/// Called when the reserve comes into use, and when it is whole again.
 pub type ReserveHook = Arc<dyn Fn(DiskReserve) + Send + Sync>;
 
-/// Bytes that are free on the disk of a directory; `None` where the system does not say.
+/// Free bytes on the disk of a directory; `None` if the system does not say.
 pub type FreeBytes = Arc<dyn Fn(&Path) -> Option<u64> + Send + Sync>;
 
-/// How a store keeps disk for writes that make room.
+/// Options of the disk reserve.
 #[derive(Clone)]
 pub struct ReserveOptions {
-    /// Size of the whole reserve in bytes; 0 for none. Without one all writes are admitted, until the disk is full.
+    /// Size of the whole reserve in bytes; 0 for none. Without a reserve all writes are admitted until the disk is
+    /// full.
     pub bytes: u64,
-    /// Asked from time to time, more often the less is free.
+    /// Called from time to time, more often when less disk is free.
     pub free_bytes: FreeBytes,
-    /// Told about each change.
+    /// Called at each change.
     pub on_change: ReserveHook,
 }
 
@@ -61,30 +63,30 @@ impl ReserveOptions {
     }
 }
 
-/// The reserve as it is.
+/// Present state of the reserve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskReserve {
-    /// What is left of it, in bytes.
+    /// Bytes left in the reserve.
     pub bytes: u64,
     /// Its size when it is whole.
     pub whole_bytes: u64,
 }
 
 impl DiskReserve {
-    /// Whether only writes that make room are taken.
+    /// Whether only writes that make room are admitted.
     pub fn is_in_use(&self) -> bool {
         self.bytes < self.whole_bytes
     }
 }
 
-/// What a write may take of the disk.
+/// Part of the disk that a write may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Draw {
-    /// Disk that is free.
+    /// Free disk only.
     Free,
-    /// Disk of the reserve too: the write makes room.
+    /// The reserve too, because the write makes room.
     Reserve,
-    /// All of the reserve: the write drops what may be the cause of all, and takes little for it.
+    /// All of the reserve, because the write drops keyspaces: it may free most of the disk, and takes little.
     Last,
 }
 
@@ -92,34 +94,34 @@ pub(crate) enum Draw {
 pub(crate) struct DiskRoom {
     directory: PathBuf,
     options: ReserveOptions,
-    /// Held while the reserve shrinks or grows; `None` without a reserve.
+    /// Locked while the reserve shrinks or grows; `None` without a reserve.
     file: Mutex<Option<File>>,
     bytes: AtomicU64,
     needs: Needs,
-    /// Bytes that engines hold unflushed, as of the last commit.
+    /// Bytes that engines held unflushed at the last commit.
     unflushed: AtomicU64,
-    /// Up to so many unflushed bytes the next checkpoint has room for certain.
+    /// The next checkpoint certainly has room while engines hold no more unflushed bytes than this.
     limit: AtomicU64,
-    /// Batches that made room.
+    /// Number of batches that made room.
     removals: AtomicU64,
-    /// A batch that made room found less than its checkpoint may need.
+    /// Whether a batch that makes room was admitted although its checkpoint may find too little disk.
     is_pressed: AtomicBool,
-    /// As many of them were in the last checkpoint.
+    /// Number of batches that made room and are in the last checkpoint.
     checkpointed: AtomicU64,
-    /// How often space was given back.
+    /// Number of times that space was given back.
     reliefs: AtomicU64,
-    /// As many of them had been checkpointed when space was last given back.
+    /// Number of batches that had made room when space was last given back.
     relieved: AtomicU64,
 }
 
 impl DiskRoom {
-    /// A disk that is never asked.
+    /// A disk whose free space is never checked.
     pub fn unlimited() -> Arc<Self> {
         Arc::new(Self::new(PathBuf::new(), ReserveOptions::none(), Needs::default()))
     }
 
-    /// Makes the reserve, or finds what is left of it. A disk that is full by now, or a filesystem that cannot
-    /// preallocate, is no reason to refuse a start.
+    /// Creates the reserve, or finds what is left of it. The start goes on if the disk is already full, or if the
+    /// filesystem cannot preallocate; in the second case there is no reserve.
     pub fn open(directory: &Path, options: ReserveOptions, needs: Needs) -> Arc<Self> {
         let mut room = Self::new(directory.to_owned(), options, needs);
         if room.options.bytes == 0 {
@@ -137,7 +139,7 @@ impl DiskRoom {
                 let is_off = outcome.as_ref().is_err_and(|error| !is_full(error));
                 room.bytes.store(if outcome.is_ok() { room.options.bytes } else { bytes }, Ordering::Relaxed);
                 if outcome.is_err() {
-                    // A filesystem may have allocated a part before it found that it has no more.
+                    // The filesystem may have allocated a part before it ran out of room.
                     let _ = file.set_len(if is_off { 0 } else { bytes });
                 }
                 if is_off {
@@ -172,12 +174,12 @@ impl DiskRoom {
         }
     }
 
-    /// Whether there is no reserve: then all is admitted, and the log makes of the disk what it can.
+    /// Whether there is no reserve. Then all writes are admitted until the disk is full.
     pub fn is_off(&self) -> bool {
         self.options.bytes == 0
     }
 
-    /// The reserve as it is.
+    /// Present state of the reserve.
     pub fn reserve(&self) -> DiskReserve {
         DiskReserve { bytes: self.bytes.load(Ordering::Relaxed), whole_bytes: self.options.bytes }
     }
@@ -187,17 +189,17 @@ impl DiskRoom {
         self.reserve().is_in_use()
     }
 
-    /// Whether the next checkpoint has room for certain, as far as that is known without asking the disk.
+    /// Whether the next checkpoint certainly has room, judged without asking the disk.
     pub fn expects(&self, added: Added) -> bool {
         self.unflushed.load(Ordering::Relaxed).saturating_add(added.bytes()) <= self.limit.load(Ordering::Relaxed)
     }
 
-    /// Engines hold that much unflushed.
+    /// Notes the bytes that engines hold unflushed.
     pub fn note_unflushed(&self, bytes: u64) {
         self.unflushed.store(bytes, Ordering::Relaxed);
     }
 
-    /// Asks the disk whether the next checkpoint has room for what waits and for a batch.
+    /// Asks the disk whether the next checkpoint has room for the waiting changes and for a batch.
     pub fn admits(&self, draw: Draw, added: Added) -> bool {
         if draw == Draw::Free && !self.restore() {
             return false;
@@ -218,40 +220,42 @@ impl DiskRoom {
         is_admitted
     }
 
-    /// Whether a batch that makes room is worth a try, where [`Self::admits`] finds too little for it: engines ask for more
-    /// than they need as a rule. Where even the whole reserve would be too small, no checkpoint might come after the batch.
+    /// Whether to try a batch that makes room although [`Self::admits`] finds too little disk: engines usually ask for
+    /// more than they need. False if the needs exceed the whole reserve, because then perhaps no checkpoint could
+    /// follow the batch.
     pub fn risks(&self, added: Added) -> bool {
         self.needs.bytes(added) <= self.options.bytes
     }
 
-    /// Whether so many bytes may be taken, with the next checkpoint's room left.
+    /// Whether the log may take so many bytes and still leave room for the next checkpoint.
     pub fn spares(&self, bytes: u64) -> bool {
         if self.is_off() {
             return true;
         }
-        // What was expected before does not hold any more.
+        // The log may take the disk that the limit counted on.
         self.limit.store(0, Ordering::Relaxed);
         self.free_bytes().is_none_or(|free| free >= bytes + self.needs.bytes(Added::default()) + MARGIN_BYTES)
     }
 
-    /// Whether disk is too scarce for files that are only kept for later.
+    /// Whether less than `bytes` is free, or the reserve is in use. Then no disk is spent on files that are only kept
+    /// for later use.
     pub fn is_scarce(&self, bytes: u64) -> bool {
         !self.is_off() && (self.is_in_use() || self.free_bytes().is_some_and(|free| free < bytes))
     }
 
-    /// Longest that a short segment is, so that the reserve has room for what is alive in it while it is moved elsewhere.
+    /// Maximum length of a short segment: the reserve has room for its live documents while they are moved elsewhere.
     pub fn short_segment_bytes(&self) -> u64 {
         (self.options.bytes / 2).next_multiple_of(BLOCK_BYTES)
     }
 
-    /// Bytes that the log takes of the reserve at a time.
+    /// Bytes of the reserve that the log takes at a time.
     pub fn log_step_bytes(&self) -> u64 {
         let part = (self.options.bytes / LOG_PARTS).min(LOG_STEP_BYTES_MAX);
         part.next_multiple_of(BLOCK_BYTES)
     }
 
-    /// Gives so much of the reserve to the disk, for a record that makes room; false where less is left. The last block is
-    /// for records that drop something.
+    /// Frees so many bytes of the reserve for a record that makes room; false if less is left. The last block is kept
+    /// for records that drop keyspaces.
     pub fn lend(&self, bytes: u64, draw: Draw) -> bool {
         let kept = match draw {
             Draw::Free => return false,
@@ -263,8 +267,8 @@ impl DiskRoom {
         left.is_some_and(|left| left >= kept && self.shrink(file.as_ref(), left))
     }
 
-    /// Gives the reserve to the disk for a checkpoint that found no room, first all but what the log takes at a time, then
-    /// all but the last block. False where the checkpoint carries out nothing that makes room, and where nothing is left.
+    /// Frees reserve for a checkpoint that found no room: at first all but one step of the log, then all but the last
+    /// block. False if the checkpoint would carry out no batch that makes room, and if nothing is left to free.
     pub fn lend_to_checkpoint(&self) -> bool {
         let file = self.file.lock();
         let (bytes, kept) = (self.bytes.load(Ordering::Relaxed), self.log_step_bytes());
@@ -275,7 +279,7 @@ impl DiskRoom {
 
     fn shrink(&self, file: Option<&File>, left: u64) -> bool {
         let Some(file) = file else { return false };
-        // Some filesystems give the blocks back only once the change is on disk.
+        // Some filesystems free the blocks only once the change is on disk.
         if file.set_len(left).and_then(|()| file.sync_all()).is_err() {
             return false;
         }
@@ -288,7 +292,7 @@ impl DiskRoom {
         true
     }
 
-    /// Makes the reserve whole if there is disk for it and for the next checkpoint; whether it is whole.
+    /// Makes the reserve whole if there is disk for it and for the next checkpoint. Returns whether it is whole.
     pub fn restore(&self) -> bool {
         if !self.is_in_use() {
             return true;
@@ -316,23 +320,23 @@ impl DiskRoom {
         true
     }
 
-    /// A batch made room.
+    /// Notes that a batch made room.
     pub fn note_removal(&self) {
         self.removals.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many batches made room so far.
+    /// Number of batches that made room so far.
     pub fn removals(&self) -> u64 {
         self.removals.load(Ordering::Relaxed)
     }
 
-    /// A checkpoint has carried out so many of the batches that made room.
+    /// Notes that a checkpoint has carried out the first `removals` batches that made room.
     pub fn note_checkpoint(&self, removals: u64) {
         self.checkpointed.fetch_max(removals, Ordering::Relaxed);
     }
 
-    /// Notes that a batch that makes room was admitted though its checkpoint may find too little; whether another one was since
-    /// space was last given back.
+    /// Notes that a batch that makes room was admitted although its checkpoint may find too little disk. Returns
+    /// whether that had already happened since space was last given back.
     pub fn press(&self) -> bool {
         self.is_pressed.swap(true, Ordering::Relaxed)
     }
@@ -342,17 +346,17 @@ impl DiskRoom {
         self.is_pressed.load(Ordering::Relaxed)
     }
 
-    /// How often space was given back.
+    /// Number of times that space was given back.
     pub fn reliefs(&self) -> u64 {
         self.reliefs.load(Ordering::Relaxed)
     }
 
-    /// Whether something was removed since space was last given back.
+    /// Whether a batch made room since space was last given back.
     pub fn is_relief_due(&self) -> bool {
         !self.is_off() && self.removals() > self.relieved.load(Ordering::Relaxed)
     }
 
-    /// What so many batches removed has been given back to the disk, as far as it could be.
+    /// Notes that the space of the first `removals` batches that made room has been given back as far as possible.
     pub fn note_relief(&self, removals: u64) {
         self.relieved.fetch_max(removals, Ordering::Relaxed);
         self.is_pressed.store(false, Ordering::Relaxed);
@@ -363,20 +367,20 @@ impl DiskRoom {
         (self.options.free_bytes)(&self.directory)
     }
 
-    /// What a write is refused with that found no room.
+    /// The error of a write that found no room.
     pub fn full(&self) -> StorageError {
         StorageError::OutOfDiskSpace { path: self.directory.clone() }
     }
 }
 
-/// Lets a file be that long, with blocks on the disk for all of it.
+/// Makes a file that long, with disk blocks allocated for all of it.
 fn allocate(file: &File, bytes: u64) -> std::io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
     fallocate(file, FallocateFlags::empty(), 0, bytes)?;
     file.sync_all()
 }
 
-/// Nothing where it failed for want of disk.
+/// `None` if the outcome is a full disk.
 pub(crate) fn unless_full<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Ok(value) => Ok(Some(value)),
@@ -393,7 +397,7 @@ mod tests {
     const WHOLE: u64 = 1 << 20;
     const PLENTY: u64 = 1 << 30;
 
-    /// A disk that has as much free as the first number says, and what was told about its reserve.
+    /// The free bytes of a test disk, and the changes of its reserve.
     type Told = (Arc<AtomicU64>, Arc<Mutex<Vec<DiskReserve>>>);
 
     fn options() -> (ReserveOptions, Told) {
@@ -422,7 +426,7 @@ mod tests {
         assert!(!room.lend(WHOLE, Draw::Last), "more than there is");
         assert!(!room.lend(left, Draw::Reserve), "the last block is for drops");
         assert!(!room.restore());
-        // What is left is found by the next start.
+        // The next start finds what is left of the reserve.
         let again = DiskRoom::open(directory.path(), ReserveOptions { bytes: 0, ..options.clone() }, Needs::default());
         assert!(again.is_off() && length() == left);
         free.store(PLENTY, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Effects as they are read back from a batch or from the log.
+//! Decodes effects from a batch or from the log.
 
 use crate::engines::Part;
 use crate::{KeyspaceId, Location, RecordId, varint};
@@ -34,14 +34,14 @@ pub enum Effect<'a> {
         location: Location,
         /// The bytes themselves.
         document: &'a [u8],
-        /// Where the version that it replaces was.
+        /// Location of the version that it replaces.
         replaced: Option<Location>,
     },
     /// A file that the engine wrote ahead of the log belongs to it from now on; see [`crate::Staged`].
     AdoptFile {
         /// The record store whose documents it holds.
         keyspace: KeyspaceId,
-        /// Its number.
+        /// The file's number.
         number: u64,
         /// Bytes of all its documents.
         documents_bytes: u64,
@@ -52,7 +52,7 @@ pub enum Effect<'a> {
         keyspace: KeyspaceId,
         /// The record.
         record: RecordId,
-        /// Where its document is.
+        /// Location of its document.
         location: Location,
     },
     /// A document is gone.
@@ -61,7 +61,7 @@ pub enum Effect<'a> {
         keyspace: KeyspaceId,
         /// The record.
         record: RecordId,
-        /// Where it was.
+        /// Location of its document.
         replaced: Location,
     },
     /// An index key now leads to a record.
@@ -75,7 +75,8 @@ pub enum Effect<'a> {
         /// Whether the key is new or led to another record before.
         presence: Presence,
     },
-    /// A primary key now leads to a record and to where its document stands; written again with every version.
+    /// A primary key now leads to a record and its document's location. Written again with every version of the
+    /// document.
     PutPrimaryKey {
         /// The index.
         keyspace: KeyspaceId,
@@ -83,7 +84,7 @@ pub enum Effect<'a> {
         key: &'a [u8],
         /// The record.
         record: RecordId,
-        /// Where its document is.
+        /// Location of the document.
         location: Location,
         /// Whether the key is new or was there for the version before.
         presence: Presence,
@@ -95,27 +96,27 @@ pub enum Effect<'a> {
         /// The memcomparable key.
         key: &'a [u8],
     },
-    /// A keyspace is there from now on; one that was never created belongs to the store's own engine.
+    /// A keyspace exists from now on. A keyspace without this effect belongs to the store's own engine.
     CreateKeyspace {
-        /// Which.
+        /// The keyspace.
         keyspace: KeyspaceId,
         /// The name of the engine that holds it.
         engine: &'a str,
         /// A BSON document that only that engine understands, or nothing.
         settings: &'a [u8],
     },
-    /// All of a keyspace is gone.
+    /// A keyspace is dropped with all that it holds.
     DropKeyspace {
-        /// Which.
+        /// The keyspace.
         keyspace: KeyspaceId,
     },
 }
 
 impl Effect<'_> {
-    /// What a slot holds before it is filled.
+    /// Filler of an unused slot.
     pub(crate) const EMPTY: Self = Self::DropKeyspace { keyspace: KeyspaceId(0) };
 
-    /// What it changes.
+    /// The keyspace that it changes.
     pub fn keyspace(&self) -> KeyspaceId {
         match *self {
             Self::PutRecord { keyspace, .. }
@@ -131,18 +132,18 @@ impl Effect<'_> {
     }
 }
 
-/// Whether a key was there before.
+/// Whether a key existed before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// It was not.
+    /// The key is new.
     New,
-    /// It was, for the record's version before.
+    /// The key existed, for the record's previous version.
     Moved,
-    /// It was, for another record, which the same batch deletes or takes it from.
+    /// The key existed, for another record. The same batch deletes that record or takes the key from it.
     Taken,
 }
 
-/// A record's documents in the order of its effects.
+/// A log record's documents in the order of its effects.
 #[derive(Clone)]
 pub(crate) enum Documents<'a> {
     /// As a batch holds them.
@@ -164,41 +165,41 @@ impl<'a> Documents<'a> {
     }
 }
 
-/// A record's effects, one after the other.
+/// Iterates over a log record's effects.
 #[derive(Clone)]
 pub struct Effects<'a> {
     source: Source<'a>,
-    /// Whose effects are shown; all where there is nothing to tell them apart.
+    /// The engine whose effects are shown; `None` shows all effects.
     part: Option<Part<'a>>,
 }
 
 #[derive(Clone)]
 enum Source<'a> {
     Encoded(Walk<'a>),
-    /// Effects alone.
+    /// Effects alone, without notes and remembered values.
     Decoded(std::slice::Iter<'a, Effect<'a>>),
 }
 
-/// Walks what is encoded; the documents' positions follow from the record's own.
+/// Walks encoded effects. Document positions are derived from the position of the log record.
 #[derive(Clone)]
 struct Walk<'a> {
     rest: &'a [u8],
     documents: Documents<'a>,
-    /// Where the next document of the record stands in the log.
+    /// Position of the next document in the log.
     next_document: u64,
-    /// The document put or placed last.
+    /// Location of the document that was put or placed last.
     last: Option<Location>,
 }
 
 impl<'a> Effects<'a> {
-    /// `documents_position` is where the record's first document stands in the log.
+    /// `documents_position` is the position of the record's first document in the log.
     pub(crate) fn new(encoded: &'a [u8], documents: Documents<'a>, documents_position: u64) -> Self {
         let walk = Walk { rest: encoded, documents, next_document: documents_position, last: None };
         Self { source: Source::Encoded(walk), part: None }
     }
 
-    /// The same, decoded into `slots` for those who walk them several times; as they are where there are more of them than
-    /// slots. Notes and what is remembered are shown no more.
+    /// Decodes the effects into `slots`, for callers that walk them several times. If `slots` is too short, the effects
+    /// stay encoded. Decoded effects contain no notes and no remembered values.
     pub(crate) fn decoded(self, slots: &'a mut [Effect<'a>]) -> Self {
         let mut count = 0;
         for effect in self.clone() {
@@ -209,12 +210,12 @@ impl<'a> Effects<'a> {
         Self::of_decoded(&slots[..count])
     }
 
-    /// Effects that were decoded before.
+    /// Iterates over effects that were decoded before.
     pub(crate) fn of_decoded(effects: &'a [Effect<'a>]) -> Self {
         Self { source: Source::Decoded(effects.iter()), part: None }
     }
 
-    /// Only those of one engine's keyspaces.
+    /// Only the effects on one engine's keyspaces.
     pub(crate) fn of<'p>(self, part: Part<'p>) -> Effects<'p>
     where
         'a: 'p,
@@ -222,7 +223,7 @@ impl<'a> Effects<'a> {
         Effects { part: Some(part), ..self }
     }
 
-    /// Whether the walk ended before the end, which only a malformed record does.
+    /// Whether the walk stopped before the end, which happens only in a malformed record.
     pub(crate) fn is_cut(&self) -> bool {
         match &self.source {
             Source::Encoded(walk) => !walk.rest.is_empty(),
@@ -230,7 +231,7 @@ impl<'a> Effects<'a> {
         }
     }
 
-    /// The same with notes, of all engines' keyspaces.
+    /// Iterates over all statements: effects on all engines' keyspaces, notes, and remembered values.
     pub fn noted(self) -> Noted<'a> {
         Noted(self)
     }
@@ -338,30 +339,30 @@ impl<'a> Iterator for Effects<'a> {
     }
 }
 
-/// What a record says.
+/// A statement of a log record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statement<'a> {
-    /// What it does.
+    /// An effect.
     Effect(Effect<'a>),
-    /// What [`crate::Batch::note`] was given.
+    /// A note from [`crate::Batch::note`].
     Note(&'a [u8]),
-    /// What the store remembers from now on by that key.
+    /// The store remembers this value under this key from now on.
     Remember {
         /// The key.
         key: &'a [u8],
         /// The value.
         value: &'a [u8],
     },
-    /// The store remembers nothing by that key any more, if it was a value that begins so.
+    /// The store forgets the value of this key if it begins with `start`.
     Forget {
         /// The key.
         key: &'a [u8],
-        /// What the value begins with.
+        /// Beginning of the value.
         start: &'a [u8],
     },
 }
 
-/// Walks all that a record says.
+/// Iterates over all statements of a log record.
 pub struct Noted<'a>(Effects<'a>);
 
 impl<'a> Iterator for Noted<'a> {

@@ -1,7 +1,7 @@
-//! What a storage engine is: a materialised view of the log.
+//! A storage engine is a materialised view of the log.
 //!
-//! Record stores and sorted indexes, not a bag of bytes: an engine that keeps documents itself (memory, mmap) and one
-//! that leaves them in the log (lsm) fit the same contract.
+//! Its contract speaks of record stores and sorted indexes instead of a bag of bytes. So it fits engines that keep the
+//! documents themselves (memory, mmap) and an engine that leaves them in the log (lsm).
 
 use crate::{Effects, KeyspaceId, KeyspaceStatistics, Location, Lsn, RecordId, RecoveredLog, Result, Staged};
 use bunko_bson::{DocumentBuf, DocumentRef};
@@ -20,9 +20,9 @@ pub enum Direction {
 /// Records to walk over, by id.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordRange {
-    /// The smallest.
+    /// The smallest record id.
     pub start: Bound<RecordId>,
-    /// The largest.
+    /// The largest record id.
     pub end: Bound<RecordId>,
 }
 
@@ -34,9 +34,9 @@ impl RecordRange {
 /// Index keys to walk over.
 #[derive(Clone, Debug)]
 pub struct KeyRange {
-    /// The smallest.
+    /// The smallest key.
     pub start: Bound<Vec<u8>>,
-    /// The largest.
+    /// The largest key.
     pub end: Bound<Vec<u8>>,
 }
 
@@ -45,7 +45,7 @@ impl KeyRange {
     pub const ALL: Self = Self { start: Bound::Unbounded, end: Bound::Unbounded };
 }
 
-/// A materialised view of the log. It has no journal: what it has not made durable, the log replays.
+/// A materialised view of the log. An engine has no journal: the log replays whatever the engine has not made durable.
 ///
 /// The store calls it in this order for a checkpoint: [`Engine::begin_checkpoint`] while no batch is being applied,
 /// [`Engine::finish_checkpoint`] once the log is durable up to there, then it writes the engine's note into the
@@ -54,13 +54,14 @@ pub trait Engine: Send + Sync {
     /// The name that `serverStatus` and `create` use.
     fn name(&self) -> &'static str;
 
-    /// Refuses what a keyspace's settings (a BSON document, or nothing) may not say.
+    /// Checks the settings of a keyspace: a BSON document, which may be empty.
     ///
     /// # Errors
-    /// A sentence that names the setting and its value.
+    /// A sentence that names the refused setting and its value.
     fn check_settings(&self, settings: DocumentRef<'_>) -> Result<(), String>;
 
-    /// Whether there is room for that many more bytes of documents and keys. Asked before anything is kept of a batch.
+    /// Checks that there is room for that many more bytes of documents and keys. Called before any part of a batch is
+    /// kept.
     ///
     /// # Errors
     /// [`StorageError::OutOfMemory`](crate::StorageError::OutOfMemory) and
@@ -69,19 +70,19 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
-    /// Bytes of disk that the next checkpoint may take, beyond what the engine's files have by now, for what waits and for
-    /// what a batch adds. It may be too many, not too few.
+    /// Upper bound of the disk bytes that the next checkpoint takes beyond the engine's present files, for the
+    /// unflushed changes and for a batch that adds `added`.
     fn checkpoint_disk_bytes(&self, added: Added) -> u64 {
         self.unflushed_bytes() + added.bytes()
     }
 
-    /// Applies one record's effects; concurrent calls never touch the same key. Versions that no view sees may be
-    /// forgotten.
+    /// Applies one record's effects; concurrent calls never touch the same key. The engine may forget versions that no
+    /// view sees.
     fn apply(&self, lsn: Lsn, effects: Effects<'_>, views: Views<'_>) -> Result<()>;
 
-    /// Writes documents of a record store, durably, into a file that one log record can name instead of carrying them;
-    /// `None` where the engine has no such files. The documents come in the order of their records, and take no more
-    /// than a message of the wire protocol has.
+    /// Writes documents of a record store, durably, into a file, so that one log record can name the file instead of
+    /// carrying the documents. `None` if the engine has no such files. The documents come in the order of their
+    /// records, and take no more bytes than one message of the wire protocol.
     fn stage(
         &self,
         _keyspace: KeyspaceId,
@@ -90,115 +91,122 @@ pub trait Engine: Send + Sync {
         Ok(None)
     }
 
-    /// A view of everything below `before` and nothing at or above it. The store keeps the history above every open
-    /// snapshot from being forgotten, and calls this while no checkpoint can begin, with all below `before` applied.
+    /// A view of everything below `before` and nothing at or above it. The store makes engines keep all versions that
+    /// open snapshots see. It calls this while no checkpoint can begin, after all records below `before` have been
+    /// applied.
     fn view(&self, before: Lsn) -> Box<dyn View>;
 
-    /// A view of whatever has been applied, exact only for keys that the caller holds locked. Every point operation
-    /// takes it, so it is lent: one of its own for each would cost an allocation and the counts of all that it shares.
+    /// A view of everything that has been applied, exact only for keys that the caller holds locked. It is lent because
+    /// every point operation uses it: a view for each operation would cost an allocation and several reference counts.
     fn latest(&self) -> &dyn View;
 
     /// Marks what has been applied so far, all of it below `watermark`, as the next checkpoint. Called while no batch
     /// is being applied.
     fn begin_checkpoint(&self, watermark: Lsn) -> Result<()>;
 
-    /// Makes what [`Engine::begin_checkpoint`] marked durable, and says what the engine wants to be told when it is
-    /// opened from there again. Versions that no view from `oldest_view` on can see may be forgotten.
+    /// Makes durable what [`Engine::begin_checkpoint`] marked, and returns the engine's note, which the engine gets
+    /// back when it is opened from this checkpoint. The engine may forget versions that no view from `oldest_view` on
+    /// can see.
     fn finish_checkpoint(&self, oldest_view: Lsn) -> Result<DocumentBuf>;
 
-    /// The note of the last [`Engine::finish_checkpoint`] is durable: what only older notes name may go.
+    /// The note of the last [`Engine::finish_checkpoint`] is durable, so files that only older notes name may be
+    /// deleted.
     fn checkpoint_is_durable(&self, _oldest_view: Lsn) -> Result<()> {
         Ok(())
     }
 
-    /// Asked once the log is replayed and before anything is changed: whether the log has what the engine reads from it,
-    /// and reaches as far as the engine does.
+    /// Checks that the log has all documents that the engine reads from it, and reaches as far as the engine does.
+    /// Called once the log has been replayed, before anything is changed.
     ///
     /// # Errors
-    /// [`StorageError::Corrupt`](crate::StorageError::Corrupt) names the file that is missing, or too new for the log.
+    /// [`StorageError::Corrupt`](crate::StorageError::Corrupt) names the file that is missing, or is too new for the
+    /// log.
     fn check_log(&self, _log: &RecoveredLog) -> Result<()> {
         Ok(())
     }
 
-    /// Whether no view, open or to come, reads a document from that segment of the log.
+    /// Whether no present or future view reads a document from that segment of the log.
     fn has_left_segment(&self, _segment: u64) -> bool {
         true
     }
 
-    /// Frees what checkpoints have made durable and nobody reads any more; nobody waits for that.
+    /// Frees memory that checkpoints have made durable and no reader uses any more. Called where no client waits for
+    /// it.
     fn release(&self) {}
 
-    /// Merges what has become too much of what the engine keeps sorted on disk. It may run beside a checkpoint, but not
-    /// beside another merge, nor beside [`Engine::compact`]. `oldest_view` says, whenever it is asked, which views are
-    /// gone.
+    /// Merges sorted files on disk once there are too many of them. It may run beside a checkpoint, but not beside
+    /// another merge, nor beside [`Engine::compact`]. `oldest_view` returns the oldest open view at the time of the
+    /// call.
     fn merge(&self, _oldest_view: &dyn Fn() -> Lsn) -> Result<()> {
         Ok(())
     }
 
-    /// Much was written that will be read next, and has been flushed: the next merge is to leave as little to go through as where
-    /// nobody has written for a while.
+    /// Called after a bulk of writes that will be read next has been flushed: the next merge leaves as few sorted files
+    /// as if no client had written for a while.
     fn prepare_for_reads(&self) {}
 
-    /// One step, of some two seconds at most, of giving space back. It may run beside a checkpoint, but not beside
-    /// another step. `oldest_view` stays the oldest for as long as it takes, and the log is durable up to there.
+    /// Gives space back, in one step of at most about two seconds. It may run beside a checkpoint, but not beside
+    /// another step. `oldest_view` stays the oldest view during the step, and the log is durable up to it.
     fn reclaim(&self, _oldest_view: Lsn, _effort: Effort) -> Result<Reclaimed> {
         Ok(Reclaimed::Nothing)
     }
 
-    /// What is kept only because views from `oldest_view` on, of states that are over, are open; and how much of it should
-    /// be at most. Asked every few seconds while there are such views, on a thread that may be held for a moment.
+    /// Memory and disk that are used only because views from `oldest_view` on are open, with the most that they should
+    /// take. Called every few seconds while such views are open, on a thread that may be held for a moment.
     fn kept_for_views(&self, _oldest_view: Lsn) -> Vec<KeptForViews> {
         Vec::new()
     }
 
-    /// Rewrites all that the engine keeps sorted on disk, without what no view from `oldest_view` on can see. It may run
-    /// beside a checkpoint, but not beside [`Engine::merge`].
+    /// Rewrites all sorted files of the engine without the versions that no view from `oldest_view` on can see. It may
+    /// run beside a checkpoint, but not beside [`Engine::merge`].
     fn compact(&self, _oldest_view: Lsn) -> Result<()> {
         Ok(())
     }
 
-    /// The store is closing, and waits for a merge that is going on: it is given up, for a later one to do again.
+    /// Gives up the running merge, because the store is closing and waits for it. A merge after the next start does the
+    /// work again.
     fn give_up_merging(&self) {}
 
-    /// Memory held by what no checkpoint has marked yet, in bytes; a large figure asks for one.
+    /// Bytes of memory that hold changes which no checkpoint has marked yet. A large figure asks for a checkpoint.
     fn unflushed_bytes(&self) -> u64;
 
-    /// Memory held by what a checkpoint has marked and that is not free again, in bytes; where both figures together
-    /// grow too large, writers are held back.
+    /// Bytes of memory that a checkpoint has marked and that are not free again yet. Writers are held back when the sum
+    /// of this and [`Engine::unflushed_bytes`] grows too large.
     fn flushing_bytes(&self) -> u64 {
         0
     }
 
-    /// Memory that is held for what is on disk for as long as it is there, in bytes: no cache, which would give it up.
+    /// Bytes of memory that are needed for files on disk as long as the files exist; caches, which can be emptied, do
+    /// not count.
     fn pinned_bytes(&self) -> u64 {
         0
     }
 
-    /// What keyspaces take, in the order given, each with what it holds now: what is in the log alone, because no
-    /// checkpoint has taken it yet, counts too.
+    /// Space that each keyspace takes, in the order given. Each keyspace comes with its present statistics, so that
+    /// documents and keys that are only in the log so far count too.
     fn space(&self, keyspaces: &[(KeyspaceId, KeyspaceStatistics)]) -> Vec<Space>;
 
-    /// Bytes of all the engine's files, or of its memory where it has none; the log aside.
+    /// Bytes of all the engine's files, or of its memory if it has no files. The log does not count.
     fn size_bytes(&self) -> u64;
 
-    /// What `serverStatus` shows of this engine: counters since the start, gauges as of now.
+    /// This engine's section of `serverStatus`: counters since the start, and gauges.
     fn status(&self) -> DocumentBuf;
 }
 
 /// How hard [`Engine::reclaim`] tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// What pays for itself; what was written of late may wait until it is known how much of it stays.
+    /// Only work that pays for itself. Recently written data may wait until it is known how much of it stays.
     Usual,
-    /// What pays for itself, at once (`fsync`).
+    /// Only work that pays for itself, without that wait (`fsync`).
     Now,
-    /// Whatever space there is to gain (`compact`).
+    /// All space that can be gained (`compact`).
     All,
-    /// What gives most back and takes least for it: the disk is full.
+    /// Work that gives most back for the least disk, because the disk is full.
     Room,
 }
 
-/// What batches add to what waits for a checkpoint.
+/// Amount that batches add to the changes waiting for a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Added {
     /// Records and keys that are put or deleted.
@@ -208,10 +216,10 @@ pub struct Added {
 }
 
 impl Added {
-    /// What a change costs in memory beside its bytes, about.
+    /// Approximate memory of a change beside its bytes.
     const CHANGE_BYTES: u64 = 64;
 
-    /// What they take in the engines' memory, about.
+    /// Approximate memory that the changes take in the engines.
     pub fn bytes(&self) -> u64 {
         self.changes * Self::CHANGE_BYTES + self.logged_bytes
     }
@@ -226,27 +234,27 @@ impl std::iter::Sum for Added {
     }
 }
 
-/// What a step of [`Engine::reclaim`] did.
+/// Outcome of a step of [`Engine::reclaim`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reclaimed {
     /// There is nothing to do at present.
     Nothing,
-    /// A step was done; another may be worth while.
+    /// A step was done; another one may be worthwhile.
     Some,
 }
 
-/// What is kept for views alone.
+/// Memory or disk that is used only for open views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptForViews {
-    /// Where it is.
+    /// Whether it is in memory or on disk.
     pub place: Place,
-    /// What it takes there, in bytes; about.
+    /// Approximate size in bytes.
     pub bytes: u64,
-    /// Most that it should take.
+    /// Most bytes that it should take.
     pub bytes_max: u64,
 }
 
-/// Where something takes room.
+/// Memory or disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In memory.
@@ -256,33 +264,34 @@ pub enum Place {
 }
 
 impl KeptForViews {
-    /// Bytes on disk that are beyond any reason without so many of them, however little the engine holds.
+    /// Lower bound of `bytes_max` on disk, however little the engine holds.
     const DISK_BYTES_MIN: u64 = 4 << 30;
 
-    /// What is kept on disk by an engine that takes `held_bytes` there: half of that, but some gigabytes in any case.
+    /// Space on disk in an engine whose files have `held_bytes`: the maximum is half of that, but at least 4 GiB.
     pub fn on_disk(bytes: u64, held_bytes: u64) -> Self {
         Self { place: Place::Disk, bytes, bytes_max: Self::DISK_BYTES_MIN.max(held_bytes / 2) }
     }
 }
 
-/// What a keyspace takes.
+/// Space of one keyspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
-    /// Bytes that its documents or keys take as they are stored, compressed where they are.
+    /// Bytes that its documents or keys take as they are stored, after compression.
     pub used_bytes: u64,
-    /// Bytes that are its own but hold nothing alive.
+    /// Bytes of its files that hold no live data.
     pub free_bytes: u64,
 }
 
-/// Takes a document that several were asked for with: which of them it is, where it stands, and its bytes.
+/// Takes one of several requested documents: its number among the requests, its location and its bytes.
 pub type TakeRecord<'t> = dyn FnMut(usize, Location, &[u8]) + 't;
 
 /// One consistent state of all keyspaces.
 pub trait View: Send + Sync {
-    /// Reads a record's document into `into` (cleared first) and says where it stands.
+    /// Reads a record's document into `into` (cleared first) and returns its location.
     fn record(&self, keyspace: KeyspaceId, record: RecordId, into: &mut Vec<u8>) -> Result<Option<Location>>;
 
-    /// The same for who holds in `into` what stands at `known`: that is left as it is where the record still stands there.
+    /// As [`View::record`], for a caller whose `into` already holds the document at `known`: `into` is left as it is if
+    /// the record is still there.
     fn record_again(
         &self,
         keyspace: KeyspaceId,
@@ -293,14 +302,15 @@ pub trait View: Send + Sync {
         self.record(keyspace, record, into)
     }
 
-    /// Where the documents of several records stand, in their order; nothing where the engine does not find that out sooner for all than
-    /// one by one.
+    /// Locations of the documents of several records, in the order of `records`. `None` if the engine cannot find them
+    /// faster together than one by one.
     fn places(&self, _keyspace: KeyspaceId, _records: &[RecordId]) -> Result<Option<Vec<Option<Location>>>> {
         Ok(None)
     }
 
-    /// Reads the documents of several records, in whatever order is the fastest: of as many of the first as have `bytes_max`
-    /// together, but of one at least. Records that are not there are passed over. How many of them were looked up.
+    /// Reads the documents of several records, in the order that is fastest. It stops after the first documents that
+    /// together have `bytes_max` bytes, and reads at least one. Records that do not exist are skipped. Returns how many
+    /// of `records` were looked up.
     fn some_records(
         &self,
         keyspace: KeyspaceId,
@@ -324,13 +334,14 @@ pub trait View: Send + Sync {
     /// The record that an index key leads to.
     fn key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>>;
 
-    /// The record that a primary key leads to; what is found out on the way may help the next read of it.
+    /// The record that a primary key leads to. The engine may remember what it finds, to make the next read of the
+    /// record faster.
     fn primary_key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>> {
         self.key(keyspace, key)
     }
 
     /// Follows a primary key of the record store `records` to its record and reads the document into `into` (cleared
-    /// first). An engine whose primary keys know where the document stands needs one lookup for both.
+    /// first). An engine that stores document locations with primary keys needs one lookup for both.
     fn record_by_primary_key(
         &self,
         keyspace: KeyspaceId,
@@ -348,8 +359,8 @@ pub trait View: Send + Sync {
     /// Walks an index in order of keys.
     fn keys(&self, keyspace: KeyspaceId, range: KeyRange, direction: Direction) -> Box<dyn KeyCursor>;
 
-    /// Whether an index has no key from `first` to `last`, both included. False also where to know it would take more
-    /// than to look up a few keys.
+    /// Whether an index has no key from `first` to `last`, both included. Also false where finding out would cost more
+    /// than looking up a few keys.
     fn is_vacant(&self, keyspace: KeyspaceId, first: &[u8], last: &[u8]) -> Result<bool> {
         let range = KeyRange { start: Bound::Included(first.to_vec()), end: Bound::Included(last.to_vec()) };
         Ok(self.keys(keyspace, range, Direction::Forward).next()?.is_none())
@@ -367,8 +378,8 @@ pub trait KeyCursor: Send {
     /// The next key and the record that it leads to, or `None` at the end.
     fn next(&mut self) -> Result<Option<(&[u8], RecordId)>>;
 
-    /// Goes on with the keys from `start` to before `end`, none of which comes before what a walk in ascending order has shown;
-    /// false, with nothing done, where another cursor would do as well.
+    /// Continues with the keys from `start` to before `end`; none of these may come before a key that the walk, in
+    /// ascending order, has shown. Returns false, with nothing done, if a new cursor would be as fast.
     fn go_to(&mut self, _start: &[u8], _end: &[u8]) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! The engines of one store, and which keyspace is in which.
+//! The engines of one store, and the engine of each keyspace.
 //!
 //! Nearly every store has one engine: then nothing here costs more than a flag.
 
@@ -13,31 +13,31 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-/// What an engine is given to open itself.
+/// Arguments for opening an engine.
 pub struct Opening<'a> {
-    /// The store's data directory; an engine has a folder of its own in it, named after itself or its files.
+    /// The store's data directory; an engine has its own folder in it, named after itself or its files.
     pub directory: &'a Path,
-    /// To read documents from, once a view is taken.
+    /// The log to read documents from, once views are taken.
     pub log: LogHandle,
-    /// What the engine's last durable checkpoint noted; `None` for an engine that is new in this directory.
+    /// The note of the engine's last durable checkpoint; `None` for an engine that is new in this directory.
     pub note: Option<DocumentRef<'a>>,
 }
 
-/// Whether what an engine holds is there after a restart.
+/// Whether an engine's contents survive a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survival {
-    /// It is.
+    /// They survive.
     Durable,
-    /// It is not: the log keeps nothing of it.
+    /// They are lost: the log keeps none of them.
     Volatile,
 }
 
 /// Part of a batch that the log keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeping {
-    /// All of it, also where it changes nothing: its notes are read back.
+    /// All of it. Also for a batch without effects, because its notes are read back.
     Whole,
-    /// Its place. All that it changes is lost by a restart.
+    /// Only its place in the log. A restart loses all that it changes.
     Place,
 }
 
@@ -46,26 +46,26 @@ pub enum Keeping {
 pub struct EngineKind {
     /// Its name in the manifest, in `create` and in `serverStatus`.
     pub name: &'static str,
-    /// What a restart does to it.
+    /// Whether its contents survive a restart.
     pub survival: Survival,
-    /// Opens it.
+    /// Opens the engine.
     pub open: OpenEngine,
 }
 
 /// Opens an engine.
 pub type OpenEngine = Arc<dyn Fn(Opening<'_>) -> Result<Arc<dyn Engine>> + Send + Sync>;
 
-/// The engines that a store may use, its own first: the one that holds the catalog and whatever names no other.
+/// The engines that a store may use. Its own engine holds the catalog and every keyspace that names no other engine.
 #[derive(Clone)]
 pub struct EngineTable {
-    /// The store's own.
+    /// The store's own engine.
     pub own: EngineKind,
-    /// Those that a collection may name instead.
+    /// Engines that a collection may name instead.
     pub others: Vec<EngineKind>,
 }
 
 impl EngineTable {
-    /// One engine and no choice.
+    /// A table with one engine and no choice.
     pub fn only(own: EngineKind) -> Self {
         Self { own, others: Vec::new() }
     }
@@ -74,7 +74,7 @@ impl EngineTable {
 pub(crate) struct Engines {
     table: EngineTable,
     own: Arc<dyn Engine>,
-    /// Whether there are others. They are never closed before the store is.
+    /// Whether there are other engines. They are closed only with the store.
     has_others: AtomicBool,
     others: Arc<ArcSwap<Others>>,
     latest: Latest,
@@ -87,9 +87,9 @@ pub(crate) struct Engines {
 #[derive(Clone, Default)]
 pub(crate) struct Others {
     engines: Vec<Opened>,
-    /// Index among `engines` of the keyspaces that are not in the store's own engine.
+    /// For each keyspace that is not in the store's own engine, the index of its engine in `engines`.
     routes: KeyspaceMap<usize>,
-    /// Routed keyspaces that are gone, but perhaps not from every view.
+    /// Routed keyspaces that have been dropped, but perhaps not for every view.
     dropped: KeyspaceMap<()>,
 }
 
@@ -99,7 +99,7 @@ struct Opened {
     survival: Survival,
 }
 
-/// Effects of the keyspaces that one engine holds.
+/// Selects the effects on the keyspaces of one engine.
 #[derive(Clone)]
 pub(crate) struct Part<'a> {
     others: &'a Others,
@@ -148,8 +148,8 @@ impl Engines {
         Arc::clone(engine)
     }
 
-    /// Names of the engines that there may be, the store's own first. Where that keeps nothing on disk there is no log
-    /// for another to be a view of.
+    /// Names of the engines that can be used, the store's own first. If that is volatile there are no others, because
+    /// there is no log that they could be views of.
     pub fn names(&self) -> Vec<&'static str> {
         let others = match self.table.own.survival {
             Survival::Durable => self.table.others.as_slice(),
@@ -158,7 +158,7 @@ impl Engines {
         std::iter::once(&self.table.own).chain(others).map(|kind| kind.name).collect()
     }
 
-    /// Opens the engine with that name unless it is open.
+    /// Opens the engine with that name unless it is open already.
     pub fn ensure(&self, name: &str, note: Option<DocumentRef<'_>>) -> Result<Arc<dyn Engine>> {
         if self.own.name() == name {
             return Ok(Arc::clone(&self.own));
@@ -186,8 +186,8 @@ impl Engines {
         self.has_others.store(true, Ordering::Release);
     }
 
-    /// Opens the engines that the effects create keyspaces in. Nothing leads to them yet: the log may still refuse the
-    /// record, and a route that stayed would be saved, and catch the next keyspace with that id.
+    /// Opens the engines in which the effects create keyspaces, without routing the keyspaces to them yet: the log may
+    /// still refuse the record, and a route that stayed would be saved, and would catch the next keyspace with that id.
     pub fn open_for(&self, effects: Effects<'_>) -> Result<()> {
         for effect in effects {
             if let Effect::CreateKeyspace { engine, .. } = effect {
@@ -197,7 +197,8 @@ impl Engines {
         Ok(())
     }
 
-    /// Lets keyspaces that the effects create lead to their engines, which are open; the effects are in the log by now.
+    /// Routes the keyspaces that the effects create to their engines, which are open. The effects must be in the log by
+    /// now.
     pub fn route(&self, effects: Effects<'_>) {
         for effect in effects {
             if let Effect::CreateKeyspace { keyspace, engine, .. } = effect {
@@ -206,7 +207,7 @@ impl Engines {
         }
     }
 
-    /// Notes what the effects, which are in the log by now, drop.
+    /// Notes the keyspaces that the effects drop. The effects must be in the log by now.
     pub fn note_drops(&self, effects: Effects<'_>) {
         for effect in effects {
             if let Effect::DropKeyspace { keyspace } = effect
@@ -219,7 +220,7 @@ impl Engines {
         }
     }
 
-    /// Lets a keyspace lead to an engine that is open, wherever it led before.
+    /// Routes a keyspace to an open engine, wherever it led before.
     fn lead(&self, keyspace: KeyspaceId, engine: &str) {
         if engine == self.own.name() && !self.others.load().routes.contains(keyspace) {
             return;
@@ -233,7 +234,8 @@ impl Engines {
         });
     }
 
-    /// Lets the keyspaces lead to the engines given, and all others to the store's own; whether that changed anything.
+    /// Routes the keyspaces to the given engines, and all others to the store's own. Returns whether that changed
+    /// anything.
     pub fn settle(&self, keyspaces: &[(KeyspaceId, String)]) -> Result<bool> {
         let before = self.routes();
         if before.is_empty() && keyspaces.iter().all(|(_, engine)| engine == self.own.name()) {
@@ -251,17 +253,18 @@ impl Engines {
         Ok(self.routes() != before)
     }
 
-    /// Where keyspaces are at this moment.
+    /// The present routes.
     pub fn routed(&self) -> Arc<Others> {
         self.others.load_full()
     }
 
-    /// Keyspaces that are not in the store's own engine, with the name of theirs, in order.
+    /// Keyspaces that are not in the store's own engine, in order, with their engines' names.
     pub fn routes(&self) -> Vec<(KeyspaceId, &'static str)> {
         self.routed().names()
     }
 
-    /// Part of a batch with these effects that the log keeps. That a keyspace exists, and where, outlives a restart.
+    /// The part of a batch with these effects that the log keeps. The existence of a keyspace, and its engine, survive
+    /// a restart even if its contents do not.
     pub fn keeping(&self, mut effects: Effects<'_>) -> Keeping {
         if !self.has_others.load(Ordering::Acquire) {
             return Keeping::Whole;
@@ -272,19 +275,19 @@ impl Engines {
             !outlives && others.survival(effect.keyspace()) == Some(Survival::Volatile)
         };
         match effects.next() {
-            // Whatever such a batch tells is told of no engine's contents.
+            // A batch without effects has only notes, which are not the contents of a volatile engine.
             None => Keeping::Whole,
             Some(first) if is_volatile(first) && effects.all(is_volatile) => Keeping::Place,
             Some(_) => Keeping::Whole,
         }
     }
 
-    /// Whether a keyspace's contents are lost by a restart.
+    /// Whether a restart loses a keyspace's contents.
     pub fn is_volatile(&self, keyspace: KeyspaceId) -> bool {
         self.others.load().survival(keyspace) == Some(Survival::Volatile)
     }
 
-    /// Asks the engines that the effects touch for room.
+    /// Asks the engines that the effects concern for room.
     pub fn admit(&self, effects: &Effects<'_>, growth_bytes: usize) -> Result<()> {
         if growth_bytes == 0 {
             return Ok(());
@@ -301,7 +304,7 @@ impl Engines {
         Ok(())
     }
 
-    /// Lets each engine apply what is its own.
+    /// Lets each engine apply the effects on its keyspaces.
     pub fn apply(&self, lsn: Lsn, effects: Effects<'_>, views: Views<'_>) -> Result<()> {
         if !self.has_others.load(Ordering::Acquire) {
             return self.own.apply(lsn, effects, views);
@@ -316,7 +319,8 @@ impl Engines {
         Ok(())
     }
 
-    /// Lets the engines that outlive a restart apply what the log has; `also` is shown the same effects.
+    /// Lets the durable engines apply the effects of a log record; `also` is called with the effects that each of them
+    /// applies.
     pub fn replay(&self, lsn: Lsn, effects: &Effects<'_>, also: &dyn Fn(Effects<'_>)) -> Result<()> {
         self.open_for(effects.clone())?;
         self.route(effects.clone());
@@ -326,7 +330,7 @@ impl Engines {
             if survival == Survival::Durable {
                 let effects = effects.clone().of(part);
                 also(effects.clone());
-                // Nobody looks yet.
+                // There are no views yet.
                 engine.apply(lsn, effects, Views::from(lsn.0))?;
             }
         }
@@ -341,7 +345,7 @@ impl Engines {
         )
     }
 
-    /// The sum of a figure of all engines.
+    /// Sum of a figure over all engines.
     pub fn sum(&self, figure: impl Fn(&dyn Engine) -> u64) -> u64 {
         let own = figure(&*self.own);
         if !self.has_others.load(Ordering::Acquire) {
@@ -350,7 +354,7 @@ impl Engines {
         own + self.others.load().engines.iter().map(|opened| figure(&*opened.engine)).sum::<u64>()
     }
 
-    /// To be asked what the engines need on disk.
+    /// A handle for asking how much disk the engines need.
     pub fn needs(&self) -> Needs {
         Needs { engines: Some((Arc::downgrade(&self.own), Arc::downgrade(&self.others))) }
     }
@@ -386,18 +390,18 @@ impl Others {
     }
 }
 
-/// What the engines' next checkpoints need on disk.
+/// Asks the engines for the disk that their next checkpoints need.
 #[derive(Default)]
 pub(crate) struct Needs {
-    /// `None` where there are none to ask.
+    /// `None` if there are no engines to ask.
     engines: Option<Asked>,
 }
 
-/// The store's own engine and the others. Engines hold the log, and the log holds this.
+/// The store's own engine and the others. They are weak because engines hold the log, and the log holds this.
 type Asked = (Weak<dyn Engine>, Weak<ArcSwap<Others>>);
 
 impl Needs {
-    /// Bytes that they may take for what waits and for what batches add.
+    /// Bytes that the checkpoints may take for the waiting changes and for a batch that adds `added`.
     pub fn bytes(&self, added: Added) -> u64 {
         let engines = self.engines.as_ref().and_then(|(own, others)| Some((own.upgrade()?, others.upgrade()?)));
         let Some((own, others)) = engines else { return 0 };

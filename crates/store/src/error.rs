@@ -1,38 +1,39 @@
-//! What can go wrong below the catalog; knows no server codes.
+//! Errors of the storage layer, which knows no server codes.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A failure of the storage layer, with the facts an operator needs.
+/// A failure of the storage layer, with the facts that an operator needs.
 #[derive(Debug)]
 pub enum StorageError {
-    /// The operating system refused.
+    /// The operating system returned an error.
     Io {
-        /// What was touched.
+        /// The file or directory.
         path: PathBuf,
-        /// What it said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Bytes on disk are not what was written.
+    /// Bytes on disk differ from the bytes that were written.
     Corrupt {
         /// The file.
         file: PathBuf,
         /// Where in the file the bad bytes begin.
         offset_bytes: u64,
-        /// What was found.
+        /// Description of the damage.
         found: String,
     },
-    /// No room for the log, or for the next checkpoint; nothing of the refused write was kept.
+    /// No room for the log, or for the next checkpoint. No part of the refused write was kept.
     OutOfDiskSpace {
-        /// The directory that is full.
+        /// The directory whose disk is full.
         path: PathBuf,
     },
-    /// The checkpoint of an engine that maps its file might not fit into the map; nothing of the refused write was kept.
+    /// The next checkpoint of an engine that maps its file might not fit into the map. No part of the refused write was
+    /// kept.
     MapFull {
         /// The file.
         path: PathBuf,
-        /// Address space that it may take.
+        /// Maximum size of the map.
         map_bytes: u64,
     },
     /// Another process has the data directory open.
@@ -40,20 +41,20 @@ pub enum StorageError {
         /// The lock file.
         path: PathBuf,
     },
-    /// Written by another version of the program.
+    /// The directory was written by another version of the program.
     OtherFormat {
         /// The manifest.
         path: PathBuf,
         /// The version that it names.
         found: u32,
-        /// The one that this program reads.
+        /// The version that this program reads.
         supported: u32,
     },
-    /// `MongoDB` keeps its data there.
+    /// The directory holds data of `MongoDB`.
     ForeignDirectory {
         /// The directory.
         path: PathBuf,
-        /// The files that tell, or the first of them.
+        /// Names of files that show it, or the first of them.
         found: Vec<String>,
     },
     /// The directory that the data directory would be made in is missing.
@@ -72,30 +73,30 @@ pub enum StorageError {
     },
     /// A keyspace names an engine that this program does not have.
     UnknownEngine {
-        /// Its name.
+        /// The engine's name.
         name: String,
     },
-    /// An engine that keeps its data in memory has no room left under its cap; nothing of the refused write was kept.
+    /// An engine that keeps its data in memory has reached its limit. No part of the refused write was kept.
     OutOfMemory {
-        /// What it holds.
+        /// Bytes that it holds.
         used_bytes: u64,
-        /// What it may hold.
+        /// Most bytes that it may hold.
         limit_bytes: u64,
     },
-    /// One record larger than a segment can hold.
+    /// A record is larger than a segment.
     RecordTooLarge {
         /// Its length in bytes.
         length_bytes: u64,
     },
-    /// A part of the log that was to be read back has been given up.
+    /// The part of the log to be read back has been given up.
     HistoryLost,
-    /// The log failed before; nothing is acknowledged any more.
+    /// The log failed earlier; no write is acknowledged any more.
     LogFailed,
-    /// The store is about to be closed, and the write would have had to wait; nothing of it was kept.
+    /// The store is about to close, and the write would have had to wait. No part of it was kept.
     Closing,
-    /// A thread in the background panicked: what it was changing may be half changed.
+    /// A background thread panicked. The state that it was changing may be half changed.
     Panicked {
-        /// What it said.
+        /// The panic's message.
         message: String,
     },
 }

@@ -1,7 +1,7 @@
-//! Who keeps something beside the engines of what is in a record store is told which of its records change.
+//! Tells followers which records of a record store change, for data that is kept beside the engines.
 //!
-//! A change is noted before any view shows it, with the place of its batch in the log. So whoever takes a snapshot, and then
-//! what was noted before that, has all that the snapshot shows.
+//! A change is noted, with the position of its batch in the log, before any view shows it. So a follower that takes a
+//! snapshot, and then the changes noted before it, has all changes that the snapshot shows.
 
 use crate::{Effect, Effects, KeyspaceId, Lsn, RecordId, Store};
 use parking_lot::{Mutex, RwLock};
@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-/// So many changes are noted, 16 bytes each; from then on the follower has to read all records again.
+/// Maximum number of noted changes, 16 bytes each; beyond it the follower has to read all records again.
 const CHANGES_MAX: usize = 1 << 20;
 
-/// The record stores that are followed.
+/// The record stores that have followers.
 #[derive(Default)]
 pub(crate) struct Followed {
-    /// Whether there are any, which writers ask.
+    /// Whether there are followers; writers check this first.
     are_any: AtomicBool,
     stores: RwLock<HashMap<KeyspaceId, Vec<Weak<ChangedRecords>>>>,
 }
@@ -29,31 +29,31 @@ pub struct ChangedRecords {
 #[derive(Debug, Default)]
 struct Noted {
     changes: Vec<(Lsn, RecordId)>,
-    /// The last change that found no room.
+    /// The last change that did not fit.
     lost: Option<Lsn>,
 }
 
-/// What a follower is told.
+/// The changes since a follower's last call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Changes {
     /// These records were inserted, replaced or deleted, some of them more than once.
     Records(Vec<RecordId>),
-    /// Any may have been.
+    /// Any record may have changed.
     All,
 }
 
 impl ChangedRecords {
-    /// Whether nothing changed that anybody can see.
+    /// Whether no change has been noted.
     pub fn are_none(&self) -> bool {
         let noted = self.noted.lock();
         noted.changes.is_empty() && noted.lost.is_none()
     }
 
-    /// Takes what changed before a place in the log: that of a snapshot that was taken before this is asked.
+    /// Takes the changes before `end`, the position of a snapshot that must have been taken before this call.
     pub fn take_before(&self, end: Lsn) -> Changes {
         let mut noted = self.noted.lock();
         if let Some(last) = noted.lost {
-            // What is noted behind it stays.
+            // Changes noted after it stay.
             if last < end {
                 noted.lost = None;
             }
@@ -81,7 +81,7 @@ impl ChangedRecords {
 }
 
 impl Followed {
-    /// Notes what a batch changes, before any engine has it.
+    /// Notes the changes of a batch, before any engine applies it.
     pub(crate) fn note(&self, lsn: Lsn, effects: Effects<'_>) {
         if !self.are_any.load(Ordering::Acquire) {
             return;
@@ -101,11 +101,11 @@ impl Followed {
 }
 
 impl Store {
-    /// Follows a record store: from now on its changes are noted, for as long as the follower is kept. All that changed
-    /// before is in each snapshot that is taken afterwards.
+    /// Follows a record store: its changes are noted from now on, as long as the returned follower is kept. Every
+    /// snapshot that is taken afterwards shows all earlier changes.
     pub fn follow(&self, keyspace: KeyspaceId) -> Arc<ChangedRecords> {
         let changed = Arc::<ChangedRecords>::default();
-        // A batch in flight has passed the place where it would be noted.
+        // A batch in flight may have passed the place where its changes would be noted.
         let _no_batch_in_flight = self.gate.write();
         let mut stores = self.followed.stores.write();
         stores.retain(|_, followers| {

@@ -1,12 +1,12 @@
-//! Who follows what is written, by what of it: a write wakes those whom it concerns, and nobody else.
+//! Followers of the log: a write wakes only the followers that it concerns.
 //!
-//! A follower names a collection (`db.coll`), a database (`db.`), or everything (the empty name). A commit looks, once readers
-//! see its record, whose names it touches; their bells ring when the record is on disk, for which a sync is asked then. What
-//! comes soon after a ring is gathered: a sync and a wake for each record would cost more than to write it. Where nobody
-//! follows, a commit pays for two fences and loads.
+//! A follower names a collection (`db.coll`), a database (`db.`), or everything (the empty name). Once readers see its
+//! record, a commit finds the names that the record touches and asks for a sync; after the sync the bells of these
+//! names ring. Records that come soon after a ring are gathered, because a sync and a wake for each record would cost
+//! more than writing it. Without followers, a commit pays for two fences and loads.
 //!
-//! A follower need not read what others write: as long as no record has been noted that concerns it, there is nothing for it, and
-//! its place moves on with the log (`Followers::quiet`).
+//! A follower need not read records of other collections: as long as no record that concerns it has been noted, its
+//! place moves on with the log (`Followers::quiet`).
 
 use crate::log::Log;
 use crate::{Batch, Bell, Lsn};
@@ -18,19 +18,19 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Tells the names of the collections that a batch's notes are about; `db.$cmd` stands for all of a database.
+/// Finds the names of the collections in a batch's notes; `db.$cmd` stands for a whole database.
 pub type NamesOf = fn(&Batch<'_>, &mut dyn FnMut(&str));
 
-/// The ending of a name that stands for all of a database.
+/// Ending of a name that stands for a whole database.
 const COMMANDS: &str = ".$cmd";
-/// Bells do not ring more often than this. A record that comes after a longer silence is told at once.
+/// Minimum time between rings. The first record after a longer silence rings at once.
 const GATHERING: Duration = Duration::from_micros(1500);
 
 /// All followers of a log.
 #[derive(Default)]
 pub(crate) struct Followers {
     count: AtomicUsize,
-    /// Commits whose record readers may see while nobody has noted yet whom it concerns.
+    /// Number of commits whose record readers may see before its names have been noted.
     untold: AtomicUsize,
     names_of: OnceLock<NamesOf>,
     state: Mutex<State>,
@@ -39,47 +39,47 @@ pub(crate) struct Followers {
 #[derive(Default)]
 struct State {
     scopes: BTreeMap<Box<str>, Scope>,
-    /// Scopes whose bell is to ring: the places of the first and of the last record that concern them.
+    /// Scopes whose bell is to ring, with the positions of the first and the last record that concern them.
     due: BTreeMap<Box<str>, (Lsn, Lsn)>,
-    /// Whether a sync was asked for whose end rings what is due.
+    /// Whether a sync was requested that will ring the due bells.
     is_asked: bool,
     rung_at: Option<Instant>,
-    /// Where followers may go on whom nothing before concerns, and when the record before that happened: one that is on disk,
-    /// and one that may not be yet.
+    /// The place to which followers move on if no record before it concerns them, with the time of the record before
+    /// it. `mark` is on disk; `next_mark` may not be yet.
     mark: Option<Mark>,
     next_mark: Option<Mark>,
 }
 
-/// An end that the log had for readers, and when the last record before it happened, which nothing behind it did.
+/// An end of the log that readers saw, and the time of the last record before it, which no later record shares.
 pub(crate) type Mark = (Lsn, Timestamp);
 
 struct Scope {
     bell: Arc<Bell>,
     followers: usize,
-    /// The last record that concerns it.
+    /// LSN of the last record that concerns the scope.
     touched: Lsn,
 }
 
-/// Somebody who follows a scope, as long as this lives.
+/// One follower of a scope, until it is dropped.
 pub struct Following {
     followers: Arc<Followers>,
     scope: Box<str>,
     bell: Arc<Bell>,
-    /// Of all records from here on it is noted whether they concern it.
+    /// From here on, every record that concerns the scope has been noted.
     pub(crate) noted_from: Lsn,
 }
 
-/// Whether there is anything for a follower.
+/// Whether there is anything new for a follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quiet {
-    /// There may be.
+    /// There may be something.
     No,
-    /// Nothing has been noted. With a place of the log that is on disk, where it may go on, and when the last record before
-    /// that happened.
+    /// No record that concerns the follower has been noted. Contains the durable place to which the follower may move
+    /// on, if there is one, with the time of the last record before it.
     Yes(Option<(Lsn, Timestamp)>),
 }
 
-/// Stands for a commit that is about to show its record, until it has noted whom that concerns.
+/// Stands for a commit that is about to show its record, until the record's names have been noted.
 pub(crate) struct Telling<'f>(&'f AtomicUsize);
 
 impl Drop for Telling<'_> {
@@ -89,7 +89,7 @@ impl Drop for Telling<'_> {
 }
 
 impl Following {
-    /// Rung when more that concerns the scope is on disk.
+    /// Rung when more records that concern the scope are on disk.
     pub fn bell(&self) -> &Arc<Bell> {
         &self.bell
     }
@@ -109,14 +109,15 @@ impl Drop for Following {
 }
 
 impl Followers {
-    /// Says how names are found in a batch; until then none are.
+    /// Sets the function that finds names in a batch. Before that call none are found.
     pub fn set_names_of(&self, names_of: NamesOf) {
         let _ = self.names_of.set(names_of);
     }
 
-    /// Call it before readers see a record that is appended.
+    /// Must be called before readers see an appended record.
     pub fn begin_telling(&self) -> Option<Telling<'_>> {
-        // Either this sees the follower, or the follower, who asks for the log's end now, finds the record before that.
+        // Either this load sees the follower, or the follower reads the log's end after the record was appended and so
+        // finds it before its start.
         fence(Ordering::SeqCst);
         (self.count.load(Ordering::Relaxed) > 0).then(|| {
             self.untold.fetch_add(1, Ordering::SeqCst);
@@ -130,8 +131,8 @@ impl Followers {
         self.untold.load(Ordering::SeqCst) == 0
     }
 
-    /// Whether nothing is noted from a place on, up to which a follower has read. `now` is an end of the log at which all was
-    /// noted, `synced` what is on disk.
+    /// Whether no record that concerns the follower has been noted from `from` on, up to which it has read. `now` is an
+    /// end of the log up to which all records have been noted; `synced` is the end of the durable part.
     pub fn quiet(&self, following: &Following, from: Lsn, now: Option<Mark>, synced: Lsn) -> Quiet {
         if from < following.noted_from {
             return Quiet::No;
@@ -151,7 +152,7 @@ impl Followers {
         Quiet::Yes(state.mark.filter(|(end, _)| *end > from))
     }
 
-    /// Follows a scope: of all that readers do not see yet. `log_end` tells how far the log is appended.
+    /// Follows a scope, from the records that readers do not see yet. `log_end` returns the end of the appended log.
     pub fn follow(self: &Arc<Self>, scope: &str, log_end: impl FnOnce() -> Lsn) -> Following {
         self.count.fetch_add(1, Ordering::Relaxed);
         let bell = {
@@ -164,12 +165,13 @@ impl Followers {
             present.followers += 1;
             Arc::clone(&present.bell)
         };
-        // Either the commit sees the follower, or the follower, who looks now, sees the record.
+        // Either the commit sees the follower, or the follower reads a log end behind the commit's record.
         fence(Ordering::SeqCst);
         Following { followers: Arc::clone(self), scope: scope.into(), bell, noted_from: log_end() }
     }
 
-    /// Notes whom the record at `lsn`, which readers see, concerns. Whether a sync is to be asked for.
+    /// Notes the scopes that the record at `lsn`, which readers see, concerns. Returns whether the caller must ask for
+    /// a sync.
     fn touch(&self, batches: &[Batch<'_>], lsn: Lsn) -> bool {
         let Some(names_of) = self.names_of.get() else { return false };
         let mut state = self.state.lock();
@@ -200,7 +202,8 @@ impl Followers {
         !due.is_empty() && !std::mem::replace(is_asked, true)
     }
 
-    /// Rings for what is on disk, which ends at `synced`; the place of a record that is still to be synced.
+    /// Rings the bells of due records before `synced`, the end of the durable part. Returns the position of a due
+    /// record that is still to be synced.
     fn ring(&self, synced: Lsn) -> Option<Lsn> {
         let mut rung = Vec::new();
         let mut state = self.state.lock();
@@ -224,14 +227,14 @@ impl Followers {
         next
     }
 
-    /// Until when nothing is to ring again.
+    /// Time until which no bell is to ring again.
     fn gathers_until(&self) -> Option<Instant> {
         let until = self.state.lock().rung_at? + GATHERING;
         (until > Instant::now()).then_some(until)
     }
 }
 
-/// Tells those whom a record concerns that readers see, once it is on disk.
+/// Tells the followers that a record, which readers see, concerns; their bells ring once it is on disk.
 pub(crate) fn tell(log: &Arc<Log>, batches: &[Batch<'_>], lsn: Lsn) {
     fence(Ordering::SeqCst);
     let followers = log.followers();
@@ -241,7 +244,7 @@ pub(crate) fn tell(log: &Arc<Log>, batches: &[Batch<'_>], lsn: Lsn) {
 }
 
 fn ring_when_durable(log: &Arc<Log>, lsn: Lsn) {
-    // The log's own thread would keep it from going otherwise.
+    // A strong reference in the callback would keep the log alive.
     let weak = Arc::downgrade(log);
     let ring = move |outcome: crate::Result<()>| {
         if let (Ok(()), Some(log)) = (outcome, weak.upgrade())

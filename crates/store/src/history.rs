@@ -1,8 +1,8 @@
-//! How far the log can be read back, and reading it.
+//! The part of the log that can be read back, and how it is read.
 //!
-//! A record tells what became of documents, but neither the name of their collection nor the `_id` of one that is gone:
-//! [`Batch::note`](crate::Batch::note) adds that. So a history begins where notes began, or where the oldest segment
-//! that was kept for it does.
+//! A record says how documents changed, but neither the name of their collection nor the `_id` of a deleted one:
+//! [`Batch::note`](crate::Batch::note) adds these. So the history begins where the notes begin, or at the oldest
+//! segment that was kept, whichever comes later.
 
 use crate::journal::Journal;
 use crate::log::{History, Moment, first_record, segment_of};
@@ -12,20 +12,21 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a store keeps of its log for those who read it as a history.
+/// The limits of the history, and where it begins.
 pub(crate) struct Kept {
-    /// Whole segments are kept as long as about that much of the log stands behind them, in bytes.
+    /// A whole segment is kept while less than about this many bytes of the log come after it.
     bytes_max: AtomicU64,
-    /// Segments with younger records are kept however long the log is; milliseconds. It ends with the process.
+    /// Segments with records younger than this many milliseconds are kept, however long the log is. Not saved across
+    /// restarts.
     retention_ms: AtomicU64,
-    /// Where the notes begin.
+    /// Position of the first record with notes.
     noted_from: Lsn,
-    /// The oldest segment that nobody has given up.
+    /// Number of the oldest segment that has not been given up.
     oldest_segment: AtomicU64,
 }
 
 impl Kept {
-    /// What a log that ends at `end` has: a run of `segments`, ascending, up to the last.
+    /// The history of a log that ends at `end`: the longest run of consecutive `segments` (ascending) up to the last.
     pub fn new(bytes_max: u64, noted_from: Lsn, segments: &[u64], end: Lsn) -> Self {
         let run =
             segments.iter().rev().enumerate().take_while(|(back, number)| **number + *back as u64 == segment_of(end.0));
@@ -40,27 +41,27 @@ impl Kept {
         kept
     }
 
-    /// Gives up what is too old for a log that ends at `end`; the oldest segment that is left.
+    /// Gives up segments that a log ending at `end` is too long to keep. Returns the number of the oldest segment left.
     pub fn give_up(&self, end: Lsn) -> u64 {
         self.give_up_below(self.oldest_wanted(end))
     }
 
-    /// The oldest segment that the size keeps of a log that ends at `end`.
+    /// The oldest segment that the size limit keeps in a log that ends at `end`.
     fn oldest_wanted(&self, end: Lsn) -> u64 {
         segment_of(end.0.saturating_sub(self.bytes_max()))
     }
 
-    /// Gives up the segments below `oldest`; the oldest one that is left.
+    /// Gives up the segments below `oldest`. Returns the number of the oldest segment left.
     fn give_up_below(&self, oldest: u64) -> u64 {
         self.oldest_segment.fetch_max(oldest, Ordering::Relaxed).max(oldest)
     }
 
-    /// Most bytes of the log that are kept, about.
+    /// Approximate maximum of the log bytes that are kept.
     pub fn bytes_max(&self) -> u64 {
         self.bytes_max.load(Ordering::Relaxed)
     }
 
-    /// Where the notes begin.
+    /// Position of the first record with notes.
     pub fn noted_from(&self) -> Lsn {
         self.noted_from
     }
@@ -70,56 +71,56 @@ impl Kept {
     }
 }
 
-/// Where notes begin in a log that ends at `end`. Notes go on from one run of the process to the next only if every
-/// run takes them.
+/// Position of the first record with notes, in a log that ends at `end`. Notes of earlier runs of the process count
+/// only if every run since has written notes.
 pub(crate) fn noted_from(manifest: &Manifest, takes_notes: bool, end: Lsn) -> Option<Lsn> {
     takes_notes.then(|| manifest.noted_from.unwrap_or(end))
 }
 
-/// How much of the log a start keeps that asks for so much. A history that goes on has the size that it was begun with or was
-/// given since, as MongoDB's oplog has.
+/// Size of the history for a start that asks for `asked` bytes. An existing history keeps the size that it was created
+/// with or later resized to, as MongoDB's oplog does.
 pub(crate) fn bytes_max(manifest: &Manifest, asked: Option<u64>) -> Option<u64> {
     let present = manifest.history_bytes.filter(|_| manifest.noted_from.is_some());
     asked.map(|asked| present.unwrap_or(asked))
 }
 
 impl Store {
-    /// Whether batches are to have notes.
+    /// Whether batches need notes.
     pub fn keeps_history(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// The part of the log that can be read back; `None` where nothing is kept for that.
+    /// The part of the log that can be read back; `None` if no history is kept.
     pub fn history_span(&self) -> Option<Range<Lsn>> {
         let kept = self.kept.as_ref()?;
         let end = self.watermark.visible();
         Some(kept.start().min(end)..end)
     }
 
-    /// Most bytes of the log that are kept, about; `None` where nothing is.
+    /// Approximate maximum of the log bytes that are kept; `None` if no history is kept.
     pub fn history_bytes_max(&self) -> Option<u64> {
         self.kept.as_ref().map(Kept::bytes_max)
     }
 
-    /// Keeps another size of the history, now and after later starts. What is too old is given up at once. Nothing where no
-    /// history is kept.
+    /// Changes the size of the history, also for later starts, and gives up at once what no longer fits. Does nothing
+    /// if no history is kept.
     ///
     /// # Errors
     /// As [`Store::checkpoint`].
     pub fn resize_history(&self, bytes_max: u64) -> Result<()> {
         let Some(kept) = &self.kept else { return Ok(()) };
         kept.bytes_max.store(bytes_max, Ordering::Relaxed);
-        // It writes the manifest, and gives up segments.
+        // A checkpoint writes the manifest and gives up segments.
         self.checkpoint()
     }
 
-    /// How old records are at least that are given up for the size of the history, in milliseconds.
+    /// Minimum age, in milliseconds, of records that the size limit may give up.
     pub fn history_retention_ms(&self) -> u64 {
         self.kept.as_ref().map_or(0, |kept| kept.retention_ms.load(Ordering::Relaxed))
     }
 
-    /// Gives up no record that is younger, however large the history becomes, until the process ends. What was kept for
-    /// longer is given up at once.
+    /// Until the process ends, keeps all records younger than `retention_ms`, however large the history becomes. A
+    /// shorter retention than before gives up older records at once.
     ///
     /// # Errors
     /// As [`Store::checkpoint`].
@@ -129,7 +130,8 @@ impl Store {
         if retention_ms < before_ms { self.checkpoint() } else { Ok(()) }
     }
 
-    /// Gives up what is too old of the history of a log that ends at `end`; the oldest segment that is left.
+    /// Gives up segments that are both too far back and too old, in a log that ends at `end`. Returns the number of the
+    /// oldest segment left.
     ///
     /// # Errors
     /// As [`History::next_record`].
@@ -141,7 +143,7 @@ impl Store {
         }
         let young_ms = (self.options.clock)().saturating_sub(retention_ms);
         let mut oldest = kept.oldest_segment.load(Ordering::Relaxed);
-        // The records of a segment are not younger than the first one behind it.
+        // No record of a segment is younger than the first record of the next one.
         while oldest < wanted
             && self.moment_at(Lsn(first_record(oldest + 1)))?.is_some_and(|moment| moment.time_ms < young_ms)
         {
@@ -150,7 +152,7 @@ impl Store {
         Ok(kept.give_up_below(oldest))
     }
 
-    /// Rung whenever more of the history is on disk; `None` where none is kept.
+    /// Rung whenever more of the history is on disk; `None` if no history is kept.
     pub fn durable_bell(&self) -> Option<&Arc<Bell>> {
         match (&self.kept, &self.journal) {
             (Some(_), Journal::Log(log)) => Some(log.durable()),
@@ -158,11 +160,12 @@ impl Store {
         }
     }
 
-    /// Reads what is on disk of the log from a place where a record begins or the log ends, which an earlier
-    /// [`History`] gave, with its end; `None` where there is nothing yet. Then what readers see already is on its way to the disk.
+    /// Reads the durable part of the log, and returns its end too. `from` is the start of a record or the end of the
+    /// log, as an earlier [`History`] gave it. `None` if no record from there on is on disk yet. Asks for a sync if
+    /// readers see records that are not on disk.
     ///
     /// # Errors
-    /// [`StorageError::HistoryLost`] where the place has been given up; as [`History::next_record`].
+    /// [`StorageError::HistoryLost`] if the log at `from` has been given up, and as [`History::next_record`].
     pub fn durable_history(&self, from: Lsn) -> Result<Option<(History, Lsn)>> {
         let (Some(span), Journal::Log(log)) = (self.history_span(), &self.journal) else {
             return Err(StorageError::HistoryLost);
@@ -180,7 +183,7 @@ impl Store {
         Ok(Some((History::new(Arc::clone(log), from..end, Direction::Forward), end)))
     }
 
-    /// The place of the first record that is not too early, as [`Store::history`] has it.
+    /// The position of the first record that is not early, as in [`Store::history`].
     ///
     /// # Errors
     /// As [`History::next_record`].
@@ -189,8 +192,8 @@ impl Store {
         log.first_not_early(span, is_early).map(Some)
     }
 
-    /// When the first record at or behind a place happened, all of its chain if it is of one; `None` where there is none yet,
-    /// and where no log is kept.
+    /// Time of the first record at or after `lsn`; for a record of a chain, the time of the chain. `None` if there is
+    /// no such record yet, and if no history is kept.
     ///
     /// # Errors
     /// As [`History::next_record`].
@@ -201,13 +204,13 @@ impl Store {
         Ok(next.map(|record| record.chained.map_or(record.moment, |chained| chained.last)))
     }
 
-    /// Reads the record that begins at a place, and no other; `None` where it cannot be read back.
+    /// Reads only the record that begins at `lsn`; `None` if it cannot be read back.
     pub fn history_at(&self, lsn: Lsn) -> Option<History> {
         let (Some(span), Journal::Log(log)) = (self.history_span(), &self.journal) else { return None };
         span.contains(&lsn).then(|| History::new(Arc::clone(log), lsn..Lsn(lsn.0 + 1), Direction::Forward))
     }
 
-    /// Where the record stands at which the history begins, and when it happened; `None` where none is kept.
+    /// Position and time of the first record of the history; `None` if no history is kept.
     ///
     /// # Errors
     /// As [`History::next_record`].
@@ -216,12 +219,12 @@ impl Store {
         Ok(history.next_record()?.map(|record| record.moment))
     }
 
-    /// Whether all that happened since notes began can still be read back: nothing of it has been given up.
+    /// Whether all records since the notes began can still be read back.
     pub fn history_is_whole(&self) -> bool {
         self.kept.as_ref().is_some_and(|kept| kept.start() == kept.noted_from())
     }
 
-    /// Waits until all that readers see by now is on disk, and so part of [`Store::durable_history`].
+    /// Waits until all records that readers see now are on disk, and so part of [`Store::durable_history`].
     ///
     /// # Errors
     /// As syncing the log.
@@ -232,8 +235,8 @@ impl Store {
         }
     }
 
-    /// Follows what is written in a collection (`db.coll`), a database (`db.`) or everywhere (the empty name), of all that
-    /// readers do not see yet; `None` where no history is kept.
+    /// Follows writes to a collection (`db.coll`), a database (`db.`) or all databases (the empty name), from the
+    /// records that readers do not see yet. `None` if no history is kept.
     pub fn follow_names(&self, scope: &str) -> Option<Following> {
         match (&self.kept, &self.journal) {
             (Some(_), Journal::Log(log)) => Some(log.followers().follow(scope, || log.next_lsn())),
@@ -241,26 +244,27 @@ impl Store {
         }
     }
 
-    /// Whether there is nothing for a follower that has read up to a place.
+    /// Whether there is nothing new for a follower that has read up to `from`.
     pub fn quiet(&self, following: &Following, from: Lsn) -> Quiet {
         let Journal::Log(log) = &self.journal else { return Quiet::No };
-        // In this order: what is noted by now is all that was seen up to that end. The record of that time is before it.
+        // The order matters: read the time before the end, so that the record of that time stands before the end; then
+        // check that all records before the end have been noted.
         let time = self.newest_time();
         let end = self.watermark.visible();
         let now = log.followers().all_are_told().then_some((end, time));
         log.followers().quiet(following, from, now, log.synced_lsn())
     }
 
-    /// Says how the names are found in a batch that followers go by.
+    /// Sets the function that finds collection names in a batch, for the followers.
     pub fn set_names_of(&self, names_of: NamesOf) {
         if let Journal::Log(log) = &self.journal {
             log.followers().set_names_of(names_of);
         }
     }
 
-    /// Has what was written up to `end` synced soon; who waits for [`Store::durable_bell`] is to hear of it.
+    /// Asks for a sync of the log up to `end`, so that listeners of [`Store::durable_bell`] are woken soon.
     pub(crate) fn hurry(&self, end: Lsn) {
-        // One sync at a time is asked for: whoever hears of it and misses something asks again.
+        // One such sync is pending at a time. A listener that still misses records after the ring asks again.
         if !self.is_hurried.swap(true, Ordering::AcqRel) {
             let is_hurried = Arc::clone(&self.is_hurried);
             let last = Lsn(end.0.saturating_sub(1));
@@ -268,8 +272,8 @@ impl Store {
         }
     }
 
-    /// Reads all that can be read back of the log up to now, but for what is too early; that stands before all that is
-    /// not. `None` where nothing is kept.
+    /// Reads the history up to now, without the early records. `is_early` must hold for all records before some
+    /// position and for none after it. `None` if no history is kept.
     ///
     /// # Errors
     /// As [`History::next_record`].

@@ -1,4 +1,4 @@
-//! Where records go: into the log, or nowhere for a store whose engine keeps everything in memory.
+//! Appends records: to the log, or only to an order for a store whose engine keeps everything in memory.
 
 use crate::disk_room::Draw;
 use crate::log::{Moment, RECORD_HEADER_BYTES};
@@ -6,28 +6,28 @@ use crate::{Batch, DurabilityCallback, Log, LogStatistics, Lsn, Recovery, Result
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// The log of a store that has one.
+/// The log of a store, or an order without a log.
 pub(crate) enum Journal {
     /// Records are written and survive.
     Log(Arc<Log>),
-    /// Records have a place in an order, and that is all.
+    /// Records only have a position in an order.
     None(Mutex<Order>),
 }
 
 /// An order without a log.
 pub(crate) struct Order {
     next: Lsn,
-    /// The place of the last record of a chain, ahead of `next`.
+    /// Position reserved for the last record of a chain, ahead of `next`.
     reserved: Option<Lsn>,
 }
 
-/// A record that has its place.
+/// A record that has its position.
 pub(crate) struct Appended {
     pub lsn: Lsn,
     pub documents_position: u64,
 }
 
-/// Bytes that the last record of a chain takes in an order without a log.
+/// Length, in positions, of the last record of a chain in an order without a log.
 const LAST_BYTES: u64 = 1;
 
 impl Order {
@@ -35,7 +35,7 @@ impl Order {
         Mutex::new(Self { next, reserved: None })
     }
 
-    /// Gives a batch its place.
+    /// Assigns a position to a batch.
     fn take(&mut self, batch: &Batch<'_>, time_ms: u64, mut in_order: impl FnMut(Moment)) -> Appended {
         let length = (RECORD_HEADER_BYTES + batch.len_bytes()) as u64;
         if self.reserved.is_some_and(|at| self.next.0 + length > at.0) {
@@ -56,10 +56,10 @@ impl Order {
 }
 
 impl Journal {
-    /// The first place in an order without a log.
+    /// The first position in an order without a log.
     pub const FIRST: Lsn = Lsn(1);
 
-    /// Gives the batch its place. `in_order` is called in order of LSNs; see [`Log::append`].
+    /// Assigns a position to the batch. `in_order` is called in order of LSNs; see [`Log::append`].
     pub fn append(
         &self,
         batch: &Batch<'_>,
@@ -113,7 +113,8 @@ impl Journal {
         }
     }
 
-    /// See [`Log::on_durable`]. Where nothing is ever durable nobody waits for it, as with `MongoDB`'s In-Memory engine.
+    /// See [`Log::on_durable`]. Without a log it calls back at once, as `MongoDB`'s In-Memory engine acknowledges
+    /// writes.
     pub fn on_durable(&self, lsn: Lsn, callback: DurabilityCallback) {
         match self {
             Self::Log(log) => log.on_durable(lsn, callback),
@@ -136,7 +137,7 @@ impl Journal {
         }
     }
 
-    /// See [`Log::advance_time`]; in an order without a log times mean nothing.
+    /// See [`Log::advance_time`]. Without a log times have no meaning.
     pub fn advance_time(&self, time_ms: u64) {
         if let Self::Log(log) = self {
             log.advance_time(time_ms);
@@ -158,7 +159,7 @@ impl Journal {
         }
     }
 
-    /// What it took to open the log, where there is one.
+    /// Figures of the log's recovery; `None` without a log.
     pub fn recovery(&self) -> Option<&Recovery> {
         match self {
             Self::Log(log) => Some(log.recovery()),

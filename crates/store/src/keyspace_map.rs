@@ -1,22 +1,24 @@
-//! A map by keyspace that is copied in an instant.
+//! A map by keyspace that is cheap to copy.
 //!
-//! A checkpoint copies what is counted while no batch may be in flight, and each routed keyspace makes a new map that
-//! readers load. So keyspaces stand in shards that copies share: a copy costs one count for each shard, and whoever
-//! changes a shard that a copy still has copies that one. A tree would share more and make every look-up slower.
+//! A checkpoint copies the statistics while no batch may be in flight, and each routed keyspace makes a new map that
+//! readers load. So keyspaces are grouped in shards that copies share: a copy costs one reference count for each shard,
+//! and a change copies the shard that it changes if another map shares it. A tree would share more and make every
+//! lookup slower.
 
 use crate::KeyspaceId;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Keyspaces of one shard have ids that differ in the lowest bits only. Ids ascend, so that shards are full.
+/// The ids of a shard's keyspaces differ only in this many lowest bits. Ids ascend, so shards are full.
 const SHARD_BITS: u32 = 8;
 
 type Shard<V> = FxHashMap<KeyspaceId, V>;
 
-/// What is known of each keyspace.
+/// A value for each keyspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyspaceMap<V> {
-    /// With their numbers, which ascend. There are few, and most have one: a search among them is cheaper than a hash.
+    /// Shards with their numbers, ascending. There are few, and most maps have one: searching them is cheaper than a
+    /// hash.
     shards: Vec<(u32, Arc<Shard<V>>)>,
 }
 
@@ -31,32 +33,32 @@ impl<V> Default for KeyspaceMap<V> {
 }
 
 impl<V> KeyspaceMap<V> {
-    /// Where a shard stands, or would.
+    /// Index of a shard, or `Err` with the index at which it would be inserted.
     fn place(&self, number: u32) -> Result<usize, usize> {
         self.shards.binary_search_by_key(&number, |(number, _)| *number)
     }
 
-    /// What is known of a keyspace.
+    /// The value of a keyspace.
     pub fn get(&self, keyspace: KeyspaceId) -> Option<&V> {
         self.shards[self.place(shard_of(keyspace)).ok()?].1.get(&keyspace)
     }
 
-    /// Whether anything is known of a keyspace.
+    /// Whether a keyspace has a value.
     pub fn contains(&self, keyspace: KeyspaceId) -> bool {
         self.get(keyspace).is_some()
     }
 
-    /// Whether nothing is known of any.
+    /// Whether no keyspace has a value.
     pub fn is_empty(&self) -> bool {
         self.shards.is_empty()
     }
 
-    /// All keyspaces, in no order.
+    /// All keyspaces and their values, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (KeyspaceId, &V)> {
         self.shards.iter().flat_map(|(_, shard)| shard.iter().map(|(keyspace, value)| (*keyspace, value)))
     }
 
-    /// How many shards two maps have in common.
+    /// Number of shards that two maps share.
     #[cfg(test)]
     fn shared(&self, other: &Self) -> usize {
         let is_shared = |(number, shard): &&(u32, Arc<Shard<V>>)| {
@@ -67,7 +69,7 @@ impl<V> KeyspaceMap<V> {
 }
 
 impl<V: Clone> KeyspaceMap<V> {
-    /// What is known of a keyspace, to be changed.
+    /// The value of a keyspace, for changing it.
     pub fn get_mut(&mut self, keyspace: KeyspaceId) -> Option<&mut V> {
         let place = self.place(shard_of(keyspace)).ok()?;
         let shard = &mut self.shards[place].1;
@@ -77,7 +79,7 @@ impl<V: Clone> KeyspaceMap<V> {
         Arc::make_mut(shard).get_mut(&keyspace)
     }
 
-    /// What is known of a keyspace, to be changed; the default where nothing is.
+    /// The value of a keyspace, for changing it; the default if it has none.
     pub fn get_or_default(&mut self, keyspace: KeyspaceId) -> &mut V
     where
         V: Default,
@@ -85,12 +87,12 @@ impl<V: Clone> KeyspaceMap<V> {
         self.shard_mut(keyspace).entry(keyspace).or_default()
     }
 
-    /// Lets `value` be known of a keyspace, whatever was before.
+    /// Sets the value of a keyspace.
     pub fn insert(&mut self, keyspace: KeyspaceId, value: V) {
         self.shard_mut(keyspace).insert(keyspace, value);
     }
 
-    /// The shard of a keyspace, made where it is not there, and this map's own.
+    /// The shard of a keyspace, for changing it; created if it is missing, and copied if another map shares it.
     fn shard_mut(&mut self, keyspace: KeyspaceId) -> &mut Shard<V> {
         let number = shard_of(keyspace);
         let place = self.place(number).unwrap_or_else(|place| {
@@ -100,7 +102,7 @@ impl<V: Clone> KeyspaceMap<V> {
         Arc::make_mut(&mut self.shards[place].1)
     }
 
-    /// Forgets a keyspace.
+    /// Removes a keyspace.
     pub fn remove(&mut self, keyspace: KeyspaceId) {
         let Ok(place) = self.place(shard_of(keyspace)) else { return };
         let shard = &mut self.shards[place].1;
@@ -114,7 +116,7 @@ impl<V: Clone> KeyspaceMap<V> {
         }
     }
 
-    /// Forgets the keyspaces of which `is_kept` does not hold.
+    /// Removes the keyspaces for which `is_kept` is false.
     pub fn retain(&mut self, is_kept: impl Fn(KeyspaceId, &V) -> bool) {
         self.shards.retain_mut(|(_, shard)| {
             if shard.iter().any(|(keyspace, value)| !is_kept(*keyspace, value)) {

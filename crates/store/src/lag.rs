@@ -1,18 +1,18 @@
-//! Writers that outrun the engines' flushes. Memory is finite, so they are slowed down to its pace.
+//! Slows writers down that outrun the engines' flushes, because memory is finite.
 
 use crate::Store;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How many times its limit what engines hold in memory may reach before writers are held back.
+/// Writers are held back when engines hold more than this many times their limit in memory.
 const STALL_FACTOR: u64 = 4;
-/// And before they are held back wherever they work.
+/// As [`STALL_FACTOR`], for holding writers back wherever they are.
 const FAR_STALL_FACTOR: u64 = 2 * STALL_FACTOR;
-/// And before background work is held back, so that it never makes writers wait.
+/// As [`STALL_FACTOR`], for holding background work back, so that it never makes writers wait.
 const LEISURE_FACTOR: u64 = STALL_FACTOR / 2;
-/// What engines may hold in memory in any case when a chain begins.
+/// A chain may begin if engines hold no more bytes than this in memory, however low their limit is.
 const CHAIN_LEISURE_BYTES_MIN: u64 = 8 << 20;
-/// How long a write is then held back at a time, and how many times at most.
+/// How long a write is held back at a time; [`STALLS_MAX`] is the maximum number of times.
 pub const STALL: Duration = Duration::from_millis(1);
 /// See [`STALL`].
 pub const STALLS_MAX: usize = 250;
@@ -20,11 +20,11 @@ pub const STALLS_MAX: usize = 250;
 /// How far the engines' flushes are behind the writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lag {
-    /// They keep up.
+    /// The flushes keep up.
     None,
-    /// Whoever wrote should wait before he writes more, somewhere where he holds up nobody else.
+    /// The writer should wait before it writes more, at a point where it holds up no other thread.
     Behind,
-    /// He should wait wherever he is.
+    /// The writer should wait wherever it is.
     FarBehind,
 }
 
@@ -42,7 +42,7 @@ impl Store {
         }
     }
 
-    /// Bytes that engines hold in memory for data on disk, for as long as that data is there.
+    /// Bytes that engines hold in memory for files on disk, as long as the files exist.
     pub fn pinned_bytes(&self) -> u64 {
         self.engines.sum(|engine| engine.pinned_bytes())
     }
@@ -52,13 +52,14 @@ impl Store {
         self.engines.sum(|engine| engine.unflushed_bytes() + engine.flushing_bytes())
     }
 
-    /// Whether engines hold so little that a chain may begin.
+    /// Whether engines hold few enough bytes for a chain to begin.
     pub(crate) fn keeps_up_with_chains(&self) -> bool {
         let leisure_bytes = self.options.unflushed_bytes_max.saturating_mul(LEISURE_FACTOR);
         self.unwritten_bytes() <= leisure_bytes.max(CHAIN_LEISURE_BYTES_MIN)
     }
 
-    /// Waits until engines are far from holding writers back, as [`Store::catch_up`] does. For work in the background.
+    /// For background work: waits until engines are far from holding writers back, at most as long as
+    /// [`Store::catch_up`].
     pub fn wait_for_leisure(&self) {
         for _ in 0..STALLS_MAX {
             if self.unwritten_bytes() <= LEISURE_FACTOR * self.options.unflushed_bytes_max {
@@ -68,7 +69,7 @@ impl Store {
         }
     }
 
-    /// Has no chain wait for engines any longer: the store will be closed soon.
+    /// Stops chains from waiting for engines, because the store will be closed soon.
     pub fn end_waiting(&self) {
         self.is_closing.store(true, Ordering::Relaxed);
     }
@@ -78,8 +79,8 @@ impl Store {
         self.stalled_writes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits until the engines keep up. Nobody waits here who keeps a checkpoint from beginning, and nobody for ever: the
-    /// flush may fail, on a full disk for one.
+    /// Waits until the engines keep up, for [`STALLS_MAX`] times [`STALL`] at most, because the flush may fail, for
+    /// example on a full disk. The caller must not keep a checkpoint from beginning.
     pub fn catch_up(&self) {
         self.note_stall();
         for _ in 0..STALLS_MAX {

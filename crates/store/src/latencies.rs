@@ -1,4 +1,4 @@
-//! How long something took, counted in powers of two.
+//! Counts of durations, in powers of two.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,19 +14,19 @@ pub(crate) struct Latencies {
     max_micros: AtomicU64,
 }
 
-/// What was counted.
+/// Counts at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LatencyCounts {
-    /// Where each bucket that is not empty begins, in microseconds, and how many fell into it.
+    /// Beginning of each non-empty bucket, in microseconds, with its count.
     pub buckets: Vec<(u64, u64)>,
-    /// The sum, in microseconds.
+    /// Sum of all durations, in microseconds.
     pub total_micros: u64,
-    /// The longest, in microseconds.
+    /// Longest duration, in microseconds.
     pub max_micros: u64,
 }
 
 impl LatencyCounts {
-    /// How many there were.
+    /// Number of durations.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|(_, count)| count).sum()
     }

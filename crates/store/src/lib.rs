@@ -83,5 +83,5 @@ pub use still_files::StillFiles;
 pub use store::{BackgroundErrorHook, Clock, LogHandle, Store, StoreOptions};
 pub use whole::Whole;
 
-/// What storage operations return.
+/// Result of storage operations.
 pub type Result<T, E = StorageError> = std::result::Result<T, E>;

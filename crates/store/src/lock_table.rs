@@ -1,4 +1,4 @@
-//! Locks on documents and unique keys, striped: two keys may share a lock, one key always has the same.
+//! Striped locks on documents and unique keys: two keys may share a lock, but a key always has the same one.
 
 use foldhash::quality::RandomState;
 use parking_lot::{Mutex, MutexGuard};
@@ -8,7 +8,7 @@ use std::time::Instant;
 
 const STRIPES: usize = 4096;
 
-/// The stripes. A thread takes all that it needs at once, in ascending order, so no two threads wait for each other.
+/// The stripes. A thread locks all that it needs at once, in ascending order, so two threads never wait for each other.
 pub struct LockTable {
     stripes: Box<[Mutex<()>]>,
 }
@@ -19,7 +19,7 @@ pub struct Locked<'t> {
     _guards: Guards<'t>,
 }
 
-/// One lock or two are by far the commonest, and need no allocation.
+/// One or two locks are by far the most common, and need no allocation.
 #[allow(dead_code)]
 enum Guards<'t> {
     One(MutexGuard<'t, ()>),
@@ -36,16 +36,16 @@ impl Default for LockTable {
 impl LockTable {
     /// The stripe of a key.
     pub fn stripe(key: impl Hash) -> usize {
-        // Another one in each process: clients choose keys, and could choose them all for one stripe.
+        // Seeded anew in each process: clients choose keys, and could choose them all for one stripe.
         static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
         SEED.hash_one(key) as usize % STRIPES
     }
 
-    /// Waits for several stripes, in any order and with repeats as given. Where somebody else has one, `wait` says until
-    /// when to wait for it before it is asked again. What is locked already stays so meanwhile: a large set would never
-    /// come together otherwise.
+    /// Locks several stripes, given in any order and with repeats. If another thread holds one, `wait` returns the time
+    /// until which to wait for it before `wait` is called again. Stripes that are locked already stay locked meanwhile,
+    /// because a large set would never come together otherwise.
     /// # Errors
-    /// Those of `wait`; nothing is locked then.
+    /// Errors of `wait`; no stripe stays locked then.
     pub fn lock_all<E>(
         &self,
         stripes: &mut Vec<usize>,
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn keys_cannot_be_chosen_for_one_stripe() {
-        // Of each of these pairs a hash that multiplies by a known number makes the same.
+        // A hash that multiplies by this known number maps all of these pairs to one value.
         const MULTIPLIER: u64 = 0xf135_7aea_2e62_a9c5;
         let pairs = (0..1000_u64).map(|first| (first, 7_u64.wrapping_sub(first.wrapping_mul(MULTIPLIER))));
         let stripes: std::collections::HashSet<_> = pairs.map(LockTable::stripe).collect();

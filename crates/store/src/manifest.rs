@@ -1,7 +1,8 @@
-//! What recovery begins with: the format version, the watermark of the last checkpoint, and the counts at it.
+//! The manifest, with which recovery begins: the format version, the last checkpoint's watermark, and the statistics at
+//! it.
 //!
-//! The file is a sequence of documents, each behind its checksum. The first one says how many follow; lists and engines'
-//! notes are cut into parts, so that a document's limit in size limits neither collections nor segments.
+//! The file is a sequence of documents, each after its checksum. The first says how many follow. Lists and engines'
+//! notes are split into parts, so that the size limit of a document limits neither collections nor segments.
 
 use crate::planted::{self, Bug};
 use crate::{KeyspaceId, KeyspaceStatistics, Lsn, Result, StorageError};
@@ -10,33 +11,33 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Raised whenever a program of another version could misread what this one writes.
+/// Raised whenever another version of the program could misread what this one writes.
 pub(crate) const FORMAT_VERSION: u32 = 5;
-/// The oldest that this program reads: nothing is remembered there.
+/// The oldest format that this program reads. It has no remembered values.
 const OLDEST_FORMAT: u32 = 4;
 
 const FILE_NAME: &str = "manifest.bson";
-/// Elements of a list that one document of the file holds.
+/// Number of a list's elements in one document of the file.
 const PART_ELEMENTS: usize = 10_000;
-/// Bytes of an engine's note that one document of the file holds.
+/// Bytes of an engine's note in one document of the file.
 const PART_BYTES: usize = 4 << 20;
 
 /// The durable description of a data directory.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Manifest {
     pub watermark: Lsn,
-    /// When the last record below the watermark was written, or a later one; milliseconds since 1970.
+    /// Time when the last record below the watermark, or a later one, was written; milliseconds since 1970.
     pub time_ms: u64,
-    /// Where notes begin that go on to the end; `None` where they are not taken.
+    /// Position from which all records have notes; `None` if notes are not written.
     pub noted_from: Option<Lsn>,
-    /// Most bytes of the log that are kept as a history, where one is.
+    /// Maximum bytes of the history; `None` if no history is kept.
     pub history_bytes: Option<u64>,
     pub keyspaces: Vec<(KeyspaceId, KeyspaceStatistics)>,
     /// Each engine's name and note, the store's own first.
     pub engines: Vec<(String, DocumentBuf)>,
-    /// Keyspaces that are not in the store's own engine, and whose they are.
+    /// Keyspaces that are not in the store's own engine, with the names of their engines.
     pub routes: Vec<(KeyspaceId, String)>,
-    /// What the store remembers, as `Remembered` encodes it.
+    /// Values that the store remembers, as `Remembered` encodes them.
     pub remembered: Vec<u8>,
 }
 
@@ -46,12 +47,12 @@ impl Manifest {
         directory.join(FILE_NAME)
     }
 
-    /// What it says cannot be.
+    /// The error for impossible contents of the manifest.
     pub fn corrupt(directory: &Path, found: &str) -> StorageError {
         StorageError::Corrupt { file: Self::path(directory), offset_bytes: 0, found: found.to_owned() }
     }
 
-    /// Reads the manifest; `None` where the directory is new.
+    /// Reads the manifest; `None` if the directory is new.
     pub fn read(directory: &Path) -> Result<Option<Self>> {
         let path = Self::path(directory);
         let bytes = match std::fs::read(&path) {
@@ -89,7 +90,7 @@ impl Manifest {
         if parts.offset == bytes.len() { Ok(Some(manifest)) } else { Err(parts.corrupt("goes on behind its end")) }
     }
 
-    /// Takes what one document behind the first says; `None` where it is malformed.
+    /// Adds the contents of one document after the first; `None` if it is malformed.
     fn add(&mut self, part: DocumentRef<'_>, notes: &mut Vec<(String, Vec<u8>)>) -> Option<()> {
         match part.first()?.name {
             "keyspaces" => self.keyspaces.extend(read_list(part, "keyspaces", read_keyspace)?),
@@ -168,7 +169,7 @@ impl Manifest {
     }
 }
 
-/// A list in documents of a limited number of elements each.
+/// Splits a list into documents of at most [`PART_ELEMENTS`] elements each.
 fn list_parts<T>(name: &str, list: &[T], encode: impl Fn(&T) -> DocumentBuf) -> Vec<DocumentBuf> {
     let part = |elements: &[T]| {
         let mut part = Vec::new();
@@ -183,11 +184,11 @@ fn list_parts<T>(name: &str, list: &[T], encode: impl Fn(&T) -> DocumentBuf) -> 
     list.chunks(PART_ELEMENTS).map(part).collect()
 }
 
-/// The documents of the file.
+/// Reads the documents of the file.
 struct Parts<'a> {
     path: &'a Path,
     bytes: &'a [u8],
-    /// Where the next one begins.
+    /// Offset of the next document.
     offset: usize,
 }
 
@@ -212,7 +213,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The elements of a list of documents; `None` where one is malformed.
+/// The elements of a list of documents; `None` if any is malformed.
 fn read_list<T>(document: DocumentRef<'_>, name: &str, read: impl Fn(DocumentRef<'_>) -> Option<T>) -> Option<Vec<T>> {
     document.get(name)?.as_array()?.iter().map(|value| read(value.as_document()?)).collect()
 }
@@ -267,7 +268,7 @@ mod tests {
     fn many_collections_and_long_notes_are_read_again() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let statistics = |number: u32| KeyspaceStatistics { entries: number.into(), bytes: u64::from(number) << 20 };
-        // As many shares as 10,000 collections have in 100 segments, in a form that takes 60 bytes for each.
+        // As many shares as 10,000 collections have in 100 segments, at 60 bytes each.
         let shares = vec![7_u8; 60_000_000];
         let note = DocumentBuf::new().with("shares", ValueRef::Binary { subtype: 0, bytes: &shares });
         let manifest = Manifest {

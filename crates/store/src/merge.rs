@@ -1,4 +1,4 @@
-//! Merging what engines keep sorted, beside everything else.
+//! Merges the engines' sorted files, beside all other work.
 
 use crate::background::{self, Bell};
 use crate::{Result, Store};
@@ -10,19 +10,19 @@ use std::thread::JoinHandle;
 #[derive(Default)]
 pub(crate) struct Merger {
     bell: Arc<Bell>,
-    /// One merge at a time.
+    /// Held during a merge: one runs at a time.
     pub(crate) running: Mutex<()>,
 }
 
 impl Merger {
-    /// Starts the thread that merges after each checkpoint. It is not the checkpoint's own: a merge takes longer than
-    /// it takes until the next one is due.
+    /// Starts the thread that merges after each checkpoint. It is not the checkpoint's thread, because a merge can take
+    /// longer than the time to the next checkpoint.
     pub fn start(store: &Arc<Store>) -> JoinHandle<()> {
         let interval = store.options.checkpoint_interval;
         background::start(store, "merge", &store.merger.bell, interval, |store, _| store.merge_engines())
     }
 
-    /// Asks to look soon.
+    /// Wakes the thread soon.
     pub fn ask(&self) {
         self.bell.ring();
     }
@@ -38,7 +38,7 @@ impl Store {
         self.engines.all().iter().try_for_each(|engine| engine.merge(&|| self.oldest_view()))
     }
 
-    /// Lets the engines rewrite all that they keep sorted.
+    /// Makes the engines rewrite all of their sorted files.
     pub(crate) fn compact_engines(&self) -> Result<()> {
         let _running = self.merger.running.lock();
         self.engines.all().iter().try_for_each(|engine| engine.compact(self.oldest_view()))

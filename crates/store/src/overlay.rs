@@ -1,11 +1,11 @@
-//! What a transaction has done so far, before anybody else sees it: effects by what they change, over the state that the
-//! transaction began with.
+//! The uncommitted changes of a transaction: effects by record and key, over the state that the transaction began with.
 //!
-//! Whatever a key was put or a record written how often, one effect of it is left, as an engine wants it: two effects of
-//! one log record never concern the same key. What a read began with stays as it was while the transaction goes on, so
-//! that a statement does not meet its own changes.
+//! However often the transaction writes a record or a key, one effect on it is left in the end, as engines require: no
+//! two effects of one log record concern the same key. A read keeps seeing the state at which it began while the
+//! transaction goes on, so that a statement does not meet its own changes.
 //!
-//! **Invariant:** only batches that change documents come in, and what they replace or delete is what the view shows.
+//! **Invariant:** only batches that change documents are added, and the documents that they replace or delete are those
+//! that the view shows.
 
 mod cursor;
 mod net;
@@ -22,23 +22,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a record takes beside its document, in memory and, less, in the log.
+/// Bytes that a record takes beside its document in memory; in the log it takes less.
 const RECORD_BYTES: u64 = 192;
-/// What a key takes beside its bytes.
+/// Bytes that a key takes beside its own bytes.
 const KEY_BYTES: u64 = 160;
-/// Documents that are in no log yet have places from here on, which no log gets to.
+/// Documents that are not in the log yet get positions from here on, which no log reaches.
 const OWN_POSITIONS: u64 = 1 << 63;
 
-/// Holds usual keys without an allocation.
+/// Stores keys of usual length without an allocation.
 type LayerKey = HeadKey<ByteView>;
 
-/// Effects of one transaction, which one thread at a time adds to.
+/// Effects of one transaction. One thread at a time adds to them.
 #[derive(Default)]
 pub struct Overlay {
     keyspaces: RwLock<FxHashMap<KeyspaceId, Arc<Layer>>>,
-    /// How many batches came in: the LSN of versions.
+    /// Number of batches that were added; it serves as the versions' LSN.
     moment: AtomicU64,
-    /// Reads that are open, by the moment that they see.
+    /// Open reads, by the moment that they see.
     reads: OpenViews,
     bytes: AtomicU64,
     next_position: AtomicU64,
@@ -52,50 +52,51 @@ struct Layer {
     before: Mutex<Before>,
 }
 
-/// A document as the transaction wrote it.
+/// A document that the transaction wrote.
 #[derive(Clone)]
 struct Written {
     document: Arc<[u8]>,
     location: Location,
 }
 
-/// How things were before the transaction changed them.
+/// The state of records and keys before the transaction changed them.
 #[derive(Default)]
 struct Before {
-    /// Where records stood; nothing for those that it inserted.
+    /// Previous locations of records; `None` for records that the transaction inserted.
     locations: BTreeMap<RecordId, Option<Location>>,
-    /// Whether keys were there.
+    /// Whether keys existed.
     keys: BTreeMap<LayerKey, bool>,
-    /// The primary keys of records that it wrote.
+    /// Primary keys of records that the transaction wrote.
     primary_keys: FxHashMap<RecordId, (KeyspaceId, LayerKey)>,
 }
 
 impl Overlay {
-    /// What it takes in memory, in bytes, about; its record in the log takes less.
+    /// Approximate bytes in memory; the transaction's record in the log takes less.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether the transaction has written or deleted a record.
+    /// Whether the transaction has written or deleted the record.
     pub fn knows_record(&self, keyspace: KeyspaceId, record: RecordId) -> bool {
         self.layer(keyspace).is_some_and(|layer| layer.before.lock().locations.contains_key(&record))
     }
 
-    /// Whether it has written or deleted any record of a record store.
+    /// Whether the transaction has written or deleted any record of a record store.
     pub fn has_records(&self, keyspace: KeyspaceId) -> bool {
         self.layer(keyspace).is_some_and(|layer| layer.records.key_count() > 0)
     }
 
-    /// Whether it has done nothing.
+    /// Whether the transaction has changed nothing.
     pub fn is_empty(&self) -> bool {
         self.keyspaces.read().is_empty()
     }
 
-    /// Takes in what a batch does, which is not committed otherwise; notes are left out.
+    /// Adds the effects of a batch, which is committed only with the transaction. Notes are left out.
     /// # Panics
-    /// Where the batch does more than to change documents.
+    /// If the batch does anything but change documents.
     pub fn absorb(&self, batch: &Batch<'_>) {
-        // It lives as long as the transaction, which counts it itself, and not its operations.
+        // The effects live as long as the transaction, which counts them itself, so they do not count for the
+        // operation.
         let _uncounted = bunko_heap::Uncounted::begin();
         let moment = self.moment.load(Ordering::Relaxed);
         let reads = self.reads.now(|| moment);
@@ -188,12 +189,12 @@ impl Overlay {
 }
 
 impl Snapshot {
-    /// This state with what the transaction has done up to now, whatever it does later.
+    /// This state together with the transaction's changes up to now; later changes are not visible.
     #[must_use]
     pub fn with(self: &Arc<Self>, overlay: &Arc<Overlay>) -> Self {
         Self { lsn: self.lsn(), view: Box::new(view::Overlaid::new(self, overlay)), _pin: None }
     }
 }
 
-/// The LSN of a change that is in no log yet: there is nothing to wait for.
+/// The LSN of a change that is not in the log yet: no sync needs to be waited for.
 pub const NOT_LOGGED: Lsn = Lsn(0);

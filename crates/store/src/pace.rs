@@ -1,42 +1,44 @@
-//! Work in the background, in slices.
+//! Background work in slices, with rests in between.
 //!
-//! A thread that only works keeps its processor until the kernel's next tick, 4 ms later where that comes 250 times a
-//! second; a client's request that waits behind it waits as long, and the requests that pile up meanwhile take several
-//! times that to be worked off. On a busy machine it also counts how much of a processor the work takes beside them.
+//! A thread that works without a rest keeps its processor until the kernel's next tick, which is 4 ms later at 250
+//! ticks a second. A client's request behind it waits that long, and the requests that pile up meanwhile take several
+//! times as long to be served. On a busy machine, the processor time that the work takes away from requests matters
+//! too.
 
 use bunko_host::rest_in_crowds;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longest stretch of work.
+/// Longest stretch of work without a rest.
 const SLICE: Duration = Duration::from_micros(300);
-/// The same while short requests wait for processors.
+/// As [`SLICE`], while short requests wait for processors.
 const SLICE_IN_CROWDS: Duration = Duration::from_micros(100);
 
-/// Threads in the background that have no time to lose, in all stores of this process.
+/// Number of background threads in this process whose haste is more than leisure.
 static BUSY: AtomicUsize = AtomicUsize::new(0);
 
-/// How many threads in the background want a third of a processor or more, in all stores of this process.
+/// Number of background threads, in all stores of this process, that want a third of a processor or more.
 pub fn busy_threads() -> usize {
     BUSY.load(Ordering::Relaxed)
 }
 
-/// How soon the work has to be over.
+/// How soon the work has to be finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Haste {
-    /// There is time enough: a tenth of a processor will do.
+    /// There is time enough: the work takes a tenth of a processor.
     Leisure,
-    /// A third of a processor.
+    /// The work takes a third of a processor.
     Usual,
-    /// As fast as it can be done beside short requests that wait for processors. Who falls behind for their sake is waited
-    /// for.
+    /// As fast as possible beside short requests that wait for processors. If the work falls behind because of them,
+    /// writers wait for it.
     Hurry,
-    /// As fast as it can be done: somebody waits, or nobody would, however far it fell behind.
+    /// As fast as possible: a client waits for the work, or no writer would ever wait for it, however far it fell
+    /// behind.
     AtOnce,
 }
 
 impl Haste {
-    /// The pause behind a slice.
+    /// Length of the rest after a slice.
     fn rest(self) -> Option<Duration> {
         match self {
             Self::Leisure => Some(9 * SLICE),
@@ -46,11 +48,11 @@ impl Haste {
     }
 }
 
-/// When a thread in the background last rested.
+/// When a background thread last rested.
 #[derive(Debug)]
 pub struct Pace {
     rested: Instant,
-    /// What it was when it was last asked for. Where it is not leisure, the thread counts among [`busy_threads`].
+    /// The haste at the last check. Unless it is leisure, the thread counts among [`busy_threads`].
     haste: Haste,
 }
 
@@ -60,8 +62,8 @@ impl Pace {
         Self { rested: Instant::now(), haste: Haste::Leisure }
     }
 
-    /// Called between small steps, with no lock held: rests once a slice is over, as long as the haste allows, and more
-    /// often where short requests wait for processors.
+    /// Must be called between small steps, with no lock held. Rests once a slice is over, for as long as the haste
+    /// allows, and more often while short requests wait for processors.
     pub fn step(&mut self, haste: impl FnOnce() -> Haste) {
         if self.haste != Haste::AtOnce {
             rest_in_crowds(SLICE_IN_CROWDS);
@@ -119,11 +121,11 @@ mod tests {
         pace.step(|| panic!("asked within a slice"));
     }
 
-    /// How often a thread with that haste has rested for others after some steps of a slice each.
+    /// How often a thread of that haste rests for waiting requests, in steps of one slice each.
     fn rests_in_crowds(haste: Haste) -> usize {
         let mut pace = Pace::begin();
         let crowding = bunko_host::Crowding::begin();
-        // The first two begin a slice, and ask for the haste.
+        // The first two steps begin a slice and ask for the haste.
         let rests = (0..12).filter(|step| {
             std::thread::sleep(SLICE);
             pace.rested = Instant::now().checked_sub(SLICE).expect("the clock has run that long");
@@ -149,7 +151,7 @@ mod tests {
             pace.step(|| haste);
             pace
         };
-        // Other tests count their own.
+        // Other tests add their own threads to the count.
         let busy = [Haste::Usual, Haste::Hurry, Haste::AtOnce];
         let paces: Vec<_> = (0..100).flat_map(|_| busy.map(step)).collect();
         let leisurely: Vec<_> = (0..300).map(|_| step(Haste::Leisure)).collect();

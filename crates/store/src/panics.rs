@@ -1,14 +1,14 @@
-//! Panics of threads that nobody waits for, as errors.
+//! Turns panics of background threads into errors.
 
 use crate::{Result, StorageError};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs what may panic.
+/// Runs `work`, which may panic.
 ///
 /// # Errors
-/// [`StorageError::Panicked`] where it does. What it was changing may be half changed: the log has to fail, so that
-/// nothing is acknowledged any more.
+/// [`StorageError::Panicked`] if it panics. The state that it was changing may be half changed, so the caller must make
+/// the log fail: no write may be acknowledged any more.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| StorageError::Panicked { message: message(&*panic) })
 }

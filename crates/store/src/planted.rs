@@ -1,6 +1,6 @@
-//! Bugs planted on purpose, to see the suites turn red that guard a promise.
+//! Bugs that are planted on purpose, to see that the test suites which guard a promise fail.
 //!
-//! Compiled in only with the feature `planted-bugs`; chosen by the environment variable `BUNKO_PLANTED_BUG`.
+//! Compiled in only with the feature `planted-bugs`; the environment variable `BUNKO_PLANTED_BUG` chooses one.
 
 /// A promise that can be broken on request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,33 +11,33 @@ pub enum Bug {
     NoFdatasync,
     /// Rename files into the log, and the manifest, without a sync of the directory.
     NoDirectorySync,
-    /// Let a segment go before the extent that took its documents is durable and named by the manifest.
+    /// Remove a segment before the extent that took its documents is durable and named by the manifest.
     SegmentBeforeExtent,
-    /// Write the manifest of a checkpoint before the engines have flushed what it calls durable.
+    /// Write a checkpoint's manifest before the engines have flushed the data that it calls durable.
     ManifestBeforeFlush,
-    /// Take a write to the log that failed for one that succeeded.
+    /// Treat a failed write to the log as a success.
     FailedWriteIgnored,
     /// Offer a retired segment for reuse before its file has the name under which it is looked for.
     OfferedBeforeRename,
-    /// Let everybody who has logged in run one command, whatever its entry declares.
+    /// Let every logged-in user run one command, whatever its entry declares.
     CheckLeftOut,
-    /// Let a transaction change what somebody else has changed since its snapshot, or is changing.
+    /// Let a transaction change a document that another writer has changed since its snapshot, or is changing.
     LostUpdate,
-    /// Keep what an aborted transaction has changed.
+    /// Keep the changes of an aborted transaction.
     DirtyRead,
     /// Make the changes of a commit visible one after the other.
     TornCommit,
-    /// Count the records of a chain whose last one is missing.
+    /// Replay the records of a chain whose last record is missing.
     UnfinishedChainCounts,
-    /// Tell the oplog of a transaction's changes before it is committed.
+    /// Show a transaction's changes in the oplog before it is committed.
     EventBeforeCommit,
-    /// Let a build put keys of a record that has been changed since they were derived.
+    /// Let an index build put keys of a record that has changed since they were derived.
     ChangedRecordBuilt,
-    /// Let every write take of the disk that is kept for what makes room.
+    /// Let every write use the disk reserve.
     ReserveForAll,
 }
 
-/// Whether that bug is switched on; always false in a build without the feature.
+/// Whether that bug is chosen; always false in a build without the feature.
 #[inline]
 pub fn active(bug: Bug) -> bool {
     #[cfg(feature = "planted-bugs")]

@@ -1,4 +1,4 @@
-//! Where things are: log positions, keyspaces, records, documents.
+//! Positions and ids: of log records, keyspaces, records, documents.
 
 /// A log sequence number: the position of a record's first byte in the endless log, in bytes.
 ///
@@ -19,7 +19,7 @@ impl RecordId {
     pub const FIRST: Self = Self(1);
 }
 
-/// Where a document's bytes stand in the log, and what they must hash to.
+/// Position of a document's bytes in the log, and their checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
     /// Position of the first byte in the log.
@@ -43,7 +43,7 @@ impl Location {
         bytes
     }
 
-    /// Reads what [`Self::encode`] wrote; `None` for another length.
+    /// Decodes the form of [`Self::encode`]; `None` if the length is wrong.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; Self::ENCODED_BYTES] = bytes.try_into().ok()?;
         let (position, rest) = bytes.split_at(8);

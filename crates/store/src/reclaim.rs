@@ -1,4 +1,4 @@
-//! Giving space back, step by step, beside everything else.
+//! Gives space back, step by step, beside all other work.
 
 use crate::background::{self, Bell};
 use crate::disk_room::unless_full;
@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often engines are asked whether there is anything to do.
+/// Interval at which engines are asked to reclaim.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Most steps of one `compact`: at 64 MB each beyond any data directory that one process serves.
+/// Maximum number of steps of one `compact`: at 64 MB each, more than any data directory that one process serves.
 const STEPS_MAX: usize = 1 << 20;
 
 /// Wakes the thread that reclaims.
 #[derive(Default)]
 pub(crate) struct Reclaimer {
     bell: Arc<Bell>,
-    /// The next time nothing waits.
+    /// Whether the next run reclaims with [`Effort::Now`].
     is_urgent: AtomicBool,
-    /// One step at a time: each pins the oldest view, and would hold back the other.
+    /// Held during a step: each step pins the oldest view, and would hold the other one back.
     pub(crate) running: Mutex<()>,
 }
 
@@ -35,14 +35,14 @@ impl Reclaimer {
             }
             let effort = if is_urgent { Effort::Now } else { Effort::Usual };
             if store.reclaim_while(effort, || !bell.is_closing())? == Reclaimed::Some {
-                // What was left goes with the next checkpoint.
+                // The next checkpoint deletes the files that the engines have left.
                 store.checkpointer.ask();
             }
             Ok(())
         })
     }
 
-    /// Asks to look soon.
+    /// Wakes the thread soon.
     pub fn ask(&self) {
         self.bell.ring();
     }
@@ -53,7 +53,7 @@ impl Reclaimer {
 }
 
 impl Store {
-    /// Takes steps for as long as there are some and `goes_on` says so.
+    /// Takes steps while they find work and `goes_on` is true.
     fn reclaim_while(&self, effort: Effort, goes_on: impl Fn() -> bool) -> Result<Reclaimed> {
         let mut outcome = Reclaimed::Nothing;
         while goes_on() && self.reclaim_step(effort)? == Reclaimed::Some {
@@ -65,7 +65,7 @@ impl Store {
     pub(crate) fn reclaim_step(&self, effort: Effort) -> Result<Reclaimed> {
         let _running = self.reclaimer.running.lock();
         let (oldest, _pin) = self.snapshots.pin_oldest(|| self.watermark.visible());
-        // What is judged dead by a record must not come back by that record's loss.
+        // Engines remove documents because a record made them dead. A crash must not lose that record.
         self.journal.sync_blocking(oldest)?;
         let mut outcome = Reclaimed::Nothing;
         for engine in self.engines.all() {
@@ -76,7 +76,7 @@ impl Store {
         Ok(outcome)
     }
 
-    /// Checkpoints, and has engines begin with all that they had put off.
+    /// Checkpoints, and makes engines begin at once with all the reclaiming that they had put off.
     ///
     /// # Errors
     /// As [`Store::checkpoint`].
@@ -87,14 +87,14 @@ impl Store {
         Ok(())
     }
 
-    /// Gives back all the space that there is to give, and returns once it is given back.
+    /// Gives back all possible space, and returns once that is done.
     /// # Errors
     /// As [`Store::checkpoint`].
     pub fn compact(&self) -> Result<()> {
-        // It may take of the reserve, as a batch that makes room.
+        // Counts as a batch that makes room, so that its checkpoint may use the reserve.
         self.disk.note_removal();
         self.checkpoint()?;
-        // What is kept sorted is written anew before the old goes: on a full disk that is left for later.
+        // Rewriting sorted files takes disk before the old files go. On a full disk it is left for later.
         unless_full(self.compact_engines())?;
         match self.reclaim_while_some(|| true) {
             Err(StorageError::OutOfDiskSpace { .. }) => self.relieve().map(drop),
@@ -105,7 +105,7 @@ impl Store {
         }
     }
 
-    /// Gives back what documents have left behind, for as long as `goes_on` says so; what is kept sorted stays as it is.
+    /// Gives back the space of dead documents while `goes_on` is true; sorted files stay as they are.
     /// # Errors
     /// As [`Store::checkpoint`].
     pub fn reclaim_all(&self, goes_on: impl Fn() -> bool) -> Result<()> {
@@ -119,7 +119,8 @@ impl Store {
                 break;
             }
         }
-        // The first lets go of what the engines have left, the second of what only the first one's manifest named.
+        // The first checkpoint releases what the engines have left, the second what only the first one's manifest still
+        // names.
         self.checkpoint()?;
         self.checkpoint()
     }

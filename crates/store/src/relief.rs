@@ -1,22 +1,23 @@
-//! A disk that is full: which batches are admitted, and giving back what was removed before anyone is refused.
+//! A full disk: admits batches, and gives removed data's space back before a batch is refused.
 
 use crate::disk_room::{Draw, unless_full};
 use crate::engines::Keeping;
 use crate::planted::{self, Bug};
 use crate::{Added, Batch, Effort, Reclaimed, Result, SEGMENT_BYTES, StorageError, Store};
 
-/// A checkpoint is made for a batch that finds no room where so much waits for one: less would hardly make any.
+/// A batch that finds no room causes a checkpoint if at least this much is unflushed; a smaller checkpoint would hardly
+/// make room.
 const WORTH_A_CHECKPOINT_BYTES: u64 = 1 << 20;
-/// Most steps of giving space back between two checkpoints. Each may take disk before it gives any back.
+/// Maximum number of reclaim steps between two checkpoints. Each may take disk before it gives any back.
 const STEPS_MAX: usize = 16;
-/// Most times that steps are taken before a write goes on.
+/// Maximum number of rounds of such steps before a write goes on.
 const ROUNDS_MAX: usize = 8;
 
 impl Store {
-    /// Admits batches whose next checkpoint has room on the disk.
+    /// Admits batches if their next checkpoint has room on the disk.
     ///
     /// # Errors
-    /// [`StorageError::OutOfDiskSpace`] before anything is kept.
+    /// [`StorageError::OutOfDiskSpace`] before any part of them is kept.
     pub(crate) fn admit_to_disk(&self, parts: &[Batch<'_>], draw: Draw) -> Result<()> {
         let added: Added = parts.iter().map(Batch::added).sum();
         if self.disk.expects(added) || parts.iter().all(|part| self.keeping(part) == Keeping::Place) {
@@ -29,8 +30,8 @@ impl Store {
             self.free_disk()?;
             return if self.disk.admits(draw, added) { Ok(()) } else { Err(self.disk.full()) };
         }
-        // Engines ask for more than they need, and a deletion of many documents gives back what was deleted before its next batch
-        // (see `is_relief_wanted`). Other callers have it done here.
+        // Engines ask for more than they need. A deletion of many documents gives back space itself before its next
+        // batch (see `is_relief_wanted`); for other callers it is done here.
         let was_pressed = self.disk.press();
         if was_pressed && self.unflushed_bytes() >= self.worth_a_relief_bytes() || !self.disk.risks(added) {
             unless_full(self.free_disk())?;
@@ -38,30 +39,31 @@ impl Store {
         if self.disk.admits(draw, added) || self.disk.risks(added) { Ok(()) } else { Err(self.disk.full()) }
     }
 
-    /// Less that waits for a checkpoint would hardly give any room back.
+    /// With fewer unflushed bytes, a checkpoint would hardly give room back.
     fn worth_a_relief_bytes(&self) -> u64 {
         WORTH_A_CHECKPOINT_BYTES.max(self.disk.log_step_bytes())
     }
 
-    /// How often what was removed has been given back to the disk.
+    /// Number of times that space of removed data was given back.
     pub fn reliefs(&self) -> u64 {
         self.disk.reliefs()
     }
 
-    /// Whether a deletion of many documents, which began after so many reliefs, does well to end its view and call
-    /// [`Store::relieve`] before it deletes more. If there was another one meanwhile, the view has kept what it could have given.
+    /// Whether a deletion of many documents, which began after `since` reliefs, should close its view and call
+    /// [`Store::relieve`] before it deletes more. If there was a relief meanwhile, the deletion's view has kept space
+    /// from it.
     pub fn is_relief_wanted(&self, since: u64) -> bool {
         let is_due = self.disk.is_relief_due();
         let is_worth_while = || self.disk.is_pressed() && self.unflushed_bytes() >= self.worth_a_relief_bytes();
         is_due && (self.reliefs() != since || is_worth_while())
     }
 
-    /// Gives back to the disk what is not needed any more; false where there was nothing.
+    /// Gives unneeded space back to the disk; false if there was none.
     fn free_disk(&self) -> Result<bool> {
         if self.relieve()? {
             return Ok(true);
         }
-        // Without deletions too the log has less to keep after it.
+        // Even without deletions, a checkpoint lets the log keep less.
         let is_worth_while = self.unflushed_bytes() >= WORTH_A_CHECKPOINT_BYTES;
         if is_worth_while {
             self.checkpoint()?;
@@ -70,7 +72,7 @@ impl Store {
         Ok(is_worth_while)
     }
 
-    /// Appends; where the log finds no disk, once more after what is not needed any more has been given back.
+    /// Appends. If the log finds no disk, gives back unneeded space and tries once more.
     pub(crate) fn with_relief<T>(&self, draw: Draw, append: impl Fn() -> Result<T>) -> Result<T> {
         let outcome = match append() {
             Err(full @ StorageError::OutOfDiskSpace { .. }) if !self.disk.is_off() => match self.free_disk() {
@@ -85,8 +87,8 @@ impl Store {
         outcome
     }
 
-    /// Gives back to the disk what was removed since the last time; false where nothing was. The caller holds
-    /// neither a view nor the gate: what a view sees stays.
+    /// Gives back the space of data that was removed since the last time; false if none was. The caller must hold
+    /// neither a view, which would keep its data, nor the gate.
     ///
     /// # Errors
     /// As [`Store::checkpoint`].
@@ -102,7 +104,8 @@ impl Store {
             while steps < STEPS_MAX && unless_full(self.reclaim_step(Effort::Room))? == Some(Reclaimed::Some) {
                 steps += 1;
             }
-            // The first lets go of what the engines have left, the second of what only the first one's manifest named.
+            // The first checkpoint releases what the engines have left, the second what only the first one's manifest
+            // still names.
             self.checkpoint()?;
             self.checkpoint()?;
             if steps == 0 || self.disk.restore() && !self.disk.is_scarce(SEGMENT_BYTES) {
@@ -116,7 +119,7 @@ impl Store {
         Ok(true)
     }
 
-    /// As [`Store::relieve`], where the reserve is in use and perhaps no write comes that would ask for it.
+    /// As [`Store::relieve`], if the reserve is in use: perhaps no write comes that would cause it.
     pub(crate) fn relieve_in_background(&self) -> Result<()> {
         if self.disk.is_in_use() && !self.disk.restore() {
             self.relieve()?;
@@ -124,7 +127,7 @@ impl Store {
         Ok(())
     }
 
-    /// What batches of that growth together may take of the disk. Without growth they make room.
+    /// The part of the disk that batches with that growth may use together. Batches without growth make room.
     pub(crate) fn draw(parts: &[Batch<'_>], growth_bytes: usize) -> Draw {
         if growth_bytes > 0 && !planted::active(Bug::ReserveForAll) {
             Draw::Free
@@ -135,7 +138,7 @@ impl Store {
         }
     }
 
-    /// Engines hold more, or less, than before.
+    /// Notes a change in the bytes that engines hold unflushed, and returns their number.
     pub(crate) fn note_unflushed(&self) -> u64 {
         let bytes = self.unflushed_bytes();
         self.disk.note_unflushed(bytes);
@@ -152,7 +155,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     const RECORDS: KeyspaceId = KeyspaceId(7);
-    /// A batch with so many bytes has the disk asked for room, and a few fill a short segment.
+    /// A batch of this size makes the store ask the disk for room, and a few of them fill a short segment.
     const BATCH_BYTES: usize = 100_000;
 
     fn insertion(record: u64, bytes: usize) -> Batch<'static> {
@@ -168,7 +171,7 @@ mod tests {
         batch
     }
 
-    /// A store whose disk has as much free as the number says.
+    /// A store whose disk has as many free bytes as `free` says.
     fn store(directory: &std::path::Path, free: &Arc<AtomicU64>) -> Arc<Store> {
         let (own, _) = fake("own", Survival::Durable);
         let asked = Arc::clone(free);
@@ -197,13 +200,13 @@ mod tests {
             removed += 1;
             assert!(removed < 100, "a reserve of a megabyte has no end");
         }
-        // The first short segment, and the parts of the reserve but the last block.
+        // The first short segment, and all of the reserve except the last block.
         assert!((6..=12).contains(&removed), "{removed}");
         assert!(opened.disk.is_in_use() && refused(&opened));
         let mut drop = Batch::new();
         drop.drop_keyspace(RECORDS);
         opened.commit(&drop).expect("a drop has what is left");
-        // A start finds what is left of the reserve, and all that was acknowledged.
+        // A start finds the rest of the reserve, and everything that was acknowledged.
         let end = opened.journal.statistics().next_lsn;
         opened.write(crate::Lsn(end - 1)).expect("written");
         let copy = bunko_testkit::directory::crash_copy(directory.path());
@@ -223,7 +226,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("temporary directory");
         let free = Arc::new(AtomicU64::new(3 << 20));
         let (own, told) = fake("own", Survival::Durable);
-        // The disk has room as soon as an engine was asked to give some back.
+        // The disk has room as soon as an engine was asked to reclaim.
         let (asked, reclaimed) = (Arc::clone(&free), Arc::clone(&told));
         let free_bytes = move |_: &std::path::Path| {
             let gained = if reclaimed.reclaimed.lock().is_empty() { 0 } else { 1 << 30 };

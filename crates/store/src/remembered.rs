@@ -1,8 +1,8 @@
-//! Small values that the store itself keeps by key: in memory, in the log, and in the manifest from a checkpoint on.
+//! Small values that the store itself keeps by key: in memory, in the log, and from a checkpoint on in the manifest.
 //!
-//! They are for what changes with nearly every write and is asked for at starts alone, such as what a session wrote last:
-//! no engine indexes them, no view shows an older one, and to change one costs a tenth of what a record costs. All of them
-//! are in memory, and every checkpoint writes all of them: whoever remembers something says how much there may be of it.
+//! They suit data that changes with nearly every write and is read only at starts, such as the last write of a session:
+//! no engine indexes them, no view shows older values, and a change costs a tenth of what a record costs. All of them
+//! are in memory, and every checkpoint writes all of them, so each user must limit the number and size of its values.
 
 use crate::{Noted, Statement, varint};
 use foldhash::fast::RandomState;
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// Parts of the values that are locked one by one, and copied one by one by who changes them while a checkpoint has a copy.
+/// Number of shards. Each has its own lock, and is copied when it changes while a checkpoint holds a copy.
 const SHARDS: usize = 64;
 
 type Shard = HashMap<Box<[u8]>, Box<[u8]>, RandomState>;
@@ -19,12 +19,12 @@ type Shard = HashMap<Box<[u8]>, Box<[u8]>, RandomState>;
 /// All values by key.
 #[derive(Default)]
 pub(crate) struct Remembered {
-    /// Which shard has a key.
+    /// Hashes keys to choose their shard.
     shard_of: RandomState,
     shards: Vec<Mutex<Arc<Shard>>>,
 }
 
-/// What was remembered at one moment.
+/// All values at one moment.
 pub(crate) struct RememberedCopy(Vec<Arc<Shard>>);
 
 impl Remembered {
@@ -32,7 +32,7 @@ impl Remembered {
         Self { shard_of: RandomState::default(), shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
-    /// Goes on from what [`RememberedCopy::encode`] made; `None` where that is malformed.
+    /// Restores values from [`RememberedCopy::encode`]; `None` if the encoding is malformed.
     pub fn restore(mut encoded: &[u8]) -> Option<Self> {
         let remembered = Self::new();
         while !encoded.is_empty() {
@@ -42,7 +42,7 @@ impl Remembered {
         Some(remembered)
     }
 
-    /// Does what a record of the log says of it, in whatever order with records that have other keys.
+    /// Applies the statements of a log record. Records with different keys may be applied in any order.
     pub fn apply(&self, said: Noted<'_>) {
         for statement in said {
             match statement {
@@ -74,7 +74,7 @@ impl Remembered {
         }
     }
 
-    /// Where no batch is in flight, what all batches so far remember.
+    /// A copy of all values. With no batch in flight, it has the values of all batches so far.
     pub fn copy(&self) -> RememberedCopy {
         RememberedCopy(self.shards.iter().map(|shard| Arc::clone(&shard.lock())).collect())
     }
@@ -86,7 +86,7 @@ impl RememberedCopy {
         self.0.iter().flat_map(|shard| shard.iter().map(|(key, value)| (&**key, &**value)))
     }
 
-    /// For the manifest.
+    /// Encodes the values for the manifest.
     pub fn encode(&self) -> Vec<u8> {
         let mut encoded = Vec::new();
         for (key, value) in self.iter() {

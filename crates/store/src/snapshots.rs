@@ -1,4 +1,4 @@
-//! States of the store that somebody reads, and which past ones are kept for that.
+//! Snapshots of the store. Versions that open snapshots see are kept.
 
 use crate::delegate::Delegate;
 use crate::{Engine, KeptForViews, KeyspaceId, Lsn, Store, View};
@@ -6,31 +6,32 @@ use bunko_bson::Timestamp;
 use bunko_versions::{OpenViews, Views};
 use std::sync::Arc;
 
-/// A view that keeps its history while it is open.
+/// A view whose versions are kept while it is open.
 pub struct Snapshot {
     pub(crate) view: Box<dyn View>,
     pub(crate) lsn: Lsn,
-    /// `None` where the view keeps another snapshot open.
+    /// `None` if the view keeps another snapshot open instead.
     pub(crate) _pin: Option<Pin>,
 }
 
-/// Open snapshots by their LSN, with a count each.
+/// LSNs of open snapshots, with their counts.
 #[derive(Default)]
 pub(crate) struct Snapshots(OpenViews);
 
-/// Keeps what a view as of `lsn` sees until dropped.
+/// Keeps the versions that a view as of `lsn` sees, until it is dropped.
 pub(crate) struct Pin {
     lsn: Lsn,
     snapshots: Arc<Snapshots>,
 }
 
 impl Snapshots {
-    /// Pins the state that `current` names; read under the lock, so that no checkpoint forgets it in between.
+    /// Pins the state that `current` returns. It is called under the lock, so that no checkpoint forgets the state in
+    /// between.
     pub(crate) fn pin(self: &Arc<Self>, current: impl FnOnce() -> Lsn) -> (Lsn, Pin) {
         self.pinned(self.0.open(|| current().0))
     }
 
-    /// Pins the oldest pinned state once more, or what `current` names where none is.
+    /// Pins the oldest pinned state once more, or the state that `current` returns if none is pinned.
     pub(crate) fn pin_oldest(self: &Arc<Self>, current: impl FnOnce() -> Lsn) -> (Lsn, Pin) {
         self.pinned(self.0.open_oldest(|| current().0))
     }
@@ -39,7 +40,7 @@ impl Snapshots {
         (Lsn(lsn), Pin { lsn: Lsn(lsn), snapshots: Arc::clone(self) })
     }
 
-    /// The states that are pinned, or may be; `current` names the oldest of those that are not yet.
+    /// The states that are pinned or may be pinned later; `current` returns the oldest state that may be.
     pub(crate) fn views(&self, current: impl FnOnce() -> Lsn) -> Views<'_> {
         self.0.now(|| current().0)
     }
@@ -52,7 +53,7 @@ impl Drop for Pin {
 }
 
 impl Store {
-    /// No view, open or to come, is of an older state.
+    /// Lower bound of the states of all present and future views.
     pub(crate) fn oldest_view(&self) -> Lsn {
         Lsn(self.views().oldest())
     }
@@ -61,36 +62,36 @@ impl Store {
         self.snapshots.views(|| self.watermark.visible())
     }
 
-    /// The oldest state that a snapshot is open of, or the present one.
+    /// The oldest state that an open snapshot shows, or the present state.
     pub fn oldest_snapshot(&self) -> Lsn {
         Lsn(self.views().oldest())
     }
 
-    /// What each engine keeps only for snapshots that are open, of states that are over.
+    /// Versions that each engine keeps only because old snapshots are open.
     pub fn kept_for_snapshots(&self) -> Vec<(&'static str, KeptForViews)> {
         let (oldest, now) = (self.oldest_snapshot(), self.watermark.visible());
         let kept = |engine: &Arc<dyn Engine>| {
-            // Nobody waits here, so what was let go may go now.
+            // No client waits for this call, so memory that is no longer needed can be freed here.
             engine.release();
             engine.kept_for_views(oldest).into_iter().map(|kept| (engine.name(), kept)).collect::<Vec<_>>()
         };
         if oldest < now { self.engines.all().iter().flat_map(kept).collect() } else { Vec::new() }
     }
 
-    /// The present state, kept while the snapshot is open.
+    /// A snapshot of the present state, which is kept while the snapshot is open.
     pub fn snapshot(&self) -> Snapshot {
-        // No checkpoint begins between the choice of the state and its view.
+        // The gate keeps a checkpoint from beginning between the choice of the state and its view.
         let _gate = self.gate.read();
         let (lsn, pin) = self.snapshots.pin(|| self.watermark.visible());
         Snapshot { view: self.engines.view(lsn), lsn, _pin: Some(pin) }
     }
 
-    /// The present state and its time, that of the newest record, all of which is in it.
+    /// A snapshot of the present state, and the time of its newest record.
     pub fn timed_snapshot(&self) -> (Snapshot, Timestamp) {
         loop {
             let (end, at) = self.watermark.now();
             let snapshot = self.snapshot();
-            // Else a record came in between, and it is tried again: the state is that of no known time.
+            // If a record came in between, the time of the state is not known, and the loop tries again.
             if snapshot.lsn() == end {
                 return (snapshot, at);
             }
@@ -99,12 +100,12 @@ impl Store {
 }
 
 impl Snapshot {
-    /// Everything below is seen.
+    /// Exclusive upper bound of the LSNs that the snapshot sees.
     pub fn lsn(&self) -> Lsn {
         self.lsn
     }
 
-    /// The same state once more; it stays open as long as either is.
+    /// Another handle on this state, which stays open as long as either is.
     #[must_use]
     pub fn share(self: &Arc<Self>) -> Self {
         Self { lsn: self.lsn, view: Box::new(Shared(Arc::clone(self))), _pin: None }

@@ -1,9 +1,9 @@
-//! Exact counts per keyspace, kept as records are applied and saved at checkpoints.
+//! Exact counts for each keyspace, updated as records are applied and saved at checkpoints.
 
 use crate::{Effect, Effects, KeyspaceId, KeyspaceMap, Presence};
 use parking_lot::Mutex;
 
-/// What a keyspace holds.
+/// Counts of a keyspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyspaceStatistics {
     /// Records of a record store, or keys of an index.
@@ -18,7 +18,7 @@ impl KeyspaceStatistics {
     }
 }
 
-/// All keyspaces' statistics. Replay starts from the state that the checkpoint saved, so nothing counts twice.
+/// Statistics of all keyspaces. Replay starts from the state that the checkpoint saved, so nothing is counted twice.
 #[derive(Default)]
 pub(crate) struct Statistics {
     keyspaces: Mutex<KeyspaceMap<KeyspaceStatistics>>,
@@ -33,7 +33,7 @@ impl Statistics {
         let mut keyspaces = self.keyspaces.lock();
         for effect in effects {
             match effect {
-                // Nothing is counted anew.
+                // A replacement of equal length changes no count.
                 Effect::PutRecord { location, replaced: Some(replaced), .. } if replaced.length == location.length => {}
                 Effect::PutRecord { keyspace, location, replaced, .. } => {
                     let statistics = keyspaces.get_or_default(keyspace);

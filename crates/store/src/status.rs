@@ -1,4 +1,4 @@
-//! What a store tells of itself: counters, sizes, and the status of its engines.
+//! Statistics of a store: counters, sizes, and the status of its engines.
 
 use crate::{DiskReserve, Engine, KeyspaceId, KeyspaceStatistics, LogStatistics, Space, Store};
 use bunko_bson::DocumentBuf;
@@ -17,12 +17,12 @@ pub struct StoreStatistics {
     pub engines_bytes: u64,
     /// Writes that were held back because the engine's flush did not keep up.
     pub stalled_writes: u64,
-    /// What is kept of the disk for writes that make room.
+    /// Disk that is reserved for writes that make room.
     pub reserve: DiskReserve,
 }
 
 impl Store {
-    /// What a keyspace holds.
+    /// Statistics of a keyspace.
     pub fn keyspace_statistics(&self, keyspace: KeyspaceId) -> KeyspaceStatistics {
         self.statistics.keyspace(keyspace)
     }
@@ -32,8 +32,8 @@ impl Store {
         self.statistics.entries(keyspace)
     }
 
-    /// What keyspaces take, in the order given. An engine goes over all its files for it, for however many it is asked:
-    /// ask for all at once.
+    /// Space that keyspaces take, in the order given. An engine goes over all its files once per call, however many
+    /// keyspaces are asked for: ask for all at once.
     pub fn space(&self, keyspaces: &[KeyspaceId]) -> Vec<Space> {
         let with_statistics = |keyspace| (keyspace, self.statistics.keyspace(keyspace));
         let mut spaces = vec![Space::default(); keyspaces.len()];
@@ -50,7 +50,7 @@ impl Store {
         spaces
     }
 
-    /// What the engines that are open say of themselves, by name.
+    /// Status of the open engines, by name.
     pub fn engine_status(&self) -> Vec<(&'static str, DocumentBuf)> {
         self.engines.all().iter().map(|engine| (engine.name(), engine.status())).collect()
     }

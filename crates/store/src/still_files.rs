@@ -1,30 +1,30 @@
-//! Files that stay as they are: no checkpoint, no merge and no reclaim goes on, so that they can be copied.
+//! Keeps files unchanged so that they can be copied: no checkpoint, merge or reclaim runs meanwhile.
 
 use crate::Store;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-/// While it lives, nothing in the background changes a file of the data directory. Writes do: whoever wants none holds
-/// them back himself.
+/// While it lives, no background work changes a file of the data directory. Writes still append to the log; a caller
+/// that wants none must hold them back itself.
 #[derive(Debug)]
 pub struct StillFiles {
-    /// The thread that holds the locks ends once this is gone.
+    /// The thread that holds the locks ends once this is dropped.
     release: Option<Sender<()>>,
     holder: Option<JoinHandle<()>>,
 }
 
 impl StillFiles {
-    /// Waits for what goes on in the background to end, and lets nothing begin.
+    /// Waits for running background work to end, and keeps more from beginning.
     pub fn hold(store: &Arc<Store>) -> Self {
         let (ready, is_ready) = channel();
         let (release, released) = channel();
         let store = Arc::clone(store);
-        // A lock is given back by the thread that took it, and the one that asks serves others meanwhile.
+        // A lock must be released by the thread that took it, and the calling thread serves other requests meanwhile.
         let hold = move || {
             let _held = store.hold_background_work();
             let _ = ready.send(());
-            // Nobody sends anything: this ends when the other end goes.
+            // No value is ever sent: this returns when the sender is dropped.
             let _ = released.recv();
         };
         let holder = std::thread::Builder::new().name("still-files".into()).spawn(hold);

@@ -1,4 +1,4 @@
-//! The log and its view, opened together: append, apply, acknowledge, recover.
+//! The log and the engines, opened together: append, apply, acknowledge, recover.
 
 use crate::chain::holds_others_up;
 use crate::checkpoint::Checkpointer;
@@ -29,38 +29,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-/// A writer whose engine is full checkpoints where so much waits for one: less would hardly make room.
+/// A writer whose engine is full starts a checkpoint if at least this much is unflushed; a smaller one would hardly
+/// make room.
 const WORTH_A_CHECKPOINT_BYTES: u64 = 1 << 20;
 
-/// The log, once it is open: an engine is opened before the log that is replayed into it.
+/// The log, set once it is open: an engine is opened before the log that is replayed into it.
 pub type LogHandle = Arc<std::sync::OnceLock<Arc<Log>>>;
 
-/// Told the work and its failure.
+/// Called with the name of the background work and its error.
 pub type BackgroundErrorHook = Arc<dyn Fn(&str, &StorageError) + Send + Sync>;
 
 /// The wall clock, in milliseconds since 1970.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// How a store behaves.
+/// Options of a store.
 #[derive(Clone)]
 pub struct StoreOptions {
-    /// The log's part.
+    /// Options of the log.
     pub log: LogOptions,
     /// Longest time between checkpoints (`storage.syncPeriodSecs`).
     pub checkpoint_interval: Duration,
-    /// A checkpoint begins early when the engine holds more than that unflushed.
+    /// A checkpoint begins early when engines hold more unflushed bytes than this.
     pub unflushed_bytes_max: u64,
     /// Milliseconds since 1970.
     pub clock: Clock,
-    /// Told what background work could not do and will try again.
+    /// Called when background work fails; it will be tried again.
     pub on_background_error: BackgroundErrorHook,
     /// Disk that is kept for writes that make room.
     pub reserve: ReserveOptions,
 }
 
 impl StoreOptions {
-    /// For tests and measurements: no reserve, no checkpoint before it is asked for or 64 MiB are unflushed, the clock stands at 1,
-    /// and background work that fails panics.
+    /// For tests and measurements: no reserve, no checkpoint until one is requested or 64 MiB are unflushed, a clock
+    /// that stands at 1, and a panic if background work fails.
     #[must_use]
     pub fn at_rest() -> Self {
         Self {
@@ -77,38 +78,39 @@ impl StoreOptions {
 /// One open data directory, or a store in memory that has none.
 pub struct Store {
     pub(crate) journal: Journal,
-    /// What is kept of the log to be read back; `None` for nothing.
+    /// The history of the log; `None` if no history is kept.
     pub(crate) kept: Option<Kept>,
     pub(crate) engines: Engines,
     pub(crate) watermark: Watermark,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) statistics: Statistics,
     pub(crate) remembered: Remembered,
-    /// Held by the one chain that is open, from its first record until readers see it, and while a checkpoint is marked.
+    /// Locked by the one open chain, from its first record until readers see it, and while a checkpoint is marked.
     pub(crate) chain: Mutex<()>,
-    /// Shared by batches in flight, exclusive for the instant in which a checkpoint is marked.
+    /// Shared by batches in flight; exclusive for the instant in which a checkpoint is marked.
     pub(crate) gate: RwLock<()>,
     pub(crate) options: StoreOptions,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) merger: Merger,
     pub(crate) reclaimer: Reclaimer,
     pub(crate) disk: Arc<DiskRoom>,
-    /// Held while what was removed is given back to the disk.
+    /// Locked while removed data is given back to the disk.
     pub(crate) relieving: Mutex<()>,
     locks: LockTable,
     pub(crate) whole: WholeCommits,
     pub(crate) followed: Followed,
     background: Mutex<Vec<std::thread::JoinHandle<()>>>,
     pub(crate) stalled_writes: AtomicU64,
-    /// Whether chains that wait for engines are refused, because the store will be closed soon.
+    /// Whether chains that would wait for engines are refused, because the store will be closed soon.
     pub(crate) is_closing: AtomicBool,
-    /// Whether a sync was asked for by who waits for the history.
+    /// Whether a reader of the history has a pending request for a sync.
     pub(crate) is_hurried: Arc<AtomicBool>,
-    /// `None` for a store that keeps nothing. Locked until all else is gone, so it is dropped last.
+    /// `None` for a store in memory. The lock on the directory must outlive all other fields, so this one is dropped
+    /// last.
     pub(crate) directory: Option<DataDirectory>,
 }
 
-/// A record that is being applied: whatever becomes of it, the watermark passes it.
+/// A record that is being applied. Dropping it lets the watermark pass the record, whatever the outcome.
 pub(crate) struct Applying<'s> {
     pub(crate) store: &'s Store,
     pub(crate) lsn: Lsn,
@@ -128,8 +130,8 @@ impl Store {
     /// own engine is volatile touches no file.
     ///
     /// # Errors
-    /// Besides what the files are refused for, [`StorageError::OtherEngine`] where the directory was made with another
-    /// engine than the table's own.
+    /// Errors of the files, and [`StorageError::OtherEngine`] if the directory was made with another engine than the
+    /// table's own.
     pub fn open(path: &Path, options: StoreOptions, table: EngineTable) -> Result<Arc<Self>> {
         match table.own.survival {
             Survival::Durable => Self::open_directory(path, options, table),
@@ -173,8 +175,8 @@ impl Store {
             engine.check_log(&recovered)?;
         }
         failpoint::pass(Failpoint::Replayed);
-        // Only now is anything changed: what a refused start leaves may still be repaired.
-        // Before the log takes what it may do without.
+        // Nothing was changed up to here, so a refused start leaves files that can still be repaired.
+        // The reserve comes before the log takes disk that it can do without.
         let disk = DiskRoom::open(path, options.reserve.clone(), engines.needs());
         let log = Log::start(recovered, options.log.clone(), time_ms, &disk)?;
         failpoint::pass(Failpoint::LogStarted);
@@ -187,7 +189,7 @@ impl Store {
             manifest.engines = vec![(engines.own().name().to_owned(), DocumentBuf::new())];
         }
         let history_bytes_max = history::bytes_max(&manifest, history_bytes_max);
-        // Before the first record with notes, or without.
+        // The manifest must say where the notes begin, or end, before the first record is written.
         if is_new || manifest.noted_from != noted_from || manifest.history_bytes != history_bytes_max {
             manifest.noted_from = noted_from;
             manifest.history_bytes = history_bytes_max;
@@ -238,10 +240,10 @@ impl Store {
         store
     }
 
-    /// Opens the engine with that name unless it is open already, so that keyspaces may be created in it.
+    /// Opens the engine with that name unless it is open already, so that keyspaces can be created in it.
     ///
     /// # Errors
-    /// [`StorageError::UnknownEngine`], or why it cannot be opened.
+    /// [`StorageError::UnknownEngine`], and errors from opening the engine.
     pub fn engine(&self, name: &str) -> Result<Arc<dyn Engine>> {
         self.engines.ensure(name, None)
     }
@@ -251,34 +253,34 @@ impl Store {
         self.engines.names()
     }
 
-    /// Lets the keyspaces be where the catalog says that they are, and all others in the store's own engine. Earlier
-    /// programs may have saved otherwise, for a keyspace whose creation the log had refused.
+    /// Routes the keyspaces to the engines that the catalog names, and all others to the store's own engine. Earlier
+    /// versions may have saved another route for a keyspace whose creation the log had refused.
     ///
     /// # Errors
     /// As [`Store::engine`] and [`Store::checkpoint`].
     pub fn settle(&self, keyspaces: &[(KeyspaceId, String)]) -> Result<()> {
-        // Before anything is written that the next start replays.
+        // The checkpoint comes before any write that the next start replays.
         if self.engines.settle(keyspaces)? { self.checkpoint() } else { Ok(()) }
     }
 
     /// Appends a batch to the log and applies it; on return every reader sees it.
     ///
-    /// The record is not yet in the kernel: call [`Store::write`] or [`Store::on_durable`] before acknowledging, and see
-    /// what [`Store::lag`] says before writing more. The caller holds the locks of the touched documents and unique keys.
+    /// The record is not yet in the kernel: call [`Store::write`] or [`Store::on_durable`] before acknowledging it, and
+    /// follow [`Store::lag`] before writing more. The caller holds the locks of the touched documents and unique keys.
     ///
     /// # Errors
-    /// Before anything is kept, as [`Log`] says, [`StorageError::OutOfMemory`] and [`StorageError::MapFull`]; an engine
-    /// that cannot apply what the log has makes the log fail.
+    /// Before anything is kept: the errors of [`Log`], [`StorageError::OutOfMemory`] and [`StorageError::MapFull`]. If
+    /// an engine cannot apply a record that is in the log, the log fails.
     pub fn commit(&self, batch: &Batch<'_>) -> Result<Lsn> {
         self.commit_appended(batch).map(|appended| appended.lsn)
     }
 
-    /// The same; also where the batch's last document stands.
+    /// As [`Store::commit`], and returns the location of the batch's last document too.
     ///
     /// # Errors
     /// As [`Store::commit`].
     /// # Panics
-    /// Where the batch has no document.
+    /// If the batch has no document.
     pub fn commit_placed(&self, batch: &Batch<'_>) -> Result<(Lsn, Location)> {
         let appended = self.commit_appended(batch)?;
         let location = batch.last_location(appended.documents_position);
@@ -286,7 +288,8 @@ impl Store {
     }
 
     fn commit_appended(&self, batch: &Batch<'_>) -> Result<Appended> {
-        // What engines and log keep of it is theirs, and bounded by them.
+        // Memory that engines and the log keep of the batch is bounded by their own limits, so it does not count for
+        // the operation.
         let _uncounted = bunko_heap::Uncounted::begin();
         let growth_bytes = batch.growth_bytes();
         self.make_room(|| self.engines.admit(&batch.effects(0), growth_bytes))?;
@@ -303,30 +306,29 @@ impl Store {
         Ok(appended)
     }
 
-    /// Engines hold more than before: perhaps so much that a checkpoint is due.
+    /// Asks for a checkpoint if engines hold too many unflushed bytes.
     pub(crate) fn note_growth(&self) {
         if self.note_unflushed() > self.options.unflushed_bytes_max {
             self.checkpointer.ask();
         }
     }
 
-    /// Part of a batch that the log keeps. A log that is read back as a history has every change, wherever it was
-    /// made.
+    /// The part of a batch that the log keeps. A log with a history keeps every change, whichever engine it is in.
     pub fn keeping(&self, batch: &Batch<'_>) -> Keeping {
         if self.keeps_history() || batch.remembers() { Keeping::Whole } else { self.engines.keeping(batch.effects(0)) }
     }
 
-    /// Shows all keys and values that batches so far have had the store remember, in no order. They are in memory, all of
-    /// them, and every checkpoint writes all of them.
+    /// Shows all remembered keys and values, in no order. All of them are in memory, and every checkpoint writes all of
+    /// them.
     pub fn remembered(&self, show: &mut dyn FnMut(&[u8], &[u8])) {
         self.remembered.copy().iter().for_each(|(key, value)| show(key, value));
     }
 
-    /// Lets the engine of a record store write documents ahead of the log; see [`Engine::stage`]. Where the log is to be
-    /// read back, it must have all of them, and `None` is returned.
+    /// Lets the engine of a record store write documents ahead of the log; see [`Engine::stage`]. `None` if a history
+    /// is kept, because the log must then have all documents.
     ///
     /// # Errors
-    /// What the files are refused for; nothing is left then.
+    /// Errors of the files; no file is left in that case.
     pub fn stage(
         &self,
         keyspace: KeyspaceId,
@@ -338,14 +340,14 @@ impl Store {
         self.engines.of(keyspace).stage(keyspace, documents)
     }
 
-    /// Asks the engines for room; what was deleted a moment ago may still take some.
+    /// Asks the engines for room, and tries to make some: recently deleted data may still take room.
     pub(crate) fn make_room(&self, admit: impl Fn() -> Result<()>) -> Result<()> {
         match admit() {
             Err(StorageError::OutOfMemory { .. }) => {
                 self.reclaim_step(Effort::Usual)?;
                 admit()
             }
-            // What waits for a checkpoint is thought to need more than it does.
+            // Estimates for changes that wait for a checkpoint are higher than their real needs.
             Err(StorageError::MapFull { .. }) if self.unflushed_bytes() >= WORTH_A_CHECKPOINT_BYTES => {
                 self.checkpoint()?;
                 admit()
@@ -354,25 +356,25 @@ impl Store {
         }
     }
 
-    /// The wall clock that records are stamped with.
+    /// The wall clock that stamps the records.
     pub fn clock(&self) -> &Clock {
         &self.options.clock
     }
 
-    /// When the newest record that readers see happened: the time of its first effect. It only grows.
+    /// The time of the newest record that readers see: that of its first effect. It only grows.
     pub fn newest_time(&self) -> Timestamp {
         self.watermark.newest()
     }
 
-    /// No effect that readers see happened later; [`Store::newest_time`] may be earlier.
+    /// Upper bound of the time of all effects that readers see; [`Store::newest_time`] may be earlier.
     pub fn newest_time_max(&self) -> Timestamp {
         let end = self.watermark.visible();
         let newest = self.watermark.newest();
-        // A record that came between the two is later by its place already.
+        // A record that came between the two loads has a larger increment because of its position.
         Timestamp { seconds: newest.seconds, increment: newest.increment.max((end.0 as u32).wrapping_sub(1)) }
     }
 
-    /// Lets all records that come from now on be later than `time`.
+    /// Makes all future records later than `time`.
     pub fn advance_time(&self, time: Timestamp) {
         self.journal.advance_time((u64::from(time.seconds) + 1) * 1000);
     }
@@ -388,7 +390,7 @@ impl Store {
             Keeping::Whole => self.journal.append(batch, draw, now_ms, in_order)?,
             Keeping::Place => self.journal.append(&Batch::new(), draw, now_ms, in_order)?,
         };
-        // Even a failed application must not hold up the watermark: the log has failed, readers go on.
+        // A failed application must not hold up the watermark: the log has failed, but readers go on.
         let applying = Applying { store: self, lsn: appended.lsn };
         failpoint::pass(Failpoint::Appended);
         let outcome = self.apply(batch, &appended);
@@ -404,18 +406,18 @@ impl Store {
         self.engines.sum(|engine| engine.unflushed_bytes())
     }
 
-    /// Returns once the record at `lsn` is in the kernel, where a kill of the process cannot reach it: the default
-    /// level of acknowledgement.
+    /// Returns once the record at `lsn` is in the kernel, where it survives a kill of the process: the default level of
+    /// acknowledgement.
     pub fn write(&self, lsn: Lsn) -> Result<()> {
         self.journal.write(lsn)
     }
 
-    /// Calls back once the record at `lsn` is on disk; at once in a store that keeps nothing on disk.
+    /// Calls back once the record at `lsn` is on disk, or at once in a store without a disk.
     pub fn on_durable(&self, lsn: Lsn, callback: DurabilityCallback) {
         self.journal.on_durable(lsn, callback);
     }
 
-    /// What has been applied; exact for keys that the caller holds locked.
+    /// A view of everything that has been applied; exact for keys that the caller holds locked.
     pub fn latest(&self) -> &dyn View {
         self.engines.latest()
     }
@@ -440,7 +442,7 @@ impl Store {
         self.directory.as_ref().map(|directory| directory.path.as_path())
     }
 
-    /// What it took to open the data directory; `None` for a store that has none.
+    /// Figures of the log's recovery when the data directory was opened; `None` for a store that has no directory.
     pub fn recovery(&self) -> Option<&crate::Recovery> {
         self.journal.recovery()
     }
@@ -456,12 +458,12 @@ impl Store {
         outcome.and(self.journal.close())
     }
 
-    /// Waits for checkpoint, merge and reclaim to end; none begins while the answer lives.
+    /// Waits for checkpoint, merge and reclaim to end; none begins while the returned guard lives.
     pub(crate) fn hold_background_work(&self) -> impl Sized {
         (self.checkpointer.running.lock(), self.merger.running.lock(), self.reclaimer.running.lock())
     }
 
-    /// No work in the background begins any more.
+    /// Stops background work from beginning again.
     fn close_bells(&self) {
         self.checkpointer.close();
         self.merger.close();

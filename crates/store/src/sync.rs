@@ -1,7 +1,7 @@
-//! The locks, conditions, atomics and threads of what has a model.
+//! Locks, condition variables, atomics and threads for code that has a model.
 //!
-//! They are those of `parking_lot` and the standard library. With the feature `models` a scheduler takes their place,
-//! which runs a model again and again, each time with the threads in another order; see `tests/models/run`.
+//! They are those of `parking_lot` and the standard library. With the feature `models`, a scheduler replaces them,
+//! which runs a model again and again with different orders of its threads; see `tests/models/run`.
 
 #[cfg(not(feature = "models"))]
 pub use parking_lot::{Condvar, Mutex, MutexGuard};

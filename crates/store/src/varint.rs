@@ -9,7 +9,7 @@ pub fn put(buffer: &mut Vec<u8>, mut number: u64) {
     buffer.push(number as u8);
 }
 
-/// Writes one integer into `bytes` from `at` on; where it ends.
+/// Writes one integer into `bytes` from `at` on; returns the offset behind it.
 pub fn put_at(bytes: &mut [u8], mut at: usize, mut number: u64) -> usize {
     while number >= 0x80 {
         bytes[at] = number as u8 | 0x80;
@@ -20,7 +20,7 @@ pub fn put_at(bytes: &mut [u8], mut at: usize, mut number: u64) -> usize {
     at + 1
 }
 
-/// Takes one integer off the front; `None` where it is cut or longer than 64 bits.
+/// Takes one integer from the front; `None` if it is cut or longer than 64 bits.
 #[inline]
 pub fn take(input: &mut &[u8]) -> Option<u64> {
     match input.split_first()? {
@@ -45,13 +45,13 @@ fn take_long(input: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Appends bytes behind their number.
+/// Appends a length and the bytes.
 pub fn put_bytes(buffer: &mut Vec<u8>, bytes: &[u8]) {
     put(buffer, bytes.len() as u64);
     buffer.extend_from_slice(bytes);
 }
 
-/// Takes what [`put_bytes`] appended off the front; `None` where it is cut.
+/// Takes bytes appended by [`put_bytes`] from the front; `None` if they are cut.
 pub fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = usize::try_from(take(input)?).ok()?;
     let (bytes, rest) = input.split_at_checked(length)?;

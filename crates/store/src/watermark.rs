@@ -1,4 +1,4 @@
-//! Up to where readers may look: every record below the watermark is applied, without holes.
+//! The watermark: all records below it have been applied, without gaps, so readers may see them.
 
 #[cfg(all(test, feature = "models"))]
 mod model;
@@ -10,10 +10,11 @@ use crate::sync::{Condvar, Mutex, hint};
 use bunko_bson::Timestamp;
 use std::collections::VecDeque;
 
-/// Follows records from their append (in order) over their application (in any order).
+/// Tracks records from their append (in order) to their application (in any order).
 pub(crate) struct Watermark {
     visible: AtomicU64,
-    /// When the newest record below happened, as [`packed`]; never behind `visible` for who reads that first.
+    /// Time of the newest record below `visible`, as [`packed`]. A reader that loads `visible` first never sees an
+    /// older time.
     newest: AtomicU64,
     pending: Mutex<VecDeque<Pending>>,
     advanced: Condvar,
@@ -24,12 +25,12 @@ struct Pending {
     is_applied: bool,
 }
 
-/// A time as a number that grows as times do.
+/// A time as a number with the same order.
 fn packed(at: Timestamp) -> u64 {
     u64::from(at.seconds) << 32 | u64::from(at.increment)
 }
 
-/// How often to look before sleeping: an application takes microseconds.
+/// Number of checks before sleeping: an application takes microseconds.
 const SPINS: usize = 200;
 
 impl Watermark {
@@ -42,30 +43,31 @@ impl Watermark {
         }
     }
 
-    /// Everything below is applied.
+    /// All records below it have been applied.
     pub(crate) fn visible(&self) -> Lsn {
         Lsn(self.visible.load(Ordering::Acquire))
     }
 
-    /// When the newest record that is applied happened; 0 before there is one.
+    /// Time of the newest applied record; 0 before there is one.
     pub(crate) fn newest(&self) -> Timestamp {
         let newest = self.newest.load(Ordering::Acquire);
         Timestamp { seconds: (newest >> 32) as u32, increment: newest as u32 }
     }
 
-    /// Up to where readers may look, and when the newest record below happened; of one moment.
+    /// The watermark, and the time of the newest record below it, both of one moment.
     pub(crate) fn now(&self) -> (Lsn, Timestamp) {
-        // Both move under this lock.
+        // Both change under this lock.
         let _pending = self.pending.lock();
         (self.visible(), self.newest())
     }
 
-    /// A record was appended. Called under the log's lock, so in order.
+    /// Notes that a record was appended. Called under the log's lock, so in order.
     pub(crate) fn appended(&self, moment: Moment) {
         self.pending.lock().push_back(Pending { moment, is_applied: false });
     }
 
-    /// The record at `start` is applied; returns once readers see it, so that a client reads its own writes.
+    /// Notes that the record at `start` has been applied. Returns once readers see it, so that a client reads its own
+    /// writes.
     pub(crate) fn applied(&self, start: Lsn) {
         {
             let mut pending = self.pending.lock();

@@ -1,22 +1,22 @@
-//! Batches that must be seen at once by those who read the latest state, which is ahead of what snapshots show.
+//! Batches that readers of the latest state, which is ahead of snapshots, must see as a whole.
 //!
-//! A read of the latest state sees a batch while it is being applied, and so some of its effects before others. For most
-//! batches that does not matter; who commits one for which it does says so, and such a read then takes a snapshot instead
-//! if it has met one.
+//! A read of the latest state can see a batch while it is being applied, with only some of its effects. Most batches do
+//! not mind. The others are committed under [`Store::commit_whole`], and a read that overlaps with one takes a snapshot
+//! instead.
 
 use crate::{Result, Store, View};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// How many batches are being applied that must be seen as a whole, in the lower bits, and how many ever began, above.
+/// Lower bits: number of such batches being applied. Upper bits: number of them that ever began.
 #[derive(Default)]
 pub(crate) struct WholeCommits(AtomicU64);
 
 const GOING_ON_BITS: u32 = 20;
 const GOING_ON: u64 = (1 << GOING_ON_BITS) - 1;
-/// One more that began, and goes on.
+/// Adds one to both numbers.
 const BEGUN: u64 = (1 << GOING_ON_BITS) + 1;
 
-/// While it lives, what is committed is seen as a whole.
+/// While it lives, commits are seen as a whole.
 #[must_use]
 pub struct Whole<'s>(&'s WholeCommits);
 
@@ -34,15 +34,15 @@ impl WholeCommits {
 }
 
 impl Store {
-    /// From now on, until the answer is dropped, what the caller commits is seen as a whole.
+    /// Until the result is dropped, the caller's commits are seen as a whole.
     pub fn commit_whole(&self) -> Whole<'_> {
         self.whole.begin()
     }
 
-    /// Lets `read` read the latest state, and once more a snapshot where that may have shown it a part of a batch that is
-    /// to be seen as a whole.
+    /// Calls `read` with the latest state, and again with a snapshot if it may have seen a part of a batch that must be
+    /// seen as a whole.
     /// # Errors
-    /// Those of `read`.
+    /// Errors of `read`.
     pub fn read_latest<T>(&self, mut read: impl FnMut(&dyn View) -> Result<T>) -> Result<T> {
         let before = self.whole.0.load(Ordering::Acquire);
         if before & GOING_ON == 0 {

@@ -1,4 +1,4 @@
-//! A store and its model, taken through operations together.
+//! A store and its model, which carry out operations together.
 
 use crate::operations::{Acknowledgement, Change, Operation, Part};
 use bunko_conformance::comparison::{self, Difference, Outcome, next_key, next_record, record_bound};
@@ -14,21 +14,21 @@ use bunko_store::{
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// Most snapshots and cursors that are open at a time.
+/// Maximum number of snapshots, and of cursors, that are open at a time.
 const OPEN_MAX: usize = 6;
 /// The catalog's records, in the store's own engine.
 const CATALOG: KeyspaceId = KeyspaceId(0);
-/// Five of them fill a segment.
+/// Five documents of this length fill a segment.
 const LARGE_BYTES: u32 = 13 << 20;
 
 pub struct Machine {
-    // First: what is open must not outlive the store that it was opened in.
+    // Declared first: open cursors must not outlive their store.
     cursors: Vec<Open>,
     snapshots: Vec<Held>,
     model: Model,
-    /// What a crash must leave at least.
+    /// The state that a crash must preserve at least.
     written: Model,
-    /// States since, with the record that made each.
+    /// Later states, each with the LSN of its record.
     unwritten: Vec<(Lsn, Model)>,
     subject: Subject,
 }
@@ -39,7 +39,7 @@ struct Held {
     model: Model,
 }
 
-/// A walk, with what it should show from here on.
+/// A walk, with the rest of its expected results.
 struct Open {
     walk: Walk,
     _snapshot: Arc<Snapshot>,
@@ -57,7 +57,7 @@ impl Machine {
         Self { cursors: Vec::new(), snapshots: Vec::new(), model, written, unwritten: Vec::new(), subject }
     }
 
-    /// Takes one step and compares what it concerns.
+    /// Carries out one operation, and compares the results and the counts.
     pub fn step(&mut self, operation: &Operation) -> Outcome {
         match operation {
             Operation::Create { engine } => self.create(*engine)?,
@@ -87,7 +87,7 @@ impl Machine {
         comparison::statistics(self.subject.store(), &self.model)
     }
 
-    /// Compares everything that is open, and what closing and opening leaves.
+    /// Compares everything that is open, and the contents after closing and opening.
     pub fn finish(&mut self) -> Outcome {
         for held in &self.snapshots {
             comparison::all(&*held.snapshot, &held.model)?;
@@ -145,7 +145,7 @@ impl Machine {
 
     fn change(&mut self, changes: &[Change], acknowledgement: Acknowledgement) -> Outcome {
         let mut batch = Batch::new();
-        // A record or key is touched once at most, as by the catalog.
+        // Each record and key is touched at most once in a batch, as in the catalog's batches.
         let mut touched = BTreeSet::new();
         let mut model = self.model.clone();
         for change in changes {
@@ -259,7 +259,7 @@ impl Machine {
         }
     }
 
-    /// Goes on with a walk, and closes it at its end.
+    /// Advances a walk up to its end.
     fn advance(&mut self, cursor: usize, steps: usize) -> Outcome {
         let Some(number) = cursor.checked_rem(self.cursors.len()) else { return Ok(()) };
         for _ in 0..steps {
@@ -276,7 +276,8 @@ impl Machine {
                 }
             };
             if is_at_end {
-                // In its place, so that the others keep their numbers while all are gone through.
+                // The cursor stays in its place, so that the others keep their numbers while `finish` walks all of
+                // them.
                 break;
             }
         }
@@ -301,7 +302,7 @@ impl Machine {
     }
 }
 
-/// What a batch may touch once.
+/// Records and keys that a batch may touch only once.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Touched {
     Record(u64),
@@ -322,7 +323,7 @@ fn keyspaces(collection: &Collection) -> [KeyspaceId; 3] {
     [collection.records, collection.ids, collection.values]
 }
 
-/// As the catalog replaces a document: keys that go, the document and its primary key, keys that come.
+/// Replaces a document as the catalog does: removed keys, the document and its primary key, then added keys.
 fn replace(
     latest: &dyn View,
     batch: &mut Batch<'_>,
@@ -348,7 +349,7 @@ fn replace(
     Ok(())
 }
 
-/// As the catalog deletes a document: its keys, then itself.
+/// Deletes a document as the catalog does: its keys, then the document.
 fn delete(latest: &dyn View, batch: &mut Batch<'_>, collection: &mut Collection, record: u64) -> Outcome {
     let stored = collection.documents[&record];
     let Some(location) = latest.record(collection.records, RecordId(record), &mut Vec::new())? else {

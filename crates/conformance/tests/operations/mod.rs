@@ -1,4 +1,4 @@
-//! What the property test does, and how it is made up.
+//! Operations of the property test, and their generation.
 
 pub mod machine;
 
@@ -13,23 +13,24 @@ use std::ops::Bound;
 /// Lengths of documents, in bytes.
 const LENGTHS: [u32; 9] = [5, 6, 40, 40, 200, 1000, 4096, 20_000, 100_000];
 
-/// One step. Numbers choose among what there is then, so that a sequence stays one whatever is left out of it.
+/// One step. Numbers choose among the objects that exist at that time, so a sequence stays valid when steps are left
+/// out.
 #[derive(Clone)]
 pub enum Operation {
-    /// A collection in one of the engines.
+    /// Creates a collection in one of the engines.
     Create {
         engine: usize,
     },
-    /// All of a collection in one record, with its catalog record.
+    /// Drops a collection in one record, with its catalog record.
     Drop {
         collection: usize,
     },
-    /// Changes in one record.
+    /// Changes documents in one record.
     Write {
         changes: Vec<Change>,
         acknowledgement: Acknowledgement,
     },
-    /// Large documents, until a segment is full; all but the first are deleted again.
+    /// Inserts large documents until a segment is full, then deletes all but the first.
     Fill {
         collection: usize,
         seed: u32,
@@ -40,13 +41,13 @@ pub enum Operation {
     Release {
         snapshot: usize,
     },
-    /// Reads from a snapshot, or from the latest state where there is none.
+    /// Reads from a snapshot, or from the latest state if there is none.
     Look {
         snapshot: usize,
         collection: usize,
         at: Part,
     },
-    /// A walk that is held open.
+    /// Opens a walk and keeps it open.
     OpenCursor {
         snapshot: usize,
         collection: usize,
@@ -56,20 +57,20 @@ pub enum Operation {
         cursor: usize,
         steps: usize,
     },
-    /// Closed and opened.
+    /// Closes and opens the store.
     Reopen,
-    /// Killed and opened.
+    /// Kills and opens the store.
     Crash,
 }
 
-/// Whether a write is waited for.
+/// Whether the machine waits for a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acknowledgement {
     Written,
     None,
 }
 
-/// What happens to one document.
+/// Change of one document.
 #[derive(Clone)]
 pub enum Change {
     Insert { collection: usize, id: u8, value: u8, document: Document },
@@ -88,7 +89,7 @@ pub enum Part {
     Keys(Index, Bound<u8>, Bound<u8>, Direction),
 }
 
-/// Chooses one of what there is, modulo how many there are; small, so that a failure reads well.
+/// Chooses an object by its number modulo their count. Small, so that failures are easy to read.
 fn number() -> impl Strategy<Value = usize> {
     0..1000_usize
 }

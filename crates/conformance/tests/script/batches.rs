@@ -1,4 +1,4 @@
-//! Lines that change something: several effects parted by semicolons are one batch.
+//! Lines of changes: effects separated by semicolons are one batch.
 
 use super::notation;
 use bunko_conformance::subject::Subject;
@@ -6,7 +6,7 @@ use bunko_store::{Batch, KeyspaceId, LockTable, Presence, RecordId, StorageError
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-/// What scripts change.
+/// The store that a script changes.
 pub struct Target {
     pub subject: Subject,
     /// The engine under test.
@@ -14,7 +14,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The same line for many numbers, shared out among threads; only such as change something.
+    /// Runs one line for many numbers, shared out among threads. The line must change something.
     pub fn threads(&self, rest: &str) -> String {
         let (count, rest) = rest.split_once(" repeat ").expect("threads N repeat A..B line");
         let count: usize = count.parse().expect("a number of threads");
@@ -38,7 +38,7 @@ impl Target {
         error.to_string().replace(&self.subject.path().display().to_string(), "DIRECTORY")
     }
 
-    /// Carries out a line of effects; `None` for another one.
+    /// Runs a line of effects; `None` for any other line.
     pub fn change(&self, line: &str) -> Option<String> {
         let effects: Vec<Vec<&str>> = line.split(';').map(|effect| effect.split_whitespace().collect()).collect();
         let is_change = effects.iter().any(|effect| effect.first().is_some_and(|word| EFFECTS.contains(word)));
@@ -100,7 +100,7 @@ impl Target {
 /// Words that begin an effect.
 const EFFECTS: [&str; 9] = ["create", "drop", "insert", "replace", "delete", "put", "put-id", "move-id", "remove"];
 
-/// A range of numbers and the line for each of them.
+/// A range of numbers, and the line for each of them.
 pub fn repetition(words: &str) -> (std::ops::Range<u64>, impl Fn(u64) -> String) {
     let (numbers, line) = words.split_once(' ').expect("A..B line");
     let (start, end) = numbers.split_once("..").expect("A..B");
@@ -108,7 +108,7 @@ pub fn repetition(words: &str) -> (std::ops::Range<u64>, impl Fn(u64) -> String)
     (number(start)..number(end) + 1, move |number| line.replace('$', &number.to_string()))
 }
 
-/// Answers that are all alike, once; nothing where all are empty.
+/// Counts equal answers that follow each other; empty if all answers are empty.
 pub fn summary(answers: &[String]) -> String {
     let mut output = String::new();
     for alike in answers.chunk_by(|left, right| left == right).filter(|alike| !alike[0].is_empty()) {

@@ -21,24 +21,24 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// Where the engine under test stands.
+/// Role of the engine under test.
 #[derive(Clone, Copy)]
 pub enum Role {
-    /// It is the store's own.
+    /// It is the store's own engine.
     Own,
-    /// It holds keyspaces in a store whose own engine is that one.
+    /// It holds keyspaces in a store with another own engine.
     Guest(&'static Entry),
 }
 
-/// A script being run.
+/// A running script.
 pub struct Script {
-    // First: what is open must not outlive the store that it was opened in.
+    // Declared first: open cursors must not outlive their store.
     cursors: BTreeMap<String, Cursor>,
     snapshots: BTreeMap<String, Arc<Snapshot>>,
     target: Target,
 }
 
-/// A walk that a script holds open.
+/// A walk that a script keeps open.
 enum Cursor {
     Records(Box<dyn RecordCursor>),
     Keys(Box<dyn KeyCursor>),
@@ -53,7 +53,7 @@ impl Script {
         Self { cursors, snapshots, target: Target { subject: Subject::new(own), engine: entry.name } }
     }
 
-    /// What the engines answer to the lines of a case.
+    /// The engines' answers to the lines of a case.
     pub fn run_case(&mut self, case: &datadriven::TestCase) -> String {
         assert_eq!(case.directive, "run", "unknown directive {:?}", case.directive);
         let mut output = String::new();
@@ -86,7 +86,7 @@ impl Script {
         if answer.is_empty() || answer.ends_with('\n') { answer } else { answer + "\n" }
     }
 
-    /// Carries out a line that is no batch.
+    /// Runs a line that is no batch.
     fn ask(&mut self, words: &[&str]) -> Answer {
         match *words {
             ["snapshot", name] => {
@@ -148,7 +148,7 @@ impl Script {
         restart(&mut self.target.subject);
     }
 
-    /// The snapshot that the words name behind an `@`, or the latest state.
+    /// The snapshot that a word names after an `@`, or the latest state.
     fn view(&self, words: &[&str]) -> &dyn View {
         match words.iter().find_map(|word| word.strip_prefix('@')) {
             Some(name) => &**self.snapshots.get(name).unwrap_or_else(|| panic!("no snapshot {name:?}")),
@@ -173,7 +173,7 @@ impl Script {
     }
 }
 
-/// Whether a keyspace is in the engine under test, whatever that is.
+/// Whether a keyspace is in the engine under test.
 fn engine_role(tested: &str, store: &Store, keyspace: KeyspaceId) -> &'static str {
     if store.engine_name_of(keyspace) == tested { "the tested engine" } else { "another engine" }
 }
@@ -222,7 +222,7 @@ impl Cursor {
     }
 }
 
-/// The roles in which an engine can be tested: as the store's own, and as the guest of each other durable one.
+/// Roles in which an engine can be tested: as the store's own, and as guest in a store of each other durable engine.
 pub fn roles(entry: &Entry) -> Vec<Role> {
     let hosts = bunko_engines::ENGINES.iter().filter(|host| host.name != entry.name);
     let hosts = hosts.filter(|host| roster::survival(host) == bunko_store::Survival::Durable);

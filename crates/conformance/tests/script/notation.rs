@@ -1,14 +1,14 @@
-//! How scripts write documents, keys and ranges.
+//! Notation of documents, keys and ranges in scripts.
 
 use std::ops::Bound;
 
-/// What stands around a document's text: its length and a zero, as in BSON.
+/// Bytes around a document's text: its length and a zero, as in BSON.
 const FRAME_BYTES: usize = 5;
 
-/// Longest text that is recognised when it is repeated, in bytes.
+/// Length of the longest text that is recognised when it is repeated, in bytes.
 const PERIOD_MAX: usize = 16;
 
-/// A document from `text`, `text*N` for one of N bytes filled with it, or `-` for an empty one.
+/// A document from `text`, from `text*N` for N bytes filled with it, or from `-` for an empty one.
 pub fn document(notation: &str) -> Vec<u8> {
     let (text, length) = match notation.split_once('*') {
         Some((text, length)) => (text, length.parse().unwrap_or_else(|_| panic!("no length in {notation:?}"))),
@@ -25,7 +25,7 @@ pub fn document(notation: &str) -> Vec<u8> {
 /// The notation of a document.
 pub fn print_document(bytes: &[u8]) -> String {
     let text = bytes.get(4..bytes.len().saturating_sub(1)).unwrap_or_default();
-    // Documents of megabytes are compared as a whole, which is quick, and looked at only where they begin.
+    // Documents of megabytes are compared as a whole, which is quick, and only their beginning is analysed.
     let start = &text[..text.len().min(2 * PERIOD_MAX)];
     let repeats = |period: &usize| start.len() > 2 * period && start[*period..] == start[..start.len() - period];
     let print = |text: &[u8]| text.escape_ascii().to_string();
@@ -79,7 +79,7 @@ pub fn print_key(key: &[u8]) -> String {
     parts.join("+")
 }
 
-/// A range as mathematicians write it: `[a,b)`, `(a,` from behind `a` on, `,b]` up to `b`.
+/// A range in mathematical notation: `[a,b)`, `(a,` for everything after `a`, `,b]` for everything up to `b`.
 pub fn range<T>(notation: &str, bound: impl Fn(&str) -> T) -> Option<(Bound<T>, Bound<T>)> {
     let (start, end) = notation.split_once(',')?;
     let start = match start.split_at_checked(1) {

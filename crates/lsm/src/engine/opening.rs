@@ -1,4 +1,4 @@
-//! Opening the engine: its trees, its extents, and who has which part of the cache.
+//! Opens the engine: its trees, its extents, and the parts of its cache.
 
 use super::{LsmEngine, LsmOptions, NAME};
 use crate::accounts::Accounts;
@@ -24,15 +24,15 @@ use lsm_tree::{AnyTree, Cache, CompressionType, SequenceNumberCounter};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// The part of the cache that is for documents, that for what is read from the log again and again, that for the leaves of records, that for those of index keys, and that for the
-/// blocks of tables that leaves are made of; the rest is the tree's own.
+/// Parts of the cache: for documents, for parts of the log that are read often, for leaves of records, for leaves of
+/// index keys, and for the table blocks that leaves are made of. The rest is the tree's own cache.
 const DOCUMENTS_PART: f64 = 0.7;
 const LOG_PART: f64 = 0.05;
 const LEAVES_PART: f64 = 0.05;
 const KEY_LEAVES_PART: f64 = 0.05;
 const BLOCKS_PART: f64 = 0.1;
 
-/// The engine as a store's table lists it.
+/// The engine as an entry of a store's table.
 pub fn kind(options: LsmOptions) -> EngineKind {
     EngineKind {
         name: NAME,
@@ -42,7 +42,7 @@ pub fn kind(options: LsmOptions) -> EngineKind {
 }
 
 impl LsmEngine {
-    /// Opens the trees and the extents below the data directory.
+    /// Opens the trees and the extents in the data directory.
     pub(super) fn open(opening: Opening<'_>, options: LsmOptions) -> Result<Arc<Self>> {
         let files = Arc::new(TreeFiles::new(opening.directory.join("trees")));
         let note = opening.note.unwrap_or(DocumentRef::EMPTY);
@@ -120,12 +120,12 @@ impl LsmEngine {
 
 fn open_tree(files: &TreeFiles, cache_bytes: u64, filter: Arc<WithoutDropped>) -> Result<AnyTree> {
     files.make_durable_directory()?;
-    // Versions of the tree count for themselves, below any LSN: a snapshot always reads the newest version, in which
-    // every entry has the LSN of its batch.
+    // The tree numbers its own versions from a counter, below any LSN. A snapshot always reads the newest version of
+    // the tree, in which every entry has the LSN of its batch.
     lsm_tree::Config::new(&files.path, SequenceNumberCounter::default(), SequenceNumberCounter::default())
         .use_cache(Arc::new(Cache::with_capacity_bytes(cache_bytes)))
         .data_block_compression_policy(CompressionPolicy::new([CompressionType::None, CompressionType::Lz4]))
-        // Point reads find their restart interval by hash instead of a search.
+        // Point reads find their restart interval by a hash instead of a search.
         .data_block_hash_ratio_policy(HashRatioPolicy::all(1.0))
         .index_block_pinning_policy(PinningPolicy::all(true))
         .filter_block_pinning_policy(PinningPolicy::all(true))

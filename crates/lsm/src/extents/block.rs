@@ -6,8 +6,8 @@
 //!          8  u32  length of the content
 //!          12 u32  compressor
 //!          16      the content, compressed
-//! content: the documents; then for each the distance from the document before in the log, in record ids, and its
-//!          length, as variable-length integers; then the length of these numbers, u32
+//! content: the documents; then, for each document: distance from the previous document in the log, difference of
+//!          their record ids, and length, as variable-length integers; then the length of these numbers, u32
 //! ```
 
 use crate::compression::Compression;
@@ -17,16 +17,17 @@ use bunko_store::{Location, RecordId, varint};
 
 /// Bytes before the compressed part.
 pub(super) const HEADER_BYTES: usize = 16;
-/// A content that no writer makes: a document has at most 16 MB and some, a block without it far less.
+/// Contents longer than this are impossible: a document has at most 16 MB plus some overhead, and other blocks are far
+/// smaller.
 const CONTENT_BYTES_MAX: usize = 64 << 20;
 
-/// What an entry of the directory takes, about.
+/// Approximate size of an entry in the directory.
 const DIRECTORY_ENTRY_BYTES_USUAL: usize = 5;
 
-/// A document's place in a decoded block.
+/// A document's position in a decoded block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
-    /// Where the document stood in the log: what its location says for good.
+    /// Position of the document in the log when it was written, which its location names for good.
     position: u64,
     record: RecordId,
     start: u32,
@@ -36,14 +37,15 @@ struct Entry {
 /// A decoded block.
 #[derive(Debug)]
 pub(crate) struct Block {
-    /// In order of positions.
+    /// In order of log positions.
     entries: Box<[Entry]>,
-    /// The places of the first and the last of them: a search begins with these, and the entries are elsewhere in memory.
+    /// Log positions of the first and the last entry. A search begins with these, and the entries are elsewhere in
+    /// memory.
     span: (u64, u64),
     content: Box<[u8]>,
 }
 
-/// A document that a block holds.
+/// A document in a block.
 pub(crate) struct Held<'b> {
     pub position: u64,
     pub record: RecordId,
@@ -51,7 +53,7 @@ pub(crate) struct Held<'b> {
 }
 
 impl Block {
-    /// Decodes what stands between two offsets of a file; the sentence says what is wrong with it.
+    /// Decodes a block from its stored form. The error says what is wrong with it.
     pub fn decode(stored: &[u8]) -> Result<Self, &'static str> {
         let u32_at = |at: usize| {
             stored.get(at..at + 4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
@@ -90,12 +92,12 @@ impl Block {
         Some(Self { entries: entries.into_boxed_slice(), span, content })
     }
 
-    /// The document that stood at a place in the log.
+    /// The document at a log position.
     pub fn document(&self, location: Location) -> Option<&[u8]> {
         self.find(location, 0).map(|number| self.bytes(self.entries[number]))
     }
 
-    /// The number of the document that stood at a place in the log; it is looked for at `guess` first.
+    /// The number of the document at a log position; `guess` is tried first.
     pub fn find(&self, location: Location, guess: usize) -> Option<usize> {
         let position = location.position;
         let is_there = |number: usize| self.entries.get(number).is_some_and(|entry| entry.position == position);
@@ -108,14 +110,14 @@ impl Block {
         (is_there(number) && self.entries[number].length == location.length).then_some(number)
     }
 
-    /// Where what stood at a place in the log is likely to be among the entries; `None` where it is not there.
+    /// Likely index of the entry for a log position; `None` if the block cannot have it.
     fn about(&self, position: u64) -> Option<usize> {
         let (first, last) = self.span;
         let is_within = (first..=last).contains(&position) && !self.entries.is_empty();
         is_within.then(|| keys::guess(self.span, position, self.entries.len()))
     }
 
-    /// Has the processor fetch the entries about a place from memory.
+    /// Prefetches the likely entry for a location into the processor's cache.
     pub fn prefetch(&self, location: Location) {
         if let Some(entry) = self.about(location.position).and_then(|about| self.entries.get(about)) {
             prefetch_value(entry);
@@ -126,19 +128,19 @@ impl Block {
         &self.content[entry.start as usize..(entry.start + entry.length) as usize]
     }
 
-    /// The document with that number, in order of their places in the log.
+    /// The document with that number, in order of log positions.
     pub fn get(&self, number: usize) -> Option<Held<'_>> {
         let entry = *self.entries.get(number)?;
         Some(Held { position: entry.position, record: entry.record, document: self.bytes(entry) })
     }
 
-    /// What it takes in memory.
+    /// Bytes that the block takes in memory.
     pub fn memory_bytes(&self) -> u64 {
         (size_of::<Self>() + self.content.len() + self.entries.len() * size_of::<Entry>()) as u64
     }
 }
 
-/// Documents that will be a block.
+/// Builds a block from documents.
 #[derive(Default)]
 pub(super) struct BlockBuilder {
     /// The documents so far.
@@ -150,7 +152,7 @@ pub(super) struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    /// Adds a document that stood in the log behind all added before.
+    /// Adds a document, which must come after all earlier ones in the log.
     pub fn push(&mut self, position: u64, record: RecordId, document: &[u8]) {
         if self.is_empty() {
             self.first_position = position;
@@ -172,7 +174,7 @@ impl BlockBuilder {
         self.content.len()
     }
 
-    /// Appends the stored form to `into`, and is empty again.
+    /// Appends the stored form to `into`, and empties the builder.
     pub fn finish(
         &mut self,
         compression: Compression,
@@ -193,7 +195,7 @@ impl BlockBuilder {
         into[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
         self.directory.clear();
         self.content.clear();
-        // A block with a document of megabytes should not keep its room for all that follow.
+        // A block with a document of megabytes must not keep that memory for all later blocks.
         self.content.shrink_to(1 << 20);
         (self.last_position, self.last_record) = (0, 0);
         Ok(())
@@ -208,13 +210,13 @@ fn unzigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
-/// Numbers of the compressors in files; never given anew.
+/// Numbers of the compressors in files; never reused.
 const STORED: u32 = 0;
 const SNAPPY: u32 = 1;
 const LZ4: u32 = 2;
 const ZSTD: u32 = 3;
 
-/// What compressors use again and again.
+/// State that compressors reuse.
 pub(super) struct Compressors {
     lz4: lz4_flex::block::CompressTable,
     snappy: snap::raw::Encoder,
@@ -227,7 +229,7 @@ impl Default for Compressors {
 }
 
 impl Compressors {
-    /// Appends the content, compressed unless that does not make it smaller; the number of what was done.
+    /// Appends the content, compressed if that makes it smaller. Returns the number of the compressor.
     fn compress(&mut self, compression: Compression, content: &[u8], into: &mut Vec<u8>) -> Result<u32, String> {
         let start = into.len();
         let number = match compression {

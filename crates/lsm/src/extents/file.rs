@@ -1,4 +1,4 @@
-//! An extent: a file of blocks that took over the live documents of some segments of the log.
+//! An extent: a file of blocks with the live documents of some segments of the log.
 //!
 //! ```text
 //! header     magic, number of the extent, CRC-32C of both
@@ -7,7 +7,8 @@
 //!            bytes of its documents
 //! trailer    offset of the directory, its length, its CRC-32C, CRC-32C of the trailer so far
 //! ```
-//! It is made under a temporary name, synced and renamed: what bears an extent's name is whole, and never changes.
+//! It is made under a temporary name, synced and renamed. So a file with an extent's name is complete, and it never
+//! changes.
 
 use super::block::{Block, BlockBuilder, Compressors, HEADER_BYTES};
 use crate::compression::Compression;
@@ -23,15 +24,15 @@ use std::path::{Path, PathBuf};
 const MAGIC: &[u8; 8] = b"BUNKOEXT";
 const FILE_HEADER_BYTES: u64 = 20;
 const TRAILER_BYTES: u64 = 20;
-/// Bytes of documents after which a block is closed: a smaller one compresses worse, a larger one costs each cold read
-/// more.
+/// Bytes of documents after which a block is closed. Smaller blocks compress worse; larger ones make each cold read
+/// slower.
 const BLOCK_BYTES: usize = 16 * 1024;
 /// Bytes that the operating system is asked to read ahead of a scan.
 const READ_AHEAD_BYTES: u64 = 1 << 20;
-/// Bytes that are gathered before they go to the file: few enough to be still in a processor's cache then.
+/// Bytes that are buffered before they are written to the file: few enough to be still in a processor's cache then.
 const WRITE_BYTES: usize = 128 * 1024;
 
-/// Where a block stands.
+/// Position of a block.
 #[derive(Clone, Copy, Debug)]
 struct BlockPlace {
     keyspace: KeyspaceId,
@@ -40,12 +41,12 @@ struct BlockPlace {
     offset: u64,
 }
 
-/// What an extent holds of one keyspace.
+/// Totals of one keyspace in an extent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
-    /// Bytes in the file.
+    /// Bytes of its blocks in the file.
     pub stored_bytes: u64,
-    /// Bytes of the documents.
+    /// Bytes of its documents, uncompressed.
     pub documents_bytes: u64,
 }
 
@@ -54,13 +55,13 @@ pub(crate) struct Contents {
 pub(crate) struct Extent {
     pub number: u64,
     pub path: PathBuf,
-    /// The segments whose documents it took over, ascending.
+    /// The segments that the extent took over, ascending.
     pub segments: Box<[u64]>,
-    /// By keyspace.
+    /// Totals by keyspace.
     pub contents: FxHashMap<KeyspaceId, Contents>,
     pub file_bytes: u64,
     file: File,
-    /// By keyspace and first position.
+    /// Sorted by keyspace and first position.
     blocks: Box<[BlockPlace]>,
 }
 
@@ -69,7 +70,7 @@ impl Extent {
         directory.join(format!("{number:012}.extent"))
     }
 
-    /// Opens an extent that was written whole.
+    /// Opens an extent that was completely written.
     pub fn open(directory: &Path, number: u64, segments: Vec<u64>) -> Result<Self> {
         let path = Self::path(directory, number);
         let corrupt = |offset_bytes, found: &str| StorageError::Corrupt {
@@ -81,7 +82,8 @@ impl Extent {
             std::io::ErrorKind::NotFound => corrupt(0, "the extent is missing, though the manifest names it"),
             _ => StorageError::io(&path, error),
         })?;
-        // Blocks are read here and there; a scan says itself what comes next. Where advice is not taken nothing is lost.
+        // Reads of blocks are scattered; scans ask for read-ahead themselves. It does no harm if the advice is not
+        // taken.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::Random);
         let io = |error| StorageError::io(&path, error);
         let file_bytes = file.metadata().map_err(io)?.len();
@@ -111,7 +113,7 @@ impl Extent {
         Ok(Self { number, path, segments: segments.into(), contents, file_bytes, file, blocks })
     }
 
-    /// The number of the block that holds a keyspace's document from that place in the log, if any does.
+    /// The number of the block that may hold the keyspace's document from that log position; `None` if no block can.
     pub fn block_of(&self, keyspace: KeyspaceId, position: u64) -> Option<usize> {
         let behind =
             self.blocks.partition_point(|block| (block.keyspace, block.first_position) <= (keyspace, position));
@@ -127,7 +129,8 @@ impl Extent {
         Block::decode(&stored).map_err(|found| self.corrupt(index, found))
     }
 
-    /// Lets the operating system begin to read what a scan comes to, from a block on; the number of the block behind.
+    /// Asks the operating system to read ahead for a scan, from a block on. Returns the number of the first block
+    /// behind that.
     pub fn read_ahead(&self, from: usize) -> usize {
         let start = self.blocks[from].offset;
         let behind = self.blocks[from..].partition_point(|block| block.offset < start + READ_AHEAD_BYTES);
@@ -135,7 +138,7 @@ impl Extent {
         from + behind.max(1)
     }
 
-    /// What is said of a block whose bytes are not what was written.
+    /// The error for a damaged block.
     pub fn corrupt(&self, block: usize, found: &str) -> StorageError {
         StorageError::Corrupt {
             file: self.path.clone(),
@@ -149,7 +152,7 @@ impl Extent {
         u64::from(self.blocks[block].length)
     }
 
-    /// The blocks with the keyspace of each, in order of keyspaces and places in the log.
+    /// The blocks' numbers and keyspaces, in order of keyspaces and log positions.
     pub fn blocks(&self) -> impl Iterator<Item = (usize, KeyspaceId)> {
         self.blocks.iter().enumerate().map(|(index, block)| (index, block.keyspace))
     }
@@ -200,7 +203,7 @@ pub(crate) struct ExtentWriter {
     directory: PathBuf,
     temporary: PathBuf,
     file: File,
-    /// Bytes that have gone to the file.
+    /// Bytes written to the file so far.
     written: u64,
     pending: Vec<u8>,
     compressors: Compressors,
@@ -226,7 +229,7 @@ impl ExtentWriter {
         })
     }
 
-    /// Adds a document. Those of one keyspace come in the order of the log.
+    /// Adds a document. The documents of a keyspace must come in the order of the log.
     pub fn push(
         &mut self,
         keyspace: KeyspaceId,
@@ -270,7 +273,7 @@ impl ExtentWriter {
         Ok(())
     }
 
-    /// Makes the extent durable under its name; nothing where no document was added.
+    /// Makes the extent durable under its name; `None`, without a file, if no document was added.
     pub fn finish(mut self, segments: Vec<u64>) -> Result<Option<Extent>> {
         let mut keyspaces: Vec<_> = self.builders.keys().copied().collect();
         keyspaces.sort_unstable();
@@ -321,7 +324,8 @@ impl ExtentWriter {
 }
 
 impl Drop for ExtentWriter {
-    /// What was begun and not finished, on a full disk for one, leaves nothing. After a rename there is nothing to find.
+    /// Removes the file of an unfinished extent, for example on a full disk. After the rename there is no file to
+    /// remove.
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.temporary);
     }

@@ -1,8 +1,8 @@
-//! Compressed homes for documents whose segment of the log is full.
+//! Compressed files for documents whose log segment is full.
 //!
-//! An extent takes over the live documents of a few segments. A document keeps the name that it got when it was
-//! written, its place in the log: which extent took over that segment is looked up, and where in it by a search. So
-//! moving a document changes no tree, and a reader with an old location finds it as well.
+//! An extent takes over the live documents of a few segments. A document keeps its location, which is its position in
+//! the log at the time of the write: a lookup finds the extent that took over the segment, and a search finds the
+//! document in it. So moving a document changes no tree, and a reader with an old location still finds it.
 
 mod block;
 mod file;

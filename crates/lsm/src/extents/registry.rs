@@ -1,4 +1,4 @@
-//! Which extents there are, and which took over which segment.
+//! The extents, and the segments that each took over.
 
 use super::Extent;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// All extents. Replaced as a whole, so readers take no lock.
+/// All extents. Replaced as a whole, so that readers take no lock.
 #[derive(Clone, Default)]
 pub(crate) struct Registry {
     by_segment: FxHashMap<u64, Arc<Extent>>,
@@ -32,7 +32,7 @@ impl Registry {
         extents
     }
 
-    /// The same where `extent`, if there is one, took over `segments`.
+    /// The registry after `extent`, if there is one, took over `segments`.
     pub fn with(&self, segments: &[u64], extent: Option<&Arc<Extent>>) -> Self {
         let mut by_segment = self.by_segment.clone();
         for segment in segments {
@@ -44,7 +44,7 @@ impl Registry {
         Self { by_segment }
     }
 
-    /// For the manifest.
+    /// Encodes the registry for the manifest.
     pub fn encode(&self) -> ArrayBuf {
         let mut encoded = ArrayBuf::new();
         for extent in self.extents() {
@@ -71,7 +71,7 @@ impl Registry {
         Ok(registry)
     }
 
-    /// Removes all other files of the directory: what an earlier run began and no durable manifest names.
+    /// Removes all other files of the directory: those that an earlier run began and no durable manifest names.
     pub fn remove_others(&self, directory: &Path) -> Result<()> {
         let named: FxHashSet<_> = self.extents().into_iter().map(|extent| extent.path.clone()).collect();
         let io = |error| StorageError::io(directory, error);

@@ -1,9 +1,9 @@
-//! Going over all of an extent.
+//! Walks all documents of an extent.
 
 use super::{Block, Extent, Held};
 use bunko_store::{KeyspaceId, Result};
 
-/// Goes over an extent's documents by keyspace and place in the log, one decoded block at a time.
+/// Walks an extent's documents by keyspace and log position, one decoded block at a time.
 pub(crate) struct ExtentWalk<'e> {
     extent: &'e Extent,
     rest: Vec<(usize, KeyspaceId)>,
@@ -12,7 +12,7 @@ pub(crate) struct ExtentWalk<'e> {
 }
 
 impl<'e> ExtentWalk<'e> {
-    /// Begins at the first.
+    /// A walk at the first document.
     pub fn new(extent: &'e Extent) -> Result<Self> {
         let mut rest: Vec<_> = extent.blocks().collect();
         rest.reverse();
@@ -30,7 +30,7 @@ impl<'e> ExtentWalk<'e> {
         Ok(())
     }
 
-    /// Where the next document stood in the log.
+    /// Keyspace and log position of the next document.
     pub fn place(&self) -> Option<(KeyspaceId, u64)> {
         self.current().map(|(keyspace, held)| (keyspace, held.position))
     }
@@ -41,7 +41,7 @@ impl<'e> ExtentWalk<'e> {
         Some((*keyspace, block.get(self.next)?))
     }
 
-    /// Goes past it.
+    /// Steps over the next document.
     pub fn advance(&mut self) -> Result<()> {
         self.next += 1;
         if self.current().is_none() { self.next_block() } else { Ok(()) }

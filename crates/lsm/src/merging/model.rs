@@ -1,14 +1,14 @@
-//! A merge that chooses tables, and flushes beside it.
+//! A merge that chooses tables, with flushes beside it.
 
 use super::Choice;
 use bunko_store::sync::atomic::{AtomicUsize, Ordering};
 use bunko_store::sync::{explore, thread};
 use std::sync::Arc;
 
-/// How a merge goes on once its threshold is decided.
+/// Course of a merge after its threshold is decided.
 #[derive(Clone, Copy)]
 enum Course {
-    /// The tree makes its filter once it has chosen.
+    /// The tree makes its filter once it has chosen tables.
     Merges,
     /// There was nothing to choose.
     ChoosesNothing,

@@ -1,10 +1,10 @@
-//! Keyspaces that are dropped leave the tables that they share with others.
+//! Keys of dropped keyspaces leave the tables that they share with other keyspaces.
 
 use super::*;
 
 const ENTRIES: u64 = 20_000;
 
-/// Many keys of one keyspace, and one of another in the same memtable.
+/// Puts many keys of one keyspace, and one key of another, into the same memtable.
 fn fill(store: &Store, round: u32) -> KeyspaceId {
     let keyspace = KeyspaceId(100 + round);
     let mut batch = Batch::new();

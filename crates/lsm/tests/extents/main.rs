@@ -1,4 +1,4 @@
-//! Documents in extents: they are found wherever they are, space comes back, and nothing is lost on the way.
+//! Documents in extents are found, space comes back, and nothing is lost meanwhile.
 
 mod drops;
 #[path = "../opened/mod.rs"]
@@ -57,7 +57,7 @@ fn location(store: &Store, number: u64) -> Option<Location> {
     store.latest().record(RECORDS, RecordId(number), &mut Vec::new()).expect("readable")
 }
 
-/// Versions by number, as every way to read shows them.
+/// Versions by number; every way of reading must show them.
 fn versions(view: &dyn View, keyspace: KeyspaceId) -> BTreeMap<u64, u64> {
     let version_of = |bytes: &[u8]| -> u64 {
         let text = String::from_utf8_lossy(&bytes[..60]).into_owned();
@@ -88,7 +88,7 @@ fn latest(store: &Store) -> BTreeMap<u64, u64> {
 }
 
 fn extents(path: &Path) -> Vec<std::path::PathBuf> {
-    // The directory comes with the first.
+    // The directory is made with the first extent.
     let entries = std::fs::read_dir(path.join("extents")).into_iter().flatten();
     entries.map(|entry| entry.expect("readable").path()).collect()
 }
@@ -97,7 +97,7 @@ fn extent_bytes(path: &Path) -> u64 {
     extents(path).iter().map(|path| path.metadata().expect("there").len()).sum()
 }
 
-/// Waits until there is an extent, at most so long.
+/// Waits until there is an extent, for at most `longest`.
 fn has_extent(path: &Path, longest: Duration) -> bool {
     let deadline = std::time::Instant::now() + longest;
     while extents(path).is_empty() {
@@ -114,7 +114,7 @@ fn what_was_written_of_late_is_not_moved_unless_all_is_to_be_brought_to_rest() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let store = open(directory.path()).expect("opens");
     (1..=1000).for_each(|number| put(&store, RECORDS, number, 0));
-    // It is looked every second what there is to move.
+    // The reclaiming thread looks for work every second.
     assert!(!has_extent(directory.path(), Duration::from_millis(2500)));
     store.flush().expect("flushes");
     assert!(has_extent(directory.path(), Duration::from_secs(20)));
@@ -184,7 +184,7 @@ fn a_crash_between_move_and_checkpoint_loses_nothing() {
     let store = open(directory.path()).expect("opens");
     (1..=1500).for_each(|number| put(&store, RECORDS, number, 0));
     store.checkpoint().expect("checkpoint");
-    // The thread that reclaims wakes by itself.
+    // The reclaiming thread wakes by itself.
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     while extents(directory.path()).is_empty() && std::time::Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));

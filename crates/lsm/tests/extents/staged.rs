@@ -1,4 +1,4 @@
-//! Documents that were written ahead of the log.
+//! Documents that are written ahead of the log.
 
 use super::*;
 use bunko_store::Staged;
@@ -15,7 +15,7 @@ fn adopt(store: &Store, staged: &Staged) {
     store.commit(&batch).expect("committed");
 }
 
-/// Places the staged documents of those numbers; the first staged one has the number `first`.
+/// Places the staged documents with those numbers; the first staged document has the number `first`.
 fn place(store: &Store, staged: &Staged, first: u64, numbers: impl Iterator<Item = u64>) {
     let mut batch = Batch::new();
     for number in numbers {
@@ -44,7 +44,7 @@ fn they_are_seen_once_they_are_placed_and_stay_through_crashes_and_checkpoints()
     let all = unchanged((1..2).chain(10..110));
     assert_eq!(latest(&store), all);
     assert_eq!(versions(&between, RECORDS), unchanged((1..2).chain(10..60)));
-    // Their bytes are not in the log.
+    // The documents' bytes are not in the log.
     let log = store.statistics().log;
     assert!(log.next_lsn < 1 << 20, "{log:?}");
     drop((staged, between));
@@ -70,13 +70,13 @@ fn reclaiming_leaves_them_alone_until_the_last_is_placed() {
     let view = store.snapshot();
     place(&store, &staged, 1, 11..101);
     drop(staged);
-    // The oldest view is from before the last were placed.
+    // The oldest view is older than the last placements.
     store.compact().expect("compacts");
     assert_eq!(latest(&store), unchanged(1..101));
     drop(view);
     let before = extent_bytes(directory.path());
     store.compact().expect("compacts");
-    // Half was never placed, and is dead.
+    // Half of the documents were never placed, and are dead.
     assert!(extent_bytes(directory.path()) < before * 2 / 3, "{before}");
     assert_eq!(latest(&store), unchanged(1..101));
     drop(store);
@@ -106,7 +106,7 @@ fn what_is_never_named_goes() {
     let store = open(directory.path()).expect("opens");
     drop(stage(&store, 1..11));
     assert_eq!(extents(directory.path()), Vec::<std::path::PathBuf>::new());
-    // A crash in between leaves the file; the next start removes it.
+    // A crash before the adoption leaves the file; the next start removes it.
     let held = stage(&store, 1..11);
     let crashed = crash_copy(directory.path());
     assert_eq!(extents(crashed.path()).len(), 1);

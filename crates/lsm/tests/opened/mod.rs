@@ -1,12 +1,12 @@
-//! The store over this engine, as all suites here open it.
+//! Opens a store with this engine, for all suites here.
 
 use bunko_lsm::{Compression, LsmOptions};
 use bunko_store::{EngineTable, StorageError, Store, StoreOptions};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Opens a directory; checkpoints are taken on demand. `on_background_error` is told what threads that nobody waits for
-/// met.
+/// Opens a directory; checkpoints are taken on demand. `on_background_error` is called with errors of background
+/// threads.
 /// # Errors
 /// As [`Store::open`].
 pub fn open(

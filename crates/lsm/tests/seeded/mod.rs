@@ -1,15 +1,15 @@
-//! Suites that a seed decides, over a store that says aloud what goes wrong behind the scenes.
+//! Tests driven by a seed, with a store that panics at background errors.
 
 use crate::opened;
 use bunko_store::Store;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A sequence that a seed decides.
+/// A pseudorandom sequence, determined by a seed.
 pub struct Random(pub u64);
 
 impl Random {
-    /// A number below a limit.
+    /// A number below `limit`.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -17,7 +17,7 @@ impl Random {
         (mixed ^ (mixed >> 31)) % limit
     }
 
-    /// Whether the one of so many chances has come.
+    /// True with a probability of one in `chances`.
     pub fn one_in(&mut self, chances: u64) -> bool {
         self.below(chances) == 0
     }

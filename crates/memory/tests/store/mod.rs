@@ -1,4 +1,4 @@
-//! A store in memory, and what the tests do with it.
+//! A store in memory, and operations on it for the tests.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub fn store(limit_bytes: u64) -> Arc<Store> {
-    // Nothing is written, so it need not exist.
+    // Nothing is written there, so the path need not exist.
     let path = Path::new("/nonexistent/bunko");
     Store::open(path, StoreOptions::at_rest(), EngineTable::only(kind(MemoryOptions { limit_bytes }))).expect("opens")
 }
@@ -19,19 +19,19 @@ pub fn used_bytes(store: &Store) -> u64 {
     store.statistics().engines_bytes
 }
 
-/// Puts a document under a record and a primary key that is the record's number.
+/// Puts a document, with the record's number as primary key.
 pub fn insert(batch: &mut Batch<'_>, records: KeyspaceId, keys: KeyspaceId, record: u64, document: &[u8]) {
     batch.insert_record(records, RecordId(record), document.to_vec());
     batch.put_primary_key(keys, &record.to_be_bytes(), RecordId(record), Presence::New);
 }
 
-/// Replaces a document that is there.
+/// Replaces an existing document.
 pub fn replace(store: &Store, batch: &mut Batch<'_>, records: KeyspaceId, record: u64, document: &[u8]) {
     let replaced = store.latest().record(records, RecordId(record), &mut Vec::new()).expect("reads").expect("is there");
     batch.replace_record(records, RecordId(record), document.to_vec(), replaced);
 }
 
-/// Deletes a document that is there, and its primary key.
+/// Deletes an existing document and its primary key.
 pub fn delete(store: &Store, batch: &mut Batch<'_>, records: KeyspaceId, keys: KeyspaceId, record: u64) {
     let replaced = store.latest().record(records, RecordId(record), &mut Vec::new()).expect("reads").expect("is there");
     batch.delete_record(records, RecordId(record), replaced);

@@ -1,4 +1,4 @@
-//! The file is cut short under the map.
+//! Cuts the file short under the map.
 
 use crate::*;
 use std::os::unix::process::ExitStatusExt;
@@ -55,7 +55,7 @@ fn child_without_the_engine() {
     std::fs::write(&path, [1; 8192]).expect("written");
     let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).expect("opens");
     let (access, flags) = (rustix::mm::ProtFlags::READ, rustix::mm::MapFlags::SHARED);
-    // SAFETY: a new map at a place that the kernel chooses; that reading it ends the process is what is tested.
+    // SAFETY: a new map at an address that the kernel chooses; the test is that reading it ends the process.
     let byte = unsafe {
         let start = rustix::mm::mmap(std::ptr::null_mut(), 8192, access, flags, &file, 0).expect("mapped");
         file.set_len(0).expect("cut short");

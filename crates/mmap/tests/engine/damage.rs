@@ -1,11 +1,11 @@
-//! Bytes flipped all over the data file: whatever is read is what was written, or an error that names the file.
+//! Bytes flipped all over the data file: every read returns the written data, or an error that names the file.
 
 use crate::*;
 use bunko_store::{Engine, Opening, RecordRange};
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
 
-/// What a file holds, as the tests read it.
+/// Contents of a file, as the tests read them.
 #[derive(PartialEq)]
 struct Contents {
     records: Vec<(u64, Vec<u8>)>,
@@ -16,8 +16,8 @@ fn long_key(number: u64) -> Vec<u8> {
     [vec![b'x'; 600], number.to_be_bytes().to_vec()].concat()
 }
 
-/// A small file with everything in it: several levels, overflow pages, long keys, free pages. Returns the manifest's
-/// note about it.
+/// Makes a small file with every kind of content: several levels, overflow pages, long keys, free pages. Returns its
+/// note from the manifest.
 fn fill(directory: &Path) -> bunko_bson::DocumentBuf {
     let store = open(directory).expect("opens");
     for round in 0..3_u64 {
@@ -47,7 +47,7 @@ fn fill(directory: &Path) -> bunko_bson::DocumentBuf {
     note_in(&manifest)
 }
 
-/// The engine's note: a manifest is a sequence of documents, each behind the four bytes of its checksum.
+/// The engine's note. A manifest is a sequence of documents, each after the four bytes of its checksum.
 fn note_in(manifest: &[u8]) -> bunko_bson::DocumentBuf {
     let mut note = Vec::new();
     let mut rest = manifest;
@@ -67,7 +67,7 @@ fn engine(directory: &Path, note: &bunko_bson::DocumentBuf) -> Result<Arc<dyn En
     (bunko_mmap::kind(MmapOptions::default()).open)(opening)
 }
 
-/// Reads everything, each way that there is.
+/// Reads everything, in every way that a view offers.
 fn read(directory: &Path, note: &bunko_bson::DocumentBuf) -> Result<[Contents; 3], StorageError> {
     let engine = engine(directory, note)?;
     let view = engine.latest();
@@ -109,7 +109,7 @@ fn a_flipped_byte_is_never_served() {
     let mut pages_noticed = BTreeSet::new();
     for at in 0..used.len() {
         let in_page = at % 4096;
-        // Every byte of what LMDB keeps, and some of what it keeps for us.
+        // Tries every byte of LMDB's own structures, and some bytes of our entries.
         let is_tried = used[at / 4096 * 4096..][..4096].iter().any(|byte| *byte != 0)
             && (in_page < 32 || at < 2 * 4096 && in_page < 152 || at % 61 == 0);
         if !is_tried {
@@ -136,7 +136,7 @@ fn a_damaged_document_is_named_with_its_place() {
     let note = fill(directory.path());
     let path = data_file(directory.path());
     let bytes = std::fs::read(&path).expect("readable");
-    // The document of 9000 bytes stands on overflow pages of its own, with a header and its location before it.
+    // The document of 9000 bytes is on its own overflow pages, after a header and its location.
     let at = bytes.windows(8000).position(|window| window.iter().all(|byte| *byte == 120)).expect("there") as u64;
     let file = std::fs::OpenOptions::new().write(true).open(&path).expect("opens");
     file.write_all_at(&[0], at + 7000).expect("written");
@@ -148,6 +148,6 @@ fn a_damaged_document_is_named_with_its_place() {
         }
         other => panic!("expected corruption, got {other:?}"),
     }
-    // A checkpoint beside it goes on.
+    // Other documents can still be read.
     assert!(engine.latest().record(RECORDS, RecordId(119), &mut Vec::new()).expect("readable").is_some());
 }

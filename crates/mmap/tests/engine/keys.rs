@@ -1,9 +1,10 @@
-//! Index keys longer than LMDB takes.
+//! Index keys that are longer than LMDB's limit.
 
 use crate::*;
 use std::ops::Bound;
 
-/// Keys of 4 to 5 KB in three groups, each with a prefix of 4 KB in common, and short ones before, between and behind.
+/// Keys of 4 to 5 KB in three groups, each with a common prefix of 4 KB, and short keys before, between and behind
+/// them.
 fn sorted_keys() -> Vec<Vec<u8>> {
     let mut keys: Vec<Vec<u8>> = Vec::new();
     for group in [b'b', b'c', b'd'] {
@@ -31,7 +32,7 @@ fn long_keys_are_exact_and_in_order() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let store = open(directory.path()).expect("opens");
     let sorted = sorted_keys();
-    // Some in the data file, some added to the same entries by a second checkpoint, some in the memtable.
+    // Some keys in the data file, some added to the same entries by a second checkpoint, some in the memtable.
     put(&store, &sorted, |number| number % 3 == 0);
     store.checkpoint().expect("checkpoint");
     put(&store, &sorted, |number| number % 3 == 1);

@@ -1,4 +1,4 @@
-//! The engine under the store: what survives, what is seen, what is noticed.
+//! The engine in a store: data that survives, data that is visible, and damage that is noticed.
 
 mod bus_error;
 mod damage;
@@ -45,7 +45,7 @@ fn insert(store: &Store, numbers: std::ops::Range<u64>) {
     }
 }
 
-/// All records of a view, each with its document.
+/// Records of a view in a range, with their documents.
 fn records(view: &dyn View, range: RecordRange, direction: Direction) -> Result<Vec<(u64, Vec<u8>)>, StorageError> {
     let mut cursor = view.records(RECORDS, range, direction);
     let mut seen = Vec::new();
@@ -55,7 +55,7 @@ fn records(view: &dyn View, range: RecordRange, direction: Direction) -> Result<
     Ok(seen)
 }
 
-/// All keys of a view.
+/// Keys of a view in a range.
 fn keys(view: &dyn View, range: KeyRange, direction: Direction) -> Result<Vec<(Vec<u8>, u64)>, StorageError> {
     let mut cursor = view.keys(INDEX, range, direction);
     let mut seen = Vec::new();

@@ -19,7 +19,7 @@ enum Operation {
 }
 
 fn key() -> impl Strategy<Value = Vec<u8>> {
-    // Around LMDB's limit, with few distinct bytes so that prefixes collide.
+    // Lengths around LMDB's limit, and few distinct bytes, so that prefixes collide.
     let length = prop_oneof![3 => 1..5_usize, 1 => 508..515_usize, 1 => 1000..1004_usize];
     (length, 0..3_u8, 0..3_u8).prop_map(|(length, first, last)| {
         let mut key = vec![7; length];
@@ -46,7 +46,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 #[derive(Clone, Default)]
 struct Model {
-    /// Dropping goes on in keyspaces with other numbers: none is used twice.
+    /// Number of drops so far. Each generation has its own keyspaces, because ids are never reused.
     generation: u32,
     records: BTreeMap<u64, Vec<u8>>,
     keys: BTreeMap<Vec<u8>, u64>,
@@ -92,7 +92,7 @@ impl Model {
         }
     }
 
-    /// From the second key, excluded, to the last but one, included.
+    /// From the second key, excluded, to the second-last, included.
     fn middle_range(&self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
         let keys: Vec<_> = self.keys.keys().cloned().collect();
         if keys.len() < 4 {

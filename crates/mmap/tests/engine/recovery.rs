@@ -1,4 +1,4 @@
-//! What survives closing and crashing, and which directories are refused.
+//! Data that survives closing and crashing, and directories that are refused.
 
 use crate::*;
 use bunko_bson::DocumentBuf;
@@ -45,12 +45,12 @@ fn a_data_file_ahead_of_the_manifest_is_replayed_over() {
     batch.delete_record(RECORDS, RecordId(7), Location { position: 0, length: 0, checksum: 0 });
     commit(&store, &batch);
     store.checkpoint().expect("checkpoint");
-    // The crash came between the data file's commit and the manifest.
+    // The crash comes between the data file's commit and the manifest.
     let after = crash_copy(directory.path());
     std::fs::copy(before.path().join("manifest.bson"), after.path().join("manifest.bson")).expect("copied");
     let recovered = open(after.path()).expect("recovers");
     assert_eq!(numbers(&recovered), (1..101).filter(|number| *number != 7).collect::<Vec<_>>());
-    // An old data file under a new manifest is another matter.
+    // An old data file under a new manifest is refused.
     drop(recovered);
     std::fs::copy(data_file(before.path()), data_file(after.path())).expect("copied");
     std::fs::copy(directory.path().join("manifest.bson"), after.path().join("manifest.bson")).expect("copied");

@@ -1,4 +1,4 @@
-//! How the file grows, what keyspaces take, and what comes back.
+//! Growth of the file, space of keyspaces, and space that is given back.
 
 use crate::*;
 use bunko_bson::{DocumentBuf, ValueRef};
@@ -47,7 +47,7 @@ fn the_file_grows_ahead_in_steps_and_space_comes_back() {
     store.checkpoint().expect("checkpoint");
     let allocated_bytes = gauge(&store, "allocatedBytes");
     assert!(gauge(&store, "freePagesBytes") > 80 << 20);
-    // The view's pages stay, whoever asks for space.
+    // The view's pages stay even if a caller asks for space.
     store.compact().expect("compacts");
     assert_eq!(records(&snapshot, RecordRange::ALL, Direction::Forward).expect("readable").len(), 180);
     assert!(gauge(&store, "allocatedBytes") > 80 << 20);
@@ -57,7 +57,7 @@ fn the_file_grows_ahead_in_steps_and_space_comes_back() {
     assert_eq!(store.statistics().engines_bytes, gauge(&store, "allocatedBytes"));
     assert_eq!(keys(&store.snapshot(), KeyRange::ALL, Direction::Forward).expect("readable").len(), 100);
 
-    // What was given back is used again, and all of it survives.
+    // Space that was given back is used again, and everything written there survives.
     insert_large(&store, 201..251);
     store.checkpoint().expect("checkpoint");
     assert_eq!(gauge(&store, "fileBytes"), 256 << 20);
@@ -120,7 +120,7 @@ fn thousands_of_keyspaces_are_one_checkpoint() {
     }
 }
 
-/// Inserts until the engine refuses; how many records it took.
+/// Inserts until the engine refuses. Returns the number of inserted records.
 fn fill(store: &Store, first: u64, bytes: usize) -> u64 {
     for number in first.. {
         let mut batch = Batch::new();
@@ -133,7 +133,7 @@ fn fill(store: &Store, first: u64, bytes: usize) -> u64 {
             }
             Err(error) => panic!("{error}"),
         }
-        // Whatever was acknowledged fits.
+        // Everything that was acknowledged fits.
         if number % ((4 << 20) / bytes as u64) == 0 {
             store.checkpoint().expect("checkpoint");
         }

@@ -1,4 +1,4 @@
-//! An engine that keeps nothing but what it was told, for tests.
+//! An engine for tests that records its calls and keeps no data.
 
 use super::{EngineKind, Survival};
 use crate::engine::{Direction, Effort, KeyCursor, KeyRange, Reclaimed, RecordCursor, RecordRange, Space, View};
@@ -8,20 +8,20 @@ use bunko_versions::Views;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// What an engine was told.
+/// Calls to an engine.
 #[derive(Default)]
 pub(crate) struct Told {
     /// Keyspaces of the effects, one list for each record.
     pub applied: Mutex<Vec<Vec<u32>>>,
-    /// The oldest view as of each step of reclaiming.
+    /// The oldest view at each reclaim step.
     pub reclaimed: Mutex<Vec<Lsn>>,
-    /// How many steps there still are.
+    /// Number of reclaim steps that will find work.
     pub steps_left: Mutex<usize>,
-    /// How often it was opened.
+    /// How often the engine was opened.
     pub opened: Mutex<usize>,
-    /// The next checkpoint panics.
+    /// Whether the next checkpoint panics.
     pub panics: Mutex<bool>,
-    /// It has room for no more than that, in bytes.
+    /// Maximum growth in bytes that is admitted; `None` for no limit.
     pub room_bytes: Mutex<Option<usize>>,
 }
 
@@ -31,11 +31,11 @@ struct Fake {
     view: Nothing,
 }
 
-/// A view of nothing. Its records have the engine's name for their bytes, so that it is known who answers.
+/// An empty view. A read fills in the engine's name as bytes, so that a test sees which engine answered.
 #[derive(Clone, Copy)]
 struct Nothing(&'static str);
 
-/// The engine, and what it will have been told.
+/// The engine, and the record of its calls.
 pub(crate) fn fake(name: &'static str, survival: Survival) -> (EngineKind, Arc<Told>) {
     let told = Arc::new(Told::default());
     let engine = Arc::clone(&told);

@@ -6,7 +6,7 @@ const OWN: KeyspaceId = KeyspaceId(1);
 const GUEST: KeyspaceId = KeyspaceId(2);
 const VOLATILE: KeyspaceId = KeyspaceId(3);
 
-/// A store's own engine with two others, and what the three are told.
+/// A store's own engine with two others, and the records of their calls.
 fn engines() -> (Engines, [Arc<Told>; 3]) {
     let (own, own_told) = fake("own", Survival::Durable);
     let (guest, guest_told) = fake("guest", Survival::Durable);

@@ -1,17 +1,17 @@
-//! Holding threads.
+//! Holds threads at failpoints.
 
 use super::Failpoint;
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a test waits for a thread to come by before it fails.
+/// How long a test waits for a thread to arrive before it fails.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Places that are held; the threads of a process share it, and so its tests take turns.
+/// Held failpoints. All threads of the process share them, so its tests take turns.
 static HELD: Mutex<Vec<Place>> = Mutex::new(Vec::new());
 static CHANGED: Condvar = Condvar::new();
-/// Their number, for those who come by where nothing is held.
+/// Number of held failpoints, for a quick check when none is held.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 struct Place {
@@ -19,14 +19,14 @@ struct Place {
     is_reached: bool,
 }
 
-/// One place is held until this is dropped.
+/// A held failpoint, until this is dropped.
 #[derive(Debug)]
 pub struct Hold(Failpoint);
 
-/// Holds the next thread that comes by, and lets those behind it pass.
+/// Holds the next thread that arrives, and lets later ones pass.
 ///
 /// # Panics
-/// Where the place is held already.
+/// If the failpoint is held already.
 #[must_use]
 pub fn hold(point: Failpoint) -> Hold {
     let mut held = HELD.lock();
@@ -37,10 +37,10 @@ pub fn hold(point: Failpoint) -> Hold {
 }
 
 impl Hold {
-    /// Returns once a thread has come by, which stays there.
+    /// Returns once a thread has arrived; the thread stays there.
     ///
     /// # Panics
-    /// Where none comes within a minute.
+    /// If no thread arrives within a minute.
     pub fn wait(&self) {
         let deadline = Instant::now() + PATIENCE;
         let mut held = HELD.lock();
@@ -67,7 +67,7 @@ pub(super) fn pass(point: Failpoint) {
     let Some(place) = held.iter_mut().find(|place| place.point == point && !place.is_reached) else { return };
     place.is_reached = true;
     CHANGED.notify_all();
-    // A place that is held anew is not reached: whoever was held before it goes on.
+    // If the failpoint is held anew meanwhile, `is_reached` is false, and the thread that was held before goes on.
     while held.iter().any(|place| place.point == point && place.is_reached) {
         CHANGED.wait(&mut held);
     }

@@ -1,4 +1,5 @@
-//! The log, and appending to it: LSNs are given under one lock, and bytes wait until a group of them goes to the kernel.
+//! The log, and appending to it: LSNs are assigned under one lock, and bytes are buffered until a group of them goes to
+//! the kernel.
 
 use super::chain::Reserved;
 use super::group_commit::GroupCommit;
@@ -21,20 +22,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Bytes that may wait in memory before an append writes them itself.
+/// Maximum of buffered bytes; an append that reaches it writes them itself.
 pub(super) const BUFFER_BYTES_MAX: usize = 1 << 20;
-/// Where the lower 32 bits of the place begin anew, a second begins too, that they tell records of one second apart.
+/// Where the lower 32 bits of positions wrap, a new second begins, so that they are unique within a second.
 pub(super) const SEGMENTS_PER_SECOND_MAX: u64 = (1 << 32) / SEGMENT_BYTES;
 
-/// How the log behaves.
+/// Options of the log.
 #[derive(Clone)]
 pub struct LogOptions {
-    /// Longest time that a record stays unsynced without anyone asking (`storage.journal.commitIntervalMs`).
+    /// Longest time that a record stays unsynced without a request (`storage.journal.commitIntervalMs`).
     pub commit_interval: Duration,
-    /// How much of the log is kept to be read back as a history, in bytes, in whole segments; `None` for what is needed
-    /// anyway (`replication.oplogSizeMB`).
+    /// Bytes of the log that are kept as a history, in whole segments (`replication.oplogSizeMB`); `None` keeps only
+    /// what is needed for other purposes.
     pub history_bytes_max: Option<u64>,
-    /// Told once when a write or sync fails; a server stops itself here, since nothing may be acknowledged after.
+    /// Called once when a write or sync fails. A server stops itself here, because nothing may be acknowledged
+    /// afterwards.
     pub on_failure: Arc<dyn Fn(&StorageError) + Send + Sync>,
 }
 
@@ -56,7 +58,7 @@ pub struct LogStatistics {
     pub segments: u64,
     /// Appends that found the next segment not ready.
     pub segment_waits: u64,
-    /// How long each fdatasync of a segment took.
+    /// Durations of the fdatasync calls on segments.
     pub sync_latencies: LatencyCounts,
 }
 
@@ -64,14 +66,14 @@ pub struct LogStatistics {
 pub struct Log {
     pub(super) directory: PathBuf,
     pub(super) tail: Mutex<Tail>,
-    /// Held while bytes go to the kernel, so that groups are written in order; keeps a spent buffer for reuse.
-    /// Taken before `tail` where both are held.
+    /// Locked while bytes go to the kernel, so that groups are written in order; contains a spent buffer for reuse.
+    /// Locked before `tail` if both are needed.
     pub(super) writing: Mutex<Vec<u8>>,
-    /// Everything below is in the kernel.
+    /// End of the log in the kernel.
     pub(super) written: AtomicU64,
-    /// Everything below is on disk.
+    /// End of the log on disk.
     pub(super) synced: AtomicU64,
-    /// By number. Replaced as a whole, once in 64 MB, so that readers share no lock.
+    /// Segments by number. Replaced as a whole, once in 64 MB, so that readers share no lock.
     pub(super) segments: ArcSwap<FxHashMap<u64, Arc<Segment>>>,
     pub(super) preallocator: Arc<Preallocator>,
     pub(super) disk: Arc<DiskRoom>,
@@ -86,24 +88,24 @@ pub struct Log {
     /// Rung whenever more is on disk.
     durable: Arc<Bell>,
     followers: Arc<Followers>,
-    /// Segments that hold nothing needed, but that a reader may still be reading.
+    /// Segments that are no longer needed, but that a reader may still be reading.
     leaving: Mutex<Vec<Arc<Segment>>>,
     recovery: Recovery,
 }
 
-/// Where the next record goes, and what is not yet in the kernel.
+/// The end of the log, and the bytes that are not yet in the kernel.
 pub(super) struct Tail {
     pub(super) next: Lsn,
-    /// When the last record was written, never earlier than the one before; see [`crate::Moment`].
+    /// Time of the last record. It never decreases; see [`crate::Moment`].
     pub(super) time_ms: u64,
-    /// Rests of segments that are full.
+    /// Unwritten ends of full segments.
     pub(super) sealed: Vec<Group>,
     pub(super) current: Group,
-    /// The place of the last record of a chain, ahead of `next`.
+    /// Position reserved for the last record of a chain, ahead of `next`.
     pub(super) reserved: Option<Reserved>,
 }
 
-/// Bytes that stand in a row in one segment and are not yet in the kernel.
+/// Consecutive bytes of one segment that are not yet in the kernel.
 pub(super) struct Group {
     pub(super) segment: Arc<Segment>,
     pub(super) position: u64,
@@ -111,7 +113,7 @@ pub(super) struct Group {
 }
 
 impl Log {
-    /// Goes on with a log. No record of it was written after `time_ms`.
+    /// Opens a recovered log for appending. No record of it may have been written after `time_ms`.
     pub(crate) fn start(
         recovered: RecoveredLog,
         options: LogOptions,
@@ -130,7 +132,7 @@ impl Log {
             None => Arc::new(recovery::create_first(directory, number, disk)?),
         };
         segments.insert(number, Arc::clone(&segment));
-        // After that: on a nearly full disk the segment that is needed goes before the one that may be.
+        // On a nearly full disk, the present segment comes before the one to be made ahead.
         let (preallocator, thread) = Preallocator::start(directory, number + 1, disk);
         let log = Arc::new(Self {
             directory: directory.to_owned(),
@@ -168,7 +170,7 @@ impl Log {
         Ok(log)
     }
 
-    /// Those who follow what is written.
+    /// The log's followers.
     pub(crate) fn followers(&self) -> &Arc<Followers> {
         &self.followers
     }
@@ -178,16 +180,17 @@ impl Log {
         &self.durable
     }
 
-    /// What it took to open it.
+    /// Figures of the log's recovery.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
     }
 
-    /// Gives the batch its place. `in_order` is called under the log's lock, in order of LSNs; also for the last record of a
-    /// chain, where the batch does not fit in front of the place that is reserved for that.
+    /// Assigns a position to the batch and buffers its record. `in_order` is called under the log's lock, in order of
+    /// LSNs. If the batch does not fit before the position reserved for the last record of a chain, that record is
+    /// placed first, and `in_order` is called for it too.
     ///
     /// # Errors
-    /// Before anything is kept: [`StorageError::OutOfDiskSpace`], [`StorageError::RecordTooLarge`],
+    /// Before any part of the batch is kept: [`StorageError::OutOfDiskSpace`], [`StorageError::RecordTooLarge`],
     /// [`StorageError::LogFailed`].
     pub(crate) fn append(
         &self,
@@ -212,14 +215,14 @@ impl Log {
         in_order(Moment { lsn: header.lsn, end: tail.next, time_ms: tail.time_ms });
         drop(tail);
         if is_full {
-            // The record has its place, and is applied whatever comes of this. Where it fails the log has failed, and
-            // whoever acknowledges the record is told.
+            // The record has its position and will be applied even if this write fails. In that case the log has
+            // failed, and acknowledging the record returns the error.
             let _ = self.write_through(header.lsn);
         }
         Ok(Appended { lsn: header.lsn, documents_position: header.documents_position() })
     }
 
-    /// Puts a record, for which there is room, behind the last one.
+    /// Puts a record, for which there must be room, at the end of the log.
     pub(super) fn put(&self, tail: &mut Tail, batch: &Batch<'_>, effects_checksum: u32, kind: Kind) -> Header {
         let effects = batch.encoded_effects();
         let length = HEADER_BYTES + batch.len_bytes();
@@ -243,7 +246,8 @@ impl Log {
         header
     }
 
-    /// A group may be half written, a failed sync may have dropped pages: nothing is acknowledged from here on.
+    /// Marks the log as failed: a group may be half written, or a failed sync may have dropped pages, so nothing may be
+    /// acknowledged from here on.
     pub(crate) fn fail(&self, error: StorageError) -> StorageError {
         if !self.has_failed.swap(true, Ordering::SeqCst) {
             (self.on_failure)(&error);
@@ -251,18 +255,18 @@ impl Log {
         error
     }
 
-    /// Whether a write or sync has failed: the log takes nothing any more.
+    /// Whether a write or sync has failed. A failed log takes no more records.
     pub fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// Lets no later record be of an earlier moment than `time_ms`.
+    /// Makes all later records no earlier than `time_ms`.
     pub(crate) fn advance_time(&self, time_ms: u64) {
         let mut tail = self.tail.lock();
         tail.time_ms = tail.time_ms.max(time_ms);
     }
 
-    /// When the last record was written, in milliseconds since 1970; 0 where there has been none.
+    /// Time of the last record, in milliseconds since 1970; 0 if there has been none.
     pub(crate) fn last_time_ms(&self) -> u64 {
         self.tail.lock().time_ms
     }
@@ -272,14 +276,15 @@ impl Log {
         self.tail.lock().next
     }
 
-    /// No record that engines have applied by now begins there or later, the one with a reserved place included.
+    /// Exclusive upper bound of the positions of all records that engines have applied by now, including a record with
+    /// a reserved position.
     pub fn applied_before(&self) -> Lsn {
         let tail = self.tail.lock();
         tail.reserved.as_ref().map_or(tail.next, Reserved::end)
     }
 
-    /// Gives up segments that hold nothing needed, for reuse once the last reader has left them: a reader that looked
-    /// its segment up before must not find another's bytes in the file.
+    /// Removes segments that are no longer needed. Their files are reused only once the last reader is done, because a
+    /// reader that found its segment earlier must not see another segment's bytes in the file.
     pub(crate) fn retire(&self, numbers: &[u64]) -> Result<()> {
         let mut leaving = self.leaving.lock();
         if !numbers.is_empty() {
@@ -326,7 +331,7 @@ impl Log {
         }
     }
 
-    /// Syncs what there is and stops the threads.
+    /// Syncs the log and stops its threads.
     pub(crate) fn close(&self) -> Result<()> {
         let end = self.next_lsn();
         let synced = self.sync_blocking(end);
@@ -336,7 +341,7 @@ impl Log {
         synced
     }
 
-    /// Returns once no segment is being made any more.
+    /// Stops making segments ahead, and returns once none is being made.
     pub(super) fn stop_preallocating(&self) {
         self.preallocator.close();
         if let Some(thread) = self.preallocating.lock().take() {
@@ -345,18 +350,18 @@ impl Log {
     }
 }
 
-/// How long the record of a batch is, in bytes.
+/// Length of the batch's record in bytes.
 pub(super) fn record_length(batch: &Batch<'_>) -> Result<u64> {
     let length_bytes = (HEADER_BYTES + batch.len_bytes()) as u64;
-    // A segment must also hold its own header and the seal behind the last record.
+    // A segment also holds its own header, and the seal after its last record.
     if length_bytes > SEGMENT_BYTES - first_record(0) - HEADER_BYTES as u64 {
         return Err(StorageError::RecordTooLarge { length_bytes });
     }
     Ok(length_bytes)
 }
 
-/// Whether a record that stands there is the first one behind the place where the lower 32 bits of places begin anew. A
-/// start may find the log to end there: then no record tells that its second began.
+/// Whether a record at `next` is the first after the lower 32 bits of positions wrap. If the log ends there at a start,
+/// no record tells that its second has begun.
 pub(super) fn begins_anew(next: Lsn) -> bool {
     let number = segment_of(next.0);
     number > 0 && number.is_multiple_of(SEGMENTS_PER_SECOND_MAX) && next.0 == first_record(number)

@@ -1,20 +1,21 @@
-//! Chains: records that count together or not at all, for what is more than one record holds, and for what takes so long to
-//! apply that other writers would wait for it.
+//! Chains: records that count together or not at all. They are used for commits that do not fit into one record, and
+//! for commits that take so long to apply that other writers would wait for them.
 //!
 //! ```text
 //! first ─ [others] ─ middle ─ [others] ─ middle ─ [others] ─ gap ─ last
 //!                                                                  ▲ reserved before engines apply the chain, placed after
 //! ```
-//! The records of a chain are appended one by one, with those of other writers between them. Then the last one's place is
-//! reserved some way ahead of the log's end. Engines apply the whole chain as of that place, which no view sees yet, while
-//! others append in front of it. At the end the last record is put there. A writer that comes to the place before that puts
-//! the last record itself, and then waits for the chain as for any record that stands before its own.
+//! The records of a chain are appended one by one, with records of other writers between them. Then the position of the
+//! last one is reserved some way ahead of the log's end. Engines apply the whole chain at that position, which no view
+//! sees yet, while other writers append before it. At the end the last record is put there. A writer that reaches the
+//! reserved position earlier puts the last record itself, and then waits for the chain as for any record before its
+//! own.
 //!
-//! The last record says that the chain is whole. Whatever stops the log before it, a kill, a full disk, leaves records that
-//! count for nothing.
+//! The last record makes the chain complete. If the log stops before it, by a kill or on a full disk, the chain's
+//! records count for nothing.
 //!
-//! **Invariant:** one chain at a time is open, from its first record to its last; the store sees to that.
-//! **Invariant:** no view is taken, and no checkpoint marked, of a state that has a part of a chain.
+//! **Invariant:** one chain at a time is open, from its first record to its last; the store ensures that.
+//! **Invariant:** no view is taken of a state with a part of a chain, and no checkpoint is marked at one.
 
 use super::append::{BUFFER_BYTES_MAX, Log, Tail, record_length};
 use super::group_write::take_waiting;
@@ -27,14 +28,14 @@ use crate::{Batch, Lsn, Result, StorageError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A reserved place begins a page of the kernel's cache, so that nothing else is written into the page before.
+/// A reserved position begins a page of the kernel's cache, so that the page is not written before the record.
 const PAGE_BYTES: u64 = 4096;
-/// Farthest that a place is reserved ahead of the log's end, in bytes.
+/// Maximum distance in bytes of a reserved position from the log's end.
 const AHEAD_BYTES_MAX: u64 = SEGMENT_BYTES / 4;
-/// Most bytes that a chain's last record is padded with, one for each operation.
+/// Maximum padding of a chain's last record in bytes: one byte for each operation.
 const OPERATIONS_MAX: u64 = SEGMENT_BYTES / 16;
 
-/// The last record of a chain, and the place that it will have.
+/// The last record of a chain, and its reserved position.
 pub(super) struct Reserved {
     at: Lsn,
     length: u64,
@@ -43,22 +44,22 @@ pub(super) struct Reserved {
 }
 
 impl Reserved {
-    /// Where it ends.
+    /// End of the record.
     pub fn end(&self) -> Lsn {
         Lsn(self.at.0 + self.length)
     }
 
-    /// Whether a record of that length fits in front of it, and a gap behind that.
+    /// Whether a record of that length fits before the reserved position, with a gap record behind it.
     pub fn leaves_room_for(&self, next: Lsn, length: u64) -> bool {
         next.0 + length + HEADER_BYTES as u64 <= self.at.0
     }
 }
 
 impl Log {
-    /// Appends all records of a chain except the last one, and hands them to the kernel.
+    /// Appends all records of a chain except the last one, and writes them to the kernel.
     ///
     /// # Errors
-    /// As [`Log::append`]; the chain counts for nothing then.
+    /// As [`Log::append`]; the chain then counts for nothing.
     pub(crate) fn append_links(&self, parts: &[&Batch<'_>], draw: Draw) -> Result<Vec<Appended>> {
         let all: u64 = parts.iter().map(|part| part.operations()).sum();
         let mut links: Vec<Appended> = Vec::with_capacity(parts.len());
@@ -72,7 +73,8 @@ impl Log {
         Ok(links)
     }
 
-    /// Appends one record. It goes from the batch to the kernel, past the buffer of other writers, who append meanwhile.
+    /// Appends one record. It goes from the batch to the kernel without the buffer of other writers, who can append
+    /// meanwhile.
     fn append_link(
         &self,
         (part, draw): (&Batch<'_>, Draw),
@@ -110,7 +112,7 @@ impl Log {
         Ok(header)
     }
 
-    /// Hands a record to the kernel by pieces that pass through `buffer`.
+    /// Writes a record to the kernel in pieces that pass through `buffer`.
     fn write_link(&self, segment: &Segment, header: &Header, part: &Batch<'_>, buffer: &mut Vec<u8>) -> Result<()> {
         let encoded = header.encode();
         let documents = part.documents().iter().map(AsRef::as_ref);
@@ -132,14 +134,14 @@ impl Log {
         Ok(())
     }
 
-    /// Reserves a place for the last record of a chain that began at `first`, about so many bytes ahead of the log's end.
-    /// [`Log::place`] follows.
+    /// Reserves a position for the last record of a chain that began at `first`, about `ahead_bytes` bytes ahead of the
+    /// log's end. [`Log::place`] must follow.
     ///
     /// # Errors
-    /// As [`Log::append`]; the chain counts for nothing then.
+    /// As [`Log::append`]; the chain then counts for nothing.
     pub(crate) fn reserve(&self, operations: u64, first: Lsn, ahead_bytes: u64, draw: Draw) -> Result<Lsn> {
         let mut last = Batch::new();
-        // Each operation of the chain has a time of its own, and a record has as many times as bytes.
+        // Each operation of the chain has its own time, and a record has as many times as bytes.
         last.pad(operations.min(OPERATIONS_MAX) as usize);
         let length = record_length(&last)?;
         let ahead_bytes = ahead_bytes.min(AHEAD_BYTES_MAX);
@@ -156,8 +158,8 @@ impl Log {
         Ok(at)
     }
 
-    /// Puts the last record of a chain, unless another writer has, as [`Log::append`] puts a batch. Whether it stands there:
-    /// it does not where the log failed before.
+    /// Puts the last record of a chain, unless another writer has put it; `in_order` as for [`Log::append`]. Returns
+    /// whether it has been put; false if the log failed before.
     pub(crate) fn place(&self, time_ms: u64, mut in_order: impl FnMut(Moment)) -> bool {
         let mut tail = self.tail.lock();
         if self.has_failed() {
@@ -168,7 +170,7 @@ impl Log {
         true
     }
 
-    /// Puts the record whose place is reserved, if there is one, and a gap in front of it.
+    /// Puts the record with the reserved position, if there is one, and a gap record before it.
     pub(super) fn place_reserved(&self, tail: &mut Tail, in_order: &mut impl FnMut(Moment)) {
         let Some(Reserved { at, last, kind, .. }) = tail.reserved.take() else { return };
         if tail.next < at {
@@ -200,8 +202,8 @@ fn chained(link: Link, first: Lsn, own: Lsn) -> Result<Kind> {
     Ok(Kind::Chained { link, segments_back: segments_back as u32 })
 }
 
-/// The byte of the last record that an operation has. Several operations share one where the record has too few; a chain's records
-/// are so few that each of them has bytes of its own.
+/// The byte of the last record that belongs to an operation. Several operations share a byte if there are too many. A
+/// chain has few records, so each record still has bytes of its own.
 fn scaled(number: u64, all: u64) -> u64 {
     if all <= OPERATIONS_MAX {
         number
@@ -240,7 +242,7 @@ mod tests {
     }
 
     /// Batches of other writers between the records of a chain count by themselves. A chain counts only with its last
-    /// record, and from that record's place on.
+    /// record, and from that record's position on.
     #[test]
     fn others_append_within_a_chain() {
         let directory = tempfile::tempdir().expect("temporary directory");
@@ -249,7 +251,7 @@ mod tests {
         let (one, two) = (batch(10, 3 << 20), batch(11, 1 << 10));
         let first = log.append_links(&[&one], Draw::Free).expect("placed")[0].lsn;
         let between = append(1);
-        // The chain goes on where others have come between: the link is what it would be in one call.
+        // The chain goes on after another writer's record; the link is the same as in one call.
         let second = log.append_link((&two, Draw::Free), 1, Some(first)).expect("placed").lsn;
         let at = log.reserve(2, first, 100_000, Draw::Free).expect("reserved");
         let before = append(2);
@@ -290,8 +292,8 @@ mod tests {
         let copied = bunko_testkit::directory::crash_copy(directory.path());
         let (_log, replayed) = start(copied.path());
         assert_eq!(replayed.iter().map(|(record, _)| *record).collect::<Vec<_>>(), [0, 1, 2, 10, 3, 4]);
-        // A place that does not fit into its segment any more is in the next one, and a record that fits nowhere before it
-        // has its turn behind it.
+        // A reserved position that no longer fits into its segment is in the next one. A record that does not fit
+        // before the reserved position is placed after it.
         let first = log.append_links(&[&batch(11, SEGMENT_BYTES as usize / 2)], Draw::Free).expect("placed")[0].lsn;
         log.append(&batch(12, SEGMENT_BYTES as usize / 2 - 100_000), Draw::Free, 5500, |_| ()).expect("placed");
         let at = log.reserve(1, first, AHEAD_BYTES_MAX, Draw::Free).expect("reserved");

@@ -1,4 +1,4 @@
-//! One fdatasync for everybody who waits for one.
+//! Group commit: one fdatasync serves all waiting commits.
 
 use super::append::Log;
 use super::segment::{Segment, segment_of};
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Called once with the outcome, on the syncing thread: must not block.
+/// Called once with the outcome, on the syncing thread. It must not block.
 pub type DurabilityCallback = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// Who waits for durability.
+/// The durability callbacks that wait, and the thread that syncs for them.
 #[derive(Default)]
 pub(super) struct GroupCommit {
     requests: Arc<Requests>,
@@ -21,7 +21,7 @@ pub(super) struct GroupCommit {
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
-/// What the syncing thread waits on; it must not keep the log alive.
+/// Shared with the syncing thread, which must not keep the log alive.
 #[derive(Default)]
 struct Requests {
     state: Mutex<State>,
@@ -31,7 +31,7 @@ struct Requests {
 #[derive(Default)]
 struct State {
     waiting: Vec<DurabilityCallback>,
-    /// Those who are not to be called back before some time, with it. They are few: followers ask by one at a time.
+    /// Callbacks that must not run before the given time. There are few: the log's followers have at most one pending.
     gathering: Vec<(Instant, DurabilityCallback)>,
     is_closing: bool,
 }
@@ -46,7 +46,7 @@ impl GroupCommit {
             .spawn(move || {
                 while let Some(waiting) = requests.wait(interval) {
                     let Some(log) = weak.upgrade() else { return };
-                    // Whoever waits is told whatever happens, also after a panic: nobody else would.
+                    // The callbacks run in any case, also after a panic, because no other thread would run them.
                     let before = log.synced_lsn();
                     let outcome = caught(|| log.sync()).unwrap_or_else(|panic| Err(log.fail(panic)));
                     for callback in waiting {
@@ -55,7 +55,8 @@ impl GroupCommit {
                             log.fail(panic);
                         }
                     }
-                    // After the callbacks: whoever hears it and misses something is to be able to ask for more.
+                    // Rung after the callbacks, so that a listener that finds too little on disk can already ask for
+                    // another sync.
                     if log.synced_lsn() > before {
                         log.durable().ring();
                     }
@@ -69,7 +70,7 @@ impl GroupCommit {
         self.synced_groups.load(Ordering::Relaxed)
     }
 
-    /// Lets the thread end after whoever waits already.
+    /// Lets the thread end after the callbacks that already wait.
     pub fn close(&self) {
         self.requests.state.lock().is_closing = true;
         self.requests.changed.notify_all();
@@ -83,7 +84,8 @@ impl GroupCommit {
 }
 
 impl Requests {
-    /// Those who wait now and whose time has come, after the interval nobody; `None` when closing.
+    /// Waits for callbacks that are due, and returns them; the list is empty if none is due after `interval`. `None`
+    /// when closing and no callback is left.
     fn wait(&self, interval: Duration) -> Option<Vec<DurabilityCallback>> {
         let deadline = Instant::now() + interval;
         let mut state = self.state.lock();
@@ -108,8 +110,8 @@ impl Requests {
 }
 
 impl Drop for Log {
-    /// Without `Log::close` after a start that failed: whoever starts next must not find a thread at work that gives a
-    /// segment's name to an empty file, over one that has records by then.
+    /// Runs without `Log::close` after a start that failed. Without it, the preallocating thread could rename an empty
+    /// file over a segment that the next start has already written records to.
     fn drop(&mut self) {
         self.group_commit.close();
         self.stop_preallocating();
@@ -123,11 +125,11 @@ impl Log {
             callback(Ok(()));
             return;
         }
-        // Its record is appended already, so the next sync covers it.
+        // The record has been appended already, so the next sync covers it.
         self.request(callback, |state, callback| state.waiting.push(callback));
     }
 
-    /// As [`Log::on_durable`], but not before some time, so that one sync does for all that comes until then.
+    /// As [`Log::on_durable`], but not before `from`, so that one sync covers all records that arrive until then.
     pub(crate) fn on_durable_from(&self, from: Instant, callback: DurabilityCallback) {
         self.request(callback, |state, callback| state.gathering.push((from, callback)));
     }
@@ -144,7 +146,7 @@ impl Log {
         self.group_commit.requests.changed.notify_one();
     }
 
-    /// Everything below is on disk.
+    /// End of the synced part of the log.
     pub fn synced_lsn(&self) -> Lsn {
         Lsn(self.synced.load(Ordering::Acquire))
     }
@@ -152,8 +154,8 @@ impl Log {
     /// Returns once everything below `end` is on disk.
     ///
     /// # Errors
-    /// Whatever is on disk, [`StorageError::LogFailed`] once the log has failed: no checkpoint may follow, nor may
-    /// anything be given up.
+    /// [`StorageError::LogFailed`] once the log has failed, even if the records are on disk: no checkpoint may follow,
+    /// and no part of the log may be given up.
     pub(crate) fn sync_blocking(&self, end: Lsn) -> Result<()> {
         if self.has_failed() {
             return Err(StorageError::LogFailed);

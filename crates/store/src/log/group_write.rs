@@ -1,4 +1,4 @@
-//! Groups on their way to the kernel: what was appended and is not there yet goes by one write for each segment.
+//! Writes groups of buffered records to the kernel, with one write for each segment.
 
 use super::append::{BUFFER_BYTES_MAX, Group, Log, Tail};
 use super::segment::{Segment, offset_in_segment};
@@ -9,17 +9,17 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What the kernel caches files by, in bytes.
+/// Size of the pages in which the kernel caches files.
 const PAGE_BYTES: u64 = 4096;
 
 impl Log {
-    /// Returns once the record at `lsn` is in the kernel, where a kill of the process cannot reach it: the default
-    /// level of acknowledgement.
+    /// Returns once the record at `lsn` is in the kernel, where it survives a kill of the process: the default level of
+    /// acknowledgement.
     pub fn write(&self, lsn: Lsn) -> Result<()> {
         if planted::active(Bug::AckBeforeAppend) { Ok(()) } else { self.write_through(lsn) }
     }
 
-    /// Hands everything up to the record at `lsn` to the kernel.
+    /// Writes all records up to the one at `lsn` to the kernel.
     pub(super) fn write_through(&self, lsn: Lsn) -> Result<()> {
         if self.written.load(Ordering::Acquire) > lsn.0 {
             return Ok(());
@@ -33,7 +33,7 @@ impl Log {
         self.write_waiting(waiting, &mut spare)
     }
 
-    /// Hands to the kernel what was taken out; `spare` has its buffer back then.
+    /// Writes the given groups to the kernel, and puts the last group's buffer into `spare`.
     pub(super) fn write_waiting(&self, (sealed, mut last): (Vec<Group>, Group), spare: &mut Vec<u8>) -> Result<()> {
         for mut group in sealed {
             let end = self.write_group(&group.segment, group.position, &mut group.bytes)?;
@@ -47,7 +47,8 @@ impl Log {
         Ok(())
     }
 
-    /// Writes the bytes at a position, where they may have zeros behind them afterwards; where they end.
+    /// Writes the bytes at a position, with zeros behind them that fill the page if needed. Returns the end of the
+    /// bytes.
     pub(super) fn write_group(&self, segment: &Segment, position: u64, bytes: &mut Vec<u8>) -> Result<u64> {
         if self.has_failed() {
             return Err(StorageError::LogFailed);
@@ -64,7 +65,7 @@ impl Log {
     }
 }
 
-/// Takes out all that is not yet in the kernel; `spare` is the buffer of what comes next.
+/// Takes all groups that are not yet in the kernel; `spare` becomes the buffer of the next group.
 pub(super) fn take_waiting(tail: &mut Tail, spare: &mut Vec<u8>) -> (Vec<Group>, Group) {
     let sealed = std::mem::take(&mut tail.sealed);
     let segment = Arc::clone(&tail.current.segment);
@@ -72,10 +73,10 @@ pub(super) fn take_waiting(tail: &mut Tail, spare: &mut Vec<u8>) -> (Vec<Group>,
     (sealed, std::mem::replace(&mut tail.current, next))
 }
 
-/// How many zeros are written behind a group that stands from `start` to `end`.
+/// Number of zeros to write behind a group that stands from `start` to `end`.
 ///
-/// Of a page that it does not have, the kernel reads what a write leaves out before it takes the write: in a recycled
-/// segment each new page would be a wait for the disk. So whoever comes to a page first writes all of it.
+/// If a write covers only a part of a page that is not in the cache, the kernel first reads the page from disk. In a
+/// recycled segment every new page would wait for the disk in this way. So the first write to a page fills all of it.
 fn padding(start: u64, end: u64) -> usize {
     let is_on_known_page = !start.is_multiple_of(PAGE_BYTES) && end.div_ceil(PAGE_BYTES) == start.div_ceil(PAGE_BYTES);
     if is_on_known_page { 0 } else { (end.next_multiple_of(PAGE_BYTES) - end) as usize }

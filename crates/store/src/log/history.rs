@@ -1,4 +1,4 @@
-//! The log read as a history: its records between two places, in either direction.
+//! Reads the log as a history: its records between two positions, in either direction.
 
 use super::append::Log;
 use super::record::{HEADER_BYTES, Header, Kind, Link};
@@ -11,26 +11,26 @@ use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-/// Where a record stands and when it was written. Both only grow along the log; of two records in one second, no other
-/// one shares the lower 32 bits of its place.
+/// Position and time of a record. Both only grow along the log. No two records in one second share the lower 32 bits of
+/// their position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// The record.
+    /// The record's position.
     pub lsn: Lsn,
-    /// Behind the record.
+    /// End of the record.
     pub end: Lsn,
     /// Milliseconds since 1970.
     pub time_ms: u64,
 }
 
 impl Moment {
-    /// When the effect with that number, from 0, of the record happened: the second, and within it the lower half of a
-    /// place in the log, which the record has to itself.
+    /// Timestamp of the record's effect with that number, from 0: the second, and as increment the lower half of a log
+    /// position that belongs to this record alone.
     pub fn timestamp(&self, number: u64) -> Timestamp {
         Timestamp { seconds: (self.time_ms / 1000) as u32, increment: (self.lsn.0 + number) as u32 }
     }
 
-    /// Later than all that happened by the record, earlier than all that did by the next.
+    /// Timestamp after all effects of the record, and before all effects of the next.
     pub fn last_timestamp(&self) -> Timestamp {
         self.timestamp(self.end.0 - self.lsn.0 - 1)
     }
@@ -41,52 +41,52 @@ impl Moment {
     }
 }
 
-/// A record that counts: one whose chain was given up is never shown. Records of a chain are shown where its last record
-/// stands, which shows nothing by itself.
+/// A record of the history; records of an abandoned chain are never shown. Records of a chain are shown at the position
+/// of the chain's last record, which shows nothing by itself.
 pub struct Record<'h> {
-    /// Where and when. A record of a chain has a part of its last record's place to itself.
+    /// Position and time. Each record of a chain has its own part of the last record's position range.
     pub moment: Moment,
-    /// What it did.
+    /// The record's effects.
     pub effects: Effects<'h>,
-    /// The chain that it is of, if it is.
+    /// The chain that the record belongs to, if any.
     pub chained: Option<Chained>,
 }
 
-/// What a record of a chain has around it.
+/// Neighbours of a record in its chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chained {
-    /// The record before it, where that is of the chain too, and was not given up with the log before it.
+    /// The previous record of the chain, if there is one and it has not been given up.
     pub previous: Option<Moment>,
-    /// The last record, where all of the chain happened.
+    /// The last record, whose position and time are those of the whole chain.
     pub last: Moment,
-    /// The record with the last operations, as it is shown: when the chain happened.
+    /// The record with the last operations, as it is shown: the chain's time.
     pub end: Moment,
 }
 
-/// A record yet to be read.
+/// A record that is yet to be read.
 struct Listed {
-    /// Where it stands.
+    /// The record's segment and position range.
     segment: Arc<Segment>,
     at: Range<u64>,
-    /// As it is shown.
+    /// Position and time as shown.
     moment: Moment,
     chained: Option<Chained>,
 }
 
-/// Reads records one by one. The segments at hand stay until they are read; those behind them may be given up meanwhile.
+/// Reads records one by one. The current segment stays until it has been read; later ones may be given up meanwhile.
 pub struct History {
     log: Arc<Log>,
     direction: Direction,
-    /// Span of the other segments that is yet to be read.
+    /// The part of the log, beyond the current segment, that is yet to be read.
     rest: Range<Lsn>,
-    /// Records of the segment at hand that are yet to be read, in the order in which they happened.
+    /// Records of the current segment that are yet to be read, in the order in which they happened.
     records: VecDeque<Listed>,
-    /// A segment's number, and the part of it that was read.
+    /// A segment's number, and the part of it that has been read into memory.
     window: (u64, Window),
 }
 
 impl History {
-    /// Reads what stands in `span`, which ends at what has been applied.
+    /// Reads the records in `span`, which must end where everything has been applied.
     pub(crate) fn new(log: Arc<Log>, span: Range<Lsn>, direction: Direction) -> Self {
         Self { log, direction, rest: span, records: VecDeque::new(), window: (0, Window::default()) }
     }
@@ -94,7 +94,7 @@ impl History {
     /// The next record.
     ///
     /// # Errors
-    /// [`StorageError::HistoryLost`] where the log was given up before it was read; [`StorageError::Corrupt`].
+    /// [`StorageError::HistoryLost`] if the log was given up before it was read; [`StorageError::Corrupt`].
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
         while self.records.is_empty() {
             if self.rest.is_empty() {
@@ -107,7 +107,8 @@ impl History {
             Direction::Backward => self.records.pop_back(),
         };
         let Some(Listed { segment, at, moment, chained }) = record else { return Ok(None) };
-        // What follows in the file is read next, or has been.
+        // Forward, the window reads ahead to the segment's last listed record, because the records up to it are read
+        // next.
         let behind = self.records.back().filter(|last| {
             self.direction == Direction::Forward && last.segment.number == segment.number && last.at.end > at.end
         });
@@ -143,7 +144,7 @@ impl History {
         for header in found {
             match header.kind {
                 Kind::Chained { link: Link::Last, segments_back } => self.list_chain(&header, segments_back)?,
-                // They wait for the last of their chain.
+                // Shown with the last record of their chain.
                 Kind::Chained { .. } => {}
                 Kind::Batch | Kind::Seal | Kind::Gap => {
                     let (segment, moment) = (Arc::clone(&segment), Moment::of(&header));
@@ -154,7 +155,7 @@ impl History {
         Ok(())
     }
 
-    /// Takes up the records of the chain that ends there, as far as they have not been given up.
+    /// Lists the records of the chain that ends with `ended_by`, as far as they have not been given up.
     fn list_chain(&mut self, ended_by: &Header, segments_back: u32) -> Result<()> {
         let last = Moment::of(ended_by);
         let own = segment_of(last.lsn.0);
@@ -169,14 +170,14 @@ impl History {
                 match header.kind {
                     Kind::Chained { link: Link::First, .. } => links = vec![(Arc::clone(&segment), *header)],
                     Kind::Chained { link: Link::Middle, .. } => links.push((Arc::clone(&segment), *header)),
-                    // It ended a chain before this one.
+                    // The last record of an earlier chain.
                     Kind::Chained { link: Link::Last, .. } => links.clear(),
                     Kind::Batch | Kind::Seal | Kind::Gap => {}
                 }
                 ControlFlow::Continue(())
             })?;
         }
-        // An earlier version wrote chains in a row, and the end of them into the last record.
+        // An earlier version wrote a chain's records side by side, and put effects into its last record.
         let is_in_a_row = ended_by.effects_length > 0;
         if is_in_a_row {
             links.push((self.log.history_segment(own)?, *ended_by));
@@ -209,14 +210,14 @@ fn place_of(header: &Header) -> Range<u64> {
 }
 
 impl Log {
-    /// The first record of `span` that is not too early; its end where all are. What is too early stands before what
-    /// is not.
+    /// Position of the first record of `span` that is not early; the end of `span` if all are early. Early records
+    /// stand before all others.
     ///
     /// # Errors
     /// As [`History::next_record`].
     pub(crate) fn first_not_early(&self, span: Range<Lsn>, is_early: &dyn Fn(Moment) -> bool) -> Result<Lsn> {
         let mut from = span.start;
-        // What begins early in a segment after the first makes all segments before it too early.
+        // If a segment begins with an early record, all segments before it are early.
         for number in segment_of(span.start.0) + 1..=segment_of(span.end.0) {
             let start = Lsn(first_record(number));
             if start >= span.end {
@@ -226,7 +227,7 @@ impl Log {
             match self.first_moment(number, &part)? {
                 Some(moment) if !is_early(moment) => break,
                 Some(_) => from = start,
-                // It has nothing but records of a chain that ends later.
+                // The segment has only records of a chain that ends later.
                 None => {}
             }
         }
@@ -248,7 +249,8 @@ impl Log {
         Ok(span.end)
     }
 
-    /// When the first record in a part of a segment happened that did where it stands.
+    /// Position and time of the first record in a part of a segment that is not shown elsewhere, with a later end of
+    /// its chain.
     fn first_moment(&self, number: u64, part: &Range<Lsn>) -> Result<Option<Moment>> {
         let mut first = None;
         self.each_record(&*self.history_segment(number)?, part, &mut |header| {
@@ -265,7 +267,7 @@ impl Log {
         self.shared_segment(number).map_err(|_| StorageError::HistoryLost)
     }
 
-    /// Shows the records in a part of one segment, which begins with one, as long as `visit` wants more.
+    /// Shows the headers in a part of one segment, which begins with a record, until `visit` breaks off.
     fn each_record(
         &self,
         segment: &Segment,
@@ -275,7 +277,7 @@ impl Log {
         self.each_record_through(&mut Window::default(), segment, part, visit)
     }
 
-    /// The same, by a window that others read through as well.
+    /// As [`Log::each_record`], through a window that other reads share.
     fn each_record_through(
         &self,
         window: &mut Window,
@@ -302,7 +304,7 @@ impl Log {
     }
 }
 
-/// Whether it is of a chain that happens later.
+/// Whether the record belongs to a chain that ends later.
 fn is_link(header: &Header) -> bool {
     matches!(header.kind, Kind::Chained { link: Link::First | Link::Middle, .. })
 }
@@ -328,7 +330,7 @@ mod tests {
     #[test]
     fn timestamps_ascend_where_places_pass_a_multiple_of_4_gib_within_one_second() {
         let directory = tempfile::tempdir().expect("temporary directory");
-        // Two segments before that, and a clock that stands still.
+        // Two segments before that multiple, with a clock that stands still.
         let number = 3 * SEGMENTS_PER_SECOND_MAX - 2;
         drop(recovery::create_first(directory.path(), number, &DiskRoom::unlimited()).expect("made"));
         let from = Lsn(first_record(number));

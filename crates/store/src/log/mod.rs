@@ -1,7 +1,8 @@
 //! The append-only log: journal, oplog and document store in one.
 //!
-//! Records are framed in [`record`], live in preallocated [`segment`] files, get their place one by one ([`append`]),
-//! reach the kernel in groups ([`group_write`]) and the disk in groups ([`group_commit`]); several may count as one ([`chain`]); [`recovery`] finds the end after a crash.
+//! Records are framed in [`record`], live in preallocated [`segment`] files, get their position one by one
+//! ([`append`]), and reach the kernel ([`group_write`]) and the disk ([`group_commit`]) in groups. Several may count as
+//! one ([`chain`]). [`recovery`] finds the end after a crash.
 
 mod append;
 mod chain;

@@ -1,10 +1,10 @@
 //! Keeps the next segment ready, so that no writer waits for the filesystem to find room.
 //!
-//! A segment is made under a temporary name, allocated (by recycling, fallocate, or zero fill where the filesystem has
-//! neither), given its header, synced and renamed: what bears a segment's name is always whole.
+//! A segment is made under a temporary name, allocated (by recycling, fallocate, or zero fill if the filesystem has
+//! neither), given its header, synced and renamed. So a file with a segment's name is always complete.
 //!
-//! Where the disk has less free than some segments take, none is made ahead. The log then goes on in short segments, which it
-//! extends step by step.
+//! If the disk is too full, no segment is made ahead. The log then goes on in short segments, which it extends step by
+//! step.
 
 #[cfg(all(test, feature = "models"))]
 mod model;
@@ -19,14 +19,15 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Most retired segments that wait for reuse; more are deleted, and all where the disk has less free than [`PLENTY_BYTES`].
+/// Maximum number of retired segments that wait for reuse; more are deleted. All are deleted while the disk has less
+/// free than [`PLENTY_BYTES`].
 const RECYCLED_MAX: usize = 4;
 
-/// A whole segment is made where the disk has so much free beside what the next checkpoint needs. A short one goes sooner, as it
-/// has less that must be deleted before.
+/// A whole segment is made only if the disk has this much free beside the needs of the next checkpoint. A short segment
+/// can be deleted sooner, because it holds less.
 pub(super) const PLENTY_BYTES: u64 = 16 * SEGMENT_BYTES;
 
-/// Hands out segments in order, made ahead by a thread of its own.
+/// Hands out segments in order; a thread of its own makes them ahead.
 pub(super) struct Preallocator {
     state: Mutex<State>,
     changed: Condvar,
@@ -45,7 +46,7 @@ struct State {
 enum Next {
     Wanted,
     Made(Result<Segment>),
-    /// Could not be made, as whoever asked for it knows.
+    /// The attempt failed, and its caller has the error.
     Refused,
 }
 
@@ -76,14 +77,14 @@ impl Preallocator {
                 continue;
             }
             let (number, recycled) = (state.number, state.recycled.pop());
-            // Writers wait for it, so that a panic must not end it.
+            // Writers wait for the segment, so a panic must not end this thread.
             let made = MutexGuard::unlocked(&mut state, || caught(|| self.make(number, recycled)).unwrap_or_else(Err));
             state.next = Next::Made(made);
             self.changed.notify_all();
         }
     }
 
-    /// The next segment, unless the disk has so little room that a short one will do.
+    /// Makes the next segment. Refuses if the disk has so little room that a short one should be made instead.
     fn make(&self, number: u64, recycled: Option<PathBuf>) -> Result<Segment> {
         if recycled.is_none() && !self.disk.spares(PLENTY_BYTES) {
             return Err(StorageError::OutOfDiskSpace { path: self.directory.clone() });
@@ -91,10 +92,10 @@ impl Preallocator {
         make(&self.directory, number, recycled, SEGMENT_BYTES)
     }
 
-    /// The next segment as a short one; `None` where a whole one may be there by now.
+    /// The next segment as a short one; `None` if a whole one may be ready by now.
     ///
     /// # Errors
-    /// [`StorageError::OutOfDiskSpace`] where the disk has not even so much.
+    /// [`StorageError::OutOfDiskSpace`] if the disk has no room for that either.
     pub fn take_short(&self, length_bytes: u64) -> Result<Option<Segment>> {
         let mut state = self.state.lock();
         if !matches!(state.next, Next::Refused) {
@@ -110,10 +111,11 @@ impl Preallocator {
         matches!(self.state.lock().next, Next::Made(Ok(_)))
     }
 
-    /// The next segment; waits where it is not ready.
+    /// The next segment; waits until it is ready.
     ///
     /// # Errors
-    /// What an attempt met that ended during this call: since an earlier one, the disk may have got room.
+    /// The error of an attempt that ended during this call. Errors of earlier attempts lead to another attempt, because
+    /// the disk may have got room since.
     pub fn take(&self) -> Result<Segment> {
         let mut state = self.state.lock();
         let mut has_waited = false;
@@ -138,7 +140,7 @@ impl Preallocator {
         }
     }
 
-    /// Takes a segment file that nobody reads any more.
+    /// Takes a segment file that no reader needs any more.
     pub fn recycle(&self, segment: &Segment) -> Result<()> {
         let io = |error| StorageError::io(&segment.path, error);
         let mut state = self.state.lock();
@@ -155,7 +157,7 @@ impl Preallocator {
         if planted::active(Bug::OfferedBeforeRename) {
             state.recycled.push(path.clone());
             drop(state);
-            // Nothing but this lets another thread of the model in between.
+            // Only this lets another thread of the model run in between.
             thread::yield_now();
             return std::fs::rename(&segment.path, &path).map_err(io);
         }
@@ -177,12 +179,12 @@ pub(super) fn make(directory: &Path, number: u64, recycled: Option<PathBuf>, len
     let io = |error| StorageError::io(&temporary, error);
     if let Some(recycled) = recycled {
         std::fs::rename(&recycled, &temporary).map_err(io)?;
-        // A crash may not bring back the name that it had as a segment above the header of another.
+        // A crash must not bring back the file's old segment name once it has another segment's header.
         File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)?;
     }
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&temporary).map_err(io)?;
     allocate(&file, length_bytes).map_err(|error| {
-        // What a full disk gave of it is what a checkpoint may need.
+        // A checkpoint may need the blocks that the unfinished file took from a full disk.
         let _ = std::fs::remove_file(&temporary);
         io(error)
     })?;

@@ -1,4 +1,4 @@
-//! Reading documents where the log put them.
+//! Reads documents from the log.
 
 use super::append::Log;
 use super::segment::{Segment, offset_in_segment, segment_of};
@@ -13,7 +13,7 @@ impl Log {
     /// Reads a document into `into` (cleared first) and verifies its checksum.
     ///
     /// # Errors
-    /// [`StorageError::Corrupt`] names file and offset where the bytes are not what was written.
+    /// [`StorageError::Corrupt`] with file and offset if the document fails its checksum.
     pub fn read(&self, location: Location, into: &mut Vec<u8>) -> Result<()> {
         into.clear();
         into.resize(location.length as usize, 0);
@@ -21,7 +21,8 @@ impl Log {
         self.verify(location, into)
     }
 
-    /// Reads bytes as they stand; the caller verifies. Bytes not yet in the kernel are written first.
+    /// Reads bytes without a check; the caller must verify them. Bytes that are not in the kernel yet are written
+    /// first.
     pub fn read_raw(&self, position: u64, into: &mut [u8]) -> Result<()> {
         let end = position + into.len() as u64;
         if self.written.load(Ordering::Acquire) < end {
@@ -36,7 +37,8 @@ impl Log {
             .map_err(|error| StorageError::io(&segment.path, error))
     }
 
-    /// Bytes that one read from `position` on may take: up to the end of what is in the kernel or of the segment.
+    /// Number of bytes that a read from `position` on may take: up to the end of the log in the kernel, or of the
+    /// segment.
     pub fn readable_bytes(&self, position: u64) -> u64 {
         let number = segment_of(position);
         let length_bytes = self.segments.load().get(&number).map_or(0, |segment| segment.length_bytes());
@@ -44,7 +46,7 @@ impl Log {
         self.written.load(Ordering::Acquire).min(segment_end).saturating_sub(position)
     }
 
-    /// Compares bytes with the checksum of the location that they were read from.
+    /// Checks bytes against the checksum of their location.
     pub fn verify(&self, location: Location, bytes: &[u8]) -> Result<()> {
         if bunko_checksum::crc32c(bytes) == location.checksum {
             return Ok(());
@@ -64,7 +66,7 @@ impl Log {
         found.ok_or_else(|| Segment::missing(&self.directory, number, super::segment::first_record(number)))
     }
 
-    /// Whether a segment is there to be read.
+    /// Whether the log has the segment.
     pub fn has_segment(&self, number: u64) -> bool {
         self.segments.load().contains_key(&number)
     }

@@ -1,4 +1,4 @@
-//! How one record stands in the log.
+//! The format of a record in the log.
 //!
 //! ```text
 //! 0  u32  length of the record, header included
@@ -18,26 +18,26 @@ use crate::{Effects, Lsn};
 
 pub(crate) const HEADER_BYTES: usize = 44;
 
-/// What a record is for.
+/// Kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Effects and documents.
     Batch,
-    /// Nothing more in this segment; the log goes on in the next.
+    /// The end of this segment's records; the log goes on in the next segment.
     Seal,
-    /// Nothing up to the end of the record: that place was reserved and not used. Only its header is written.
+    /// No contents: the space was reserved and not used. Only the header is written.
     Gap,
-    /// The same as [`Kind::Batch`], but it counts only once all of its chain is there.
+    /// As [`Kind::Batch`], but the record counts only once its whole chain is in the log.
     Chained {
-        /// Where in the chain.
+        /// Position in the chain.
         link: Link,
-        /// How many segments before its own the first one is in.
+        /// Number of segments between the chain's first record and this one.
         segments_back: u32,
     },
 }
 
-/// Where in a chain a record is. Records of other writers may stand between those of a chain, but no other chain's: a first
-/// record ends the chain before it, which was given up and counts for nothing.
+/// Position of a record in its chain. Records of other writers may stand between the records of a chain, but not
+/// records of another chain: a first record ends the chain before it, which was abandoned and does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
     First,
@@ -45,7 +45,7 @@ pub(super) enum Link {
     Last,
 }
 
-/// Most segments that a chain may go over: what the kind has room for.
+/// Maximum number of segments that a chain may span, limited by the encoding of the kind.
 pub(super) const CHAIN_SEGMENTS_MAX: u64 = 1 << 24;
 
 impl Kind {
@@ -98,7 +98,7 @@ impl Header {
         bytes
     }
 
-    /// Reads the header of a record that should stand at `lsn`; `None` where none does.
+    /// Reads the header of a record that should stand at `lsn`; `None` if there is no such header.
     pub fn decode(bytes: &[u8], lsn: Lsn) -> Option<Self> {
         let bytes: &[u8; HEADER_BYTES] = bytes.get(..HEADER_BYTES)?.try_into().ok()?;
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -118,13 +118,13 @@ impl Header {
         (header.length as usize >= HEADER_BYTES + header.effects_length as usize).then_some(header)
     }
 
-    /// The effects of a whole record that begins with this header.
+    /// The effects of a complete record that begins with this header.
     pub fn effects<'a>(&self, record: &'a [u8]) -> Effects<'a> {
         let (effects, documents) = record[HEADER_BYTES..].split_at(self.effects_length as usize);
         Effects::new(effects, Documents::InARow(documents), self.documents_position())
     }
 
-    /// Where the record's documents begin in the log.
+    /// Position of the record's first document in the log.
     pub fn documents_position(&self) -> u64 {
         self.lsn.0 + HEADER_BYTES as u64 + u64::from(self.effects_length)
     }

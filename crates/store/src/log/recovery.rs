@@ -1,7 +1,8 @@
-//! Finding the end of the log after a crash, and telling a torn tail from corruption.
+//! Finds the end of the log after a crash, and tells a torn tail from corruption.
 //!
-//! Records carry the LSN up to which the log was synced when they were written. A bad record is the torn tail of a
-//! crash unless something proves that it was once durable: a later record that says so, or the manifest's watermark.
+//! Each record carries the LSN up to which the log was synced when the record was written. A bad record is the torn
+//! tail of a crash unless something proves that it was once durable: a later record with a higher synced LSN, or the
+//! manifest's watermark.
 
 use super::preallocate::{self, PLENTY_BYTES};
 use super::record::{HEADER_BYTES, Header, Kind, Link};
@@ -14,35 +15,35 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What opening a data directory took.
+/// Figures of opening a data directory.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
-    /// Records that were handed to the engines again.
+    /// Number of records that were replayed into the engines.
     pub replayed_records: u64,
-    /// How long it took to read and to replay them.
+    /// Time that it took to read and replay them.
     pub elapsed: Duration,
-    /// What a crash left behind the last good record.
+    /// The torn tail behind the last good record, if there was one.
     pub cut: Option<Cut>,
 }
 
-/// The torn tail of a log, which is erased: what a crash left of records that were never synced.
+/// The torn tail of a log: remains of records that were never synced. It is erased.
 #[derive(Clone, Debug)]
 pub struct Cut {
     /// The segment.
     pub file: PathBuf,
-    /// Where in it the tail began.
+    /// Offset at which the tail began.
     pub offset_bytes: u64,
-    /// How long the tail was.
+    /// Length of the tail.
     pub length_bytes: u64,
 }
 
-/// The log as found. Nothing in its directory has been changed: a start may still be refused.
+/// The log as found. Nothing in its directory has been changed, because the start may still be refused.
 pub struct RecoveredLog {
     pub(super) directory: PathBuf,
     pub(super) segments: Vec<Segment>,
     /// Position behind the last good record.
     pub(super) end: Lsn,
-    /// When the last one found was written; 0 where none was.
+    /// Time when the last replayed record was written; 0 if there was none.
     pub(super) time_ms: u64,
     pub(super) recovery: Recovery,
 }
@@ -53,22 +54,22 @@ impl RecoveredLog {
         self.end
     }
 
-    /// Whether it has never had a record.
+    /// Whether the log has never had a record.
     pub fn is_empty(&self) -> bool {
         self.end == Lsn(first_record(0))
     }
 
-    /// Whether a segment is there to be read.
+    /// Whether the log has the segment.
     pub fn has_segment(&self, number: u64) -> bool {
         self.segments.iter().any(|segment| segment.number == number)
     }
 
-    /// What is said of a segment that should be there and is not.
+    /// The error for a segment that should exist but does not.
     pub fn missing_segment(&self, number: u64) -> StorageError {
         Segment::missing(&self.directory, number, first_record(number))
     }
 
-    /// Removes what a crash left: what stands behind the end, half-made files, and those that were to be used again.
+    /// Removes the torn tail, half-made files and recycled files of an earlier run.
     pub(super) fn clear_away(&self) -> Result<()> {
         remove_leftovers(&self.directory)?;
         let Some(cut) = &self.recovery.cut else { return Ok(()) };
@@ -95,7 +96,7 @@ pub(crate) fn recover(
     let from = replay_from.max(Lsn(first_record(0)));
     let first = segment_of(from.0);
     if !segments.iter().any(|segment| segment.number == first) {
-        // A manifest, where there is one, was written after the first segment.
+        // A manifest is written only after the first segment.
         if replay_from > Lsn(0) || !segments.is_empty() {
             return Err(StorageError::Corrupt {
                 file: Segment::path(directory, first),
@@ -121,7 +122,7 @@ pub(crate) fn recover(
                 replayed_records += 1;
                 if matches!(kind, Kind::Chained { .. }) {
                     replayed_records += chain.0.len() as u64;
-                    // All of it happened where its last record stands.
+                    // All records of a chain take effect at the position of its last record.
                     chain.replay(header.lsn, &segments, replay)?;
                 }
                 replay(header.lsn, effects)
@@ -161,20 +162,21 @@ pub(crate) fn recover(
     Ok(RecoveredLog { directory: directory.to_owned(), segments, end, time_ms, recovery })
 }
 
-/// Records of a chain whose last one has not been found so far: their places and lengths.
+/// Positions and lengths of the records of a chain whose last record has not been found yet.
 #[derive(Default)]
 struct OpenChain(Vec<(Lsn, u32)>);
 
 impl OpenChain {
     fn add(&mut self, header: &Header, link: Link) {
         if link == Link::First {
-            // What was not finished up to here never is.
+            // An earlier chain that is unfinished here is never finished.
             self.0.clear();
         }
         self.0.push((header.lsn, header.length));
     }
 
-    /// Replays what waits as of a place, read once more: it may be more than memory should hold at once.
+    /// Replays the chain's records at position `at`. It reads them again, because all of them may be more than memory
+    /// should hold at once.
     fn replay(
         &mut self,
         at: Lsn,
@@ -196,13 +198,13 @@ impl OpenChain {
     }
 }
 
-/// How a segment's records end.
+/// How the records of a segment end.
 enum End {
     Sealed,
     Open(Lsn),
 }
 
-/// Walks the records of one segment from its first, replaying those at or above `from`.
+/// Walks the records of one segment from its first, and replays those at or above `from`.
 fn scan(
     segment: &Segment,
     content: &[u8],
@@ -229,8 +231,8 @@ fn scan(
     }
 }
 
-/// A segment's bytes. Behind the used ones are only zeros, as preallocation left them; the last record may end in
-/// such zeros too.
+/// A segment's bytes. After the first `used` bytes there are only zeros, left by preallocation; the last record may end
+/// in zeros too.
 #[derive(Default)]
 struct Content {
     bytes: Vec<u8>,
@@ -251,7 +253,7 @@ impl Content {
     }
 }
 
-/// The whole, verified record that should stand at `offset`.
+/// The record at `offset`, if it is complete and passes its checksums.
 pub(super) fn record_at(content: &[u8], offset: usize, lsn: Lsn) -> Option<(Header, &[u8])> {
     let header = Header::decode(content.get(offset..)?, lsn)?;
     let record = content.get(offset..offset + header.length as usize)?;
@@ -273,7 +275,7 @@ pub(super) fn record_at(content: &[u8], offset: usize, lsn: Lsn) -> Option<(Head
     (!walk.is_cut()).then_some((header, record))
 }
 
-/// Stops where a record behind `bad` proves that what stood at `bad` was once on disk.
+/// Fails if a record behind `bad` proves that the record at `bad` was once on disk.
 fn refuse_lost_records(bad_segment: &Segment, bad: Lsn, segment: &Segment, content: &Content) -> Result<()> {
     let start = if segment.number == bad_segment.number {
         offset_in_segment(bad.0) as usize + 1
@@ -299,21 +301,21 @@ fn refuse_lost_records(bad_segment: &Segment, bad: Lsn, segment: &Segment, conte
     Ok(())
 }
 
-/// What stands behind the end, up to `used`.
+/// The bytes from the end of the records up to `used`.
 fn tail_behind(segment: &Segment, end: Lsn, used: usize) -> Option<Cut> {
     let offset_bytes = offset_in_segment(end.0);
     let length_bytes = (used as u64).checked_sub(offset_bytes).filter(|length| *length > 0)?;
     Some(Cut { file: segment.path.clone(), offset_bytes, length_bytes })
 }
 
-/// Zeros the torn tail: it could be mistaken for the log's continuation once that grows up to it.
+/// Zeros the torn tail, which could be mistaken for records once the log grows up to it.
 fn erase_tail(segment: &Segment, cut: &Cut) -> Result<()> {
     let io = |error| StorageError::io(&segment.path, error);
     segment.file.write_all_at(&vec![0; cut.length_bytes as usize], cut.offset_bytes).map_err(io)?;
     segment.file.sync_data().map_err(io)
 }
 
-/// Half-made and recycled files of an earlier run.
+/// Removes half-made and recycled files of an earlier run.
 fn remove_leftovers(directory: &Path) -> Result<()> {
     let io = |error| StorageError::io(directory, error);
     for entry in std::fs::read_dir(directory).map_err(io)? {
@@ -325,7 +327,7 @@ fn remove_leftovers(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The segment that an empty log begins with.
+/// Makes the segment that an empty log begins with.
 pub(super) fn create_first(directory: &Path, number: u64, disk: &DiskRoom) -> Result<Segment> {
     let length_bytes = if disk.spares(PLENTY_BYTES) { SEGMENT_BYTES } else { disk.log_step_bytes() };
     preallocate::make(directory, number, None, length_bytes)

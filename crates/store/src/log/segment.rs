@@ -1,4 +1,4 @@
-//! Files of fixed size that together are the log.
+//! The files of fixed size that make up the log.
 
 use crate::{Result, StorageError};
 use std::fs::{File, OpenOptions};
@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Size of every segment file. The largest message (48 MB) fits into one.
 pub const SEGMENT_BYTES: u64 = if cfg!(feature = "small-segments") { 2 } else { 64 } * 1024 * 1024;
-/// Records begin behind the segment's own header.
+/// Size of a segment's own header; records begin after it.
 pub(super) const SEGMENT_HEADER_BYTES: u64 = 64;
 
 const MAGIC: &[u8; 8] = b"BUNKOLOG";
 const VERSION: u32 = 1;
 
-/// The segment that a log position falls into.
+/// The segment that contains a log position.
 pub fn segment_of(position: u64) -> u64 {
     position / SEGMENT_BYTES
 }
 
-/// Where a position stands in its segment's file.
+/// Offset of a log position in its segment's file.
 pub(super) fn offset_in_segment(position: u64) -> u64 {
     position % SEGMENT_BYTES
 }
@@ -35,23 +35,23 @@ pub(super) struct Segment {
     pub number: u64,
     pub file: File,
     pub path: PathBuf,
-    /// Bytes of the file, all of which have their blocks on the disk. A segment that was made on a full disk is short.
+    /// Length of the file; blocks on disk are allocated for all of it. A segment that was made on a full disk is short.
     length_bytes: AtomicU64,
 }
 
 impl Segment {
-    /// A segment whose file has its header.
+    /// A segment from a file that has its header.
     pub fn new(number: u64, file: File, path: PathBuf) -> std::io::Result<Self> {
         let length_bytes = AtomicU64::new(file.metadata()?.len().min(SEGMENT_BYTES));
         Ok(Self { number, file, path, length_bytes })
     }
 
-    /// Bytes of the file: [`SEGMENT_BYTES`], or fewer where the disk was full.
+    /// Length of the file: [`SEGMENT_BYTES`], or less if the disk was full.
     pub fn length_bytes(&self) -> u64 {
         self.length_bytes.load(Ordering::Acquire)
     }
 
-    /// Lets the file be that long, and no shorter than it is, with blocks for all of it.
+    /// Makes the file that long if it is shorter, with blocks allocated for all of it.
     pub fn extend(&self, length_bytes: u64) -> std::io::Result<()> {
         allocate(&self.file, length_bytes)?;
         self.length_bytes.fetch_max(length_bytes, Ordering::Release);
@@ -110,7 +110,7 @@ impl Segment {
         header
     }
 
-    /// What is said of a segment that should be there and is not.
+    /// The error for a missing segment.
     pub fn missing(directory: &Path, number: u64, position: u64) -> StorageError {
         StorageError::Corrupt {
             file: Self::path(directory, number),
@@ -119,7 +119,7 @@ impl Segment {
         }
     }
 
-    /// What a reader says when bytes at a log position are not what was written.
+    /// The error for bad bytes at a log position.
     pub fn corrupt(&self, position: u64, found: impl Into<String>) -> StorageError {
         StorageError::Corrupt {
             file: self.path.clone(),
@@ -129,8 +129,8 @@ impl Segment {
     }
 }
 
-/// Lets a segment's file be that long, with blocks on the disk for all of it. A recycled file has them already: then this
-/// costs nothing.
+/// Makes a segment's file that long, with disk blocks allocated for all of it. Costs nothing for a recycled file, which
+/// has its blocks already.
 pub(super) fn allocate(file: &File, length_bytes: u64) -> std::io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
     match fallocate(file, FallocateFlags::empty(), 0, length_bytes) {
@@ -140,7 +140,7 @@ pub(super) fn allocate(file: &File, length_bytes: u64) -> std::io::Result<()> {
     }
 }
 
-/// For filesystems without fallocate (ext3): writes what is missing at the end.
+/// For filesystems without fallocate (ext3): writes zeros from the end of the file on.
 fn zero_fill(file: &File, length_bytes: u64) -> std::io::Result<()> {
     let zeros = vec![0; 1 << 20];
     let mut position = file.metadata()?.len();

@@ -1,4 +1,4 @@
-//! Going over a whole segment, for whoever moves its documents elsewhere.
+//! Walks a whole segment, for moving its documents elsewhere.
 
 use super::append::Log;
 use super::record::{HEADER_BYTES, Header, Kind};
@@ -8,7 +8,7 @@ use crate::{Effects, Lsn, Result, StorageError};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 
-/// Bytes that are read at a time, where a record is not longer and so many are wanted.
+/// Bytes that are read at a time, unless a record is longer or the reader wants less.
 const WINDOW_BYTES: usize = 1 << 20;
 
 impl Log {
@@ -23,7 +23,7 @@ impl Log {
     /// Shows every record of a sealed segment, verified.
     ///
     /// # Errors
-    /// [`StorageError::Corrupt`] with file and offset where a record is not what was written; what `visit` returns.
+    /// [`StorageError::Corrupt`] with file and offset for a bad record; errors of `visit`.
     pub fn walk_segment(&self, number: u64, visit: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>) -> Result<()> {
         let end = first_record(number + 1);
         if self.written.load(Ordering::Acquire) < end {
@@ -52,17 +52,17 @@ impl Log {
     }
 }
 
-/// Some bytes of a segment.
+/// Some bytes of a segment in memory.
 #[derive(Default)]
 pub(super) struct Window {
     bytes: Vec<u8>,
-    /// Offset of the first in the file.
+    /// Offset in the file of the first byte.
     start: usize,
 }
 
 impl Window {
-    /// The bytes at a position, fewer where the segment ends before. Those behind them are read ahead up to the position
-    /// `until`: a reader that follows the log's end wants little of it at a time.
+    /// The bytes at a position; fewer if the segment ends before. Reads ahead up to the position `until`, because a
+    /// reader that follows the log's end wants little at a time.
     pub fn at(&mut self, segment: &Segment, position: u64, length: usize, until: u64) -> Result<&[u8]> {
         let offset = offset_in_segment(position) as usize;
         let end = (offset + length).min(SEGMENT_BYTES as usize);
@@ -72,7 +72,7 @@ impl Window {
             self.bytes.clear();
             self.bytes.resize(wanted, 0);
             self.start = offset;
-            // A segment that was made on a full disk ends before the others do.
+            // A segment that was made on a full disk is shorter than others.
             let there = (segment.length_bytes() as usize).saturating_sub(offset).max(end - offset);
             self.bytes.truncate(there);
             let read = segment.file.read_exact_at(&mut self.bytes, offset as u64);

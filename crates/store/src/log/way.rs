@@ -1,4 +1,4 @@
-//! Where the next record goes: in its segment, in a short one that is extended, or in the next one.
+//! Makes room for the next record: in its segment, in a short segment that is extended, or in the next segment.
 
 use super::append::{Group, Log, Tail, begins_anew, next_second};
 use super::record::{HEADER_BYTES, Header, Kind};
@@ -9,11 +9,11 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Short segments are extended to multiples of that: readers read so much at a time.
+/// Short segments are extended to multiples of this, because readers read as much at a time.
 const STEP_BYTES: u64 = 64 << 10;
 
 impl Log {
-    /// Lets so many bytes, and a seal behind them, fit behind the last record: in its segment, or in the next one.
+    /// Makes room for `length` bytes and a seal at the end of the log: in its segment, or in the next one.
     pub(super) fn make_way(&self, tail: &mut Tail, length: u64, draw: Draw) -> Result<()> {
         if offset_in_segment(tail.next.0) + length + HEADER_BYTES as u64 > self.most_bytes(&tail.current.segment) {
             self.next_segment(tail, length, draw)?;
@@ -22,7 +22,7 @@ impl Log {
         if end > tail.current.segment.length_bytes() { self.extend(&tail.current.segment, end, draw) } else { Ok(()) }
     }
 
-    /// How long a segment may become.
+    /// Maximum length of a segment.
     fn most_bytes(&self, segment: &Segment) -> u64 {
         match segment.length_bytes() {
             SEGMENT_BYTES => SEGMENT_BYTES,
@@ -30,7 +30,7 @@ impl Log {
         }
     }
 
-    /// Lets a short segment reach up to `end` at least.
+    /// Extends a short segment to at least `end`.
     fn extend(&self, segment: &Segment, end: u64, draw: Draw) -> Result<()> {
         let (length_bytes, most_bytes) = (segment.length_bytes(), self.most_bytes(segment));
         let least = end.next_multiple_of(STEP_BYTES).min(most_bytes);
@@ -39,14 +39,14 @@ impl Log {
         segment.extend(length_bytes + found).map_err(|error| StorageError::io(&segment.path, error))
     }
 
-    /// Finds disk for that much more of the log: what is free, and what the reserve has. How much there is, of as much as usual or of
-    /// as little as will do.
+    /// Finds disk for more of the log, free or from the reserve. Returns the number of bytes found: `usual`, or at
+    /// least `least`.
     fn find_disk(&self, least: u64, usual: u64, draw: Draw) -> Result<u64> {
         let found = [usual, least].into_iter().find(|bytes| self.disk.spares(*bytes) || self.disk.lend(*bytes, draw));
         found.ok_or_else(|| StorageError::OutOfDiskSpace { path: self.directory.clone() })
     }
 
-    /// The next segment; a short one where the disk has little room.
+    /// The next segment; a short one if the disk has little room.
     fn take_segment(&self, length: u64, draw: Draw) -> Result<Segment> {
         loop {
             match self.preallocator.take() {
@@ -62,7 +62,7 @@ impl Log {
         }
     }
 
-    /// Seals the current segment and goes on in the next. Nothing is kept of the sealing where that fails.
+    /// Seals the current segment and goes on in the next one. If it fails, nothing is sealed.
     fn next_segment(&self, tail: &mut Tail, length: u64, draw: Draw) -> Result<()> {
         if !self.preallocator.is_ready() {
             self.segment_waits.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Walks over a transaction's own effects and its snapshot together: of equal keys its own counts.
+//! Walks a transaction's own changes and its snapshot together. For equal keys the own change wins.
 
 use super::{LayerKey, Written};
 use crate::{Direction, KeyCursor, Location, RecordCursor, RecordId, Result};
@@ -7,7 +7,8 @@ use std::cmp::Ordering;
 use std::iter::Peekable;
 use std::sync::Arc;
 
-/// Whose entry comes next; `None` at the end. `Equal`: that of both, of which the snapshot's is hidden.
+/// Compares the next own key with the snapshot's, in walking order; `None` at the end of both. `Equal` hides the
+/// snapshot's entry.
 fn turn<K: Ord>(own: Option<&K>, base: Option<&K>, direction: Direction) -> Option<Ordering> {
     match (own, base) {
         (None, None) => None,
@@ -57,7 +58,7 @@ impl RecordCursor for OverRecords {
     fn next(&mut self) -> Result<Option<(RecordId, Location, &[u8])>> {
         loop {
             if self.own.peek().is_none() && self.held.is_none() && !self.is_base_over {
-                // Nothing of its own is left, so that nothing has to be held.
+                // No own changes are left, so nothing has to be held.
                 return self.base.next();
             }
             self.hold_next()?;

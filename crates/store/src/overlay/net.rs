@@ -1,11 +1,11 @@
-//! What is left of all that a transaction did: one effect for each record and key.
+//! The net changes of a transaction: one effect for each record and key.
 
 use super::{Layer, LayerKey, Overlay};
 use crate::{Batch, KeyspaceId, Location, Presence, RecordId};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The effects of a transaction as its commit puts them into a batch, which borrows the documents.
+/// The effects that a transaction's commit puts into batches, which borrow the documents.
 pub struct Net {
     records: Vec<NetRecord>,
     keys: Vec<NetKey>,
@@ -15,7 +15,7 @@ struct NetRecord {
     keyspace: KeyspaceId,
     record: RecordId,
     document: Option<Arc<[u8]>>,
-    /// Where it stood before the transaction.
+    /// Location before the transaction.
     before: Option<Location>,
     primary: Option<(KeyspaceId, LayerKey, Presence)>,
 }
@@ -23,13 +23,13 @@ struct NetRecord {
 struct NetKey {
     keyspace: KeyspaceId,
     key: LayerKey,
-    /// `None` where it goes.
+    /// `None` for a deletion.
     record: Option<RecordId>,
     was_there: bool,
 }
 
 impl Overlay {
-    /// All that it did.
+    /// The net changes of the transaction.
     pub fn net(&self) -> Net {
         let mut layers: Vec<(KeyspaceId, Arc<Layer>)> =
             self.keyspaces.read().iter().map(|(keyspace, layer)| (*keyspace, Arc::clone(layer))).collect();
@@ -44,7 +44,7 @@ impl Overlay {
             layer.keys.for_each(|key, newest| {
                 let record = newest.value().copied();
                 let was_there = before.keys.get(key).copied().unwrap_or(false);
-                // Where a primary key leads somewhere, it goes with its record.
+                // A primary key that leads to a record is put together with the record.
                 let is_with_record = record.is_some() && primary_keyspaces.contains(keyspace);
                 if !is_with_record && (record.is_some() || was_there) {
                     net.keys.push(NetKey { keyspace: *keyspace, key: key.clone(), record, was_there });
@@ -87,12 +87,13 @@ impl Overlay {
 }
 
 impl Net {
-    /// Whether nothing is left.
+    /// Whether no changes are left.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty() && self.keys.is_empty()
     }
 
-    /// Puts it into batches, a new one wherever the last has `part_bytes` or more; there is one already.
+    /// Puts the changes into batches, beginning a new batch whenever the last has `part_bytes` or more. `parts` may
+    /// have batches already.
     pub fn put_into<'n>(&'n self, parts: &mut Vec<Batch<'n>>, part_bytes: usize) {
         for NetRecord { keyspace, record, document, before, primary } in &self.records {
             let batch = part_with_room(parts, part_bytes);
@@ -117,7 +118,7 @@ impl Net {
     }
 }
 
-/// The last of the batches, or a new one behind it where that has as much already.
+/// The last of the batches, or a new one if that has `part_bytes` or more.
 pub fn part_with_room<'p, 'd>(parts: &'p mut Vec<Batch<'d>>, part_bytes: usize) -> &'p mut Batch<'d> {
     if parts.last().is_none_or(|last| !last.is_empty() && last.len_bytes() >= part_bytes) {
         parts.push(Batch::new());

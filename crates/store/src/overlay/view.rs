@@ -8,7 +8,7 @@ use crate::{
 use bunko_versions::{Known, Walk};
 use std::sync::Arc;
 
-/// A snapshot with what a transaction had done at one moment.
+/// A snapshot with the changes that a transaction had made at one moment.
 pub(super) struct Overlaid {
     base: Arc<Snapshot>,
     overlay: Arc<Overlay>,
@@ -25,7 +25,7 @@ impl Overlaid {
         self.overlay.layer(keyspace)?.keys.get(&LayerKey::from(key), self.before)
     }
 
-    /// What the transaction knows of a keyspace's records; `None` where it knows of none.
+    /// The transaction's changes to a keyspace, if it has changed records there.
     fn layer_with_records(&self, keyspace: KeyspaceId) -> Option<Arc<Layer>> {
         self.overlay.layer(keyspace).filter(|layer| layer.records.key_count() > 0)
     }
@@ -69,7 +69,8 @@ impl View for Overlaid {
         key: &[u8],
         into: &mut Vec<u8>,
     ) -> Result<Option<(RecordId, Location)>> {
-        // Who writes a record puts its primary key too: of a key that is not known the record is not either.
+        // A transaction that writes a record puts its primary key too, so if it has not put the key, it has not written
+        // the record.
         let Some(known) = self.known_key(keyspace, key) else {
             return self.base.record_by_primary_key(keyspace, records, key, into);
         };

@@ -1,40 +1,40 @@
-//! The scheduler's locks in the form of `parking_lot`'s.
+//! The model scheduler's locks with the interface of `parking_lot`'s.
 
 use shuttle::scheduler::RandomScheduler;
 use shuttle::{Config, Runner, sync};
 use std::ops::{Deref, DerefMut};
 
-/// Enough for what opens files, in bytes.
+/// Stack size of a model thread in bytes; enough for code that opens files.
 const STACK_BYTES: usize = 1 << 20;
 
-/// Runs a model in that many orders of its threads, which a seed of 0 chooses.
+/// Runs a model with `orders` different orders of its threads, chosen with seed 0.
 ///
 /// # Panics
-/// Where one of them breaks a promise or stands still; the message has the order.
+/// If the model panics or deadlocks in one of the orders; the message has the order.
 pub fn explore(orders: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
     Runner::new(RandomScheduler::new_from_seed(0, orders), config).run(model);
 }
 
-/// A lock that is not poisoned: a panic ends the model.
+/// A lock without poisoning: a panic ends the model.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(sync::Mutex<T>);
 
-/// What a [`Mutex`] guards, while it is locked.
+/// Access to the value of a locked [`Mutex`].
 #[derive(Debug)]
 pub struct MutexGuard<'m, T> {
     mutex: &'m Mutex<T>,
-    /// `None` only inside the methods that give the lock up for a while.
+    /// `None` only inside methods that release the lock for a while.
     guard: Option<sync::MutexGuard<'m, T>>,
 }
 
-/// A condition that a guard waits for.
+/// A condition variable.
 #[derive(Debug, Default)]
 pub struct Condvar(sync::Condvar);
 
 impl<T> Mutex<T> {
-    /// An open lock.
+    /// An unlocked mutex.
     pub fn new(value: T) -> Self {
         Self(sync::Mutex::new(value))
     }
@@ -42,14 +42,14 @@ impl<T> Mutex<T> {
     /// Waits for the lock.
     ///
     /// # Panics
-    /// Where a thread of the model panicked.
+    /// If a thread of the model panicked.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         MutexGuard { mutex: self, guard: Some(self.0.lock().expect("no panic")) }
     }
 }
 
 impl<T> MutexGuard<'_, T> {
-    /// Opens the lock for the time of a call.
+    /// Releases the lock during `call`.
     pub fn unlocked<R>(guard: &mut Self, call: impl FnOnce() -> R) -> R {
         guard.guard = None;
         let outcome = call();
@@ -73,28 +73,28 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 }
 
 impl Condvar {
-    /// A condition that nobody waits for.
+    /// A condition variable without waiting threads.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Waits until it is told, without the lock meanwhile.
+    /// Waits for a notification, with the lock released meanwhile.
     ///
     /// # Panics
-    /// Where a thread of the model panicked.
+    /// If a thread of the model panicked.
     pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
         let inner = guard.guard.take().expect("locked");
         guard.guard = Some(self.0.wait(inner).expect("no panic"));
     }
 
-    /// Waits for as long as the condition holds.
+    /// Waits while the condition holds.
     pub fn wait_while<T>(&self, guard: &mut MutexGuard<'_, T>, mut holds: impl FnMut(&mut T) -> bool) {
         while holds(&mut *guard) {
             self.wait(guard);
         }
     }
 
-    /// Tells all who wait.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         self.0.notify_all();
     }

@@ -1,4 +1,4 @@
-//! Writers in any order, and a reader beside them.
+//! Writers in any order, with a reader beside them.
 
 use super::Watermark;
 use crate::Lsn;
@@ -12,9 +12,9 @@ const RECORD_BYTES: u64 = 10;
 
 struct Model {
     watermark: Watermark,
-    /// The log: where its next record goes.
+    /// The log: position of its next record.
     next: Mutex<u64>,
-    /// The engine: which records it has.
+    /// The engine: whether it has each record.
     applied: [AtomicBool; WRITERS],
 }
 

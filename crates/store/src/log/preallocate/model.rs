@@ -1,4 +1,4 @@
-//! A writer that takes segments, beside the thread that makes them and one that gives some back.
+//! A writer that takes segments, beside the thread that makes them and a thread that recycles one.
 
 use super::Preallocator;
 use crate::disk_room::DiskRoom;
@@ -33,7 +33,7 @@ fn an_attempt_from_before_there_was_room_is_told_to_one_at_most() {
         let (preallocator, maker) = Preallocator::start(&directory, 1, &DiskRoom::unlimited());
         thread::yield_now();
         std::fs::create_dir(&directory).expect("a directory");
-        // The thread may have failed by now, or be about to.
+        // The thread may have failed already, or be about to fail.
         let first = preallocator.take().or_else(|_| preallocator.take()).expect("room");
         assert_eq!(first.number, 1);
         preallocator.close();
