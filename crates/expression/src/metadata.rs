@@ -33,7 +33,7 @@ impl Offered {
     pub const TEXT: Self = Self(1);
     /// Distance from a point, and the location that has that distance.
     pub const NEAR: Self = Self(2);
-    /// The score of a rank or score fusion.
+    /// The score of a fusion of pipelines.
     pub const SCORE: Self = Self(4);
     /// The parts of a score.
     pub const SCORE_DETAILS: Self = Self(8);

@@ -1,5 +1,5 @@
-//! `$dateTrunc`: the beginning of the unit, or of the bin of several, that a date falls into. Bins are counted from
-//! 1 January 2000, those of weeks from the first beginning of a week after it.
+//! `$dateTrunc`: the beginning of the unit, or of the bin of several units, that contains a date. Bins are counted from
+//! 1 January 2000; bins of weeks from the first beginning of a week after it.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings, refuse};
 use crate::calendar::{Civil, MS_PER_DAY, days_from_civil};
