@@ -70,7 +70,7 @@ impl UnreadReplies {
         while entries.bytes > 2 * self.memory.own_limit(Purpose::Reply) && entries.by_age.len() > 1 {
             let Some((oldest, _)) = entries.by_age.first_key_value() else { break };
             let oldest = *oldest;
-            // It waits at its socket, and hears of it there.
+            // The connection waits at its socket, and this notification ends the wait.
             if let Some(entry) = entries.remove(oldest) {
                 entry.closed.notify_one();
             }

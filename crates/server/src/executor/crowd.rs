@@ -18,8 +18,8 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    /// Looks at the numbers of long commands that run and that have begun, and of turns that served requests, all since
-    /// the start.
+    /// Updates the throttling: `running` long commands run now, `begun` have begun so far, and `served` turns have
+    /// found events so far.
     pub fn look(&mut self, (running, begun): (usize, u64), served: u64) {
         // The usable processors may change, so they are read each time. One free processor is not enough: the kernel
         // does not always put a woken thread there.
