@@ -255,7 +255,7 @@ impl Process {
         self.life.0.lock().idle = Some(Instant::now());
     }
 
-    /// How a process came to its end that has closed its socket, if it has ended.
+    /// The exit status of a process that closed its socket; `None` if it has not ended.
     pub fn how_it_ended(&self) -> Option<String> {
         for _ in 0..LAST_MOMENTS {
             if let Ok(Some(status)) = self.life.0.lock().child.as_mut()?.try_wait() {

@@ -31,7 +31,8 @@ pub(super) fn confine(server: &UnixStream) -> bool {
     let _ = std::env::set_current_dir("/");
     let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
     let address_space = address_space_bytes().map(|bytes| bytes + GROWTH_BYTES_MAX);
-    // A server that ended before the signal was asked for has closed its end; and without files `poll` is refused.
+    // The server may have ended before the death signal was requested: its end of the socket is then closed. This is
+    // checked before files are forbidden, which also forbids `poll`.
     let is_served = !has_hung_up(server);
     for resource in [Resource::Core, Resource::Fsize, Resource::Nproc, Resource::Nofile] {
         limit(resource, 0);
