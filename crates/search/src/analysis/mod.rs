@@ -1,6 +1,7 @@
 //! Analysis of a text: character filters, a tokenizer, and token filters.
 //!
-//! Source: MongoDB Atlas Search manual, "Process Data with Analyzers"; Unicode annex 29 for the words of `lucene.standard`.
+//! Source: MongoDB Atlas Search manual, "Process Data with Analyzers"; Unicode annex 29 for the words of
+//! `lucene.standard`.
 
 mod characters;
 mod custom;
